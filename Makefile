@@ -1,0 +1,38 @@
+# `make demo` and `make test` work in a fresh clone with Python 3.11 and a C++ compiler.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Two workers are enough for a laptop or a CI machine; `make test JOBS=8` uses more.
+JOBS ?= 2
+
+.PHONY: demo test lint types unit bench fuzz clean
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/metafork optimize examples/matmul.mf -o build/demo/matmul.out
+	$(MAKE) --no-print-directory -C examples demo METAFORK=../$(BIN)/metafork OUT=../build/demo/matmul.out
+	@echo "the decision tree is drawn in build/demo/matmul.out/matmul.tree.svg"
+
+test: lint types unit
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: $(VENV)/.installed-test
+	$(BIN)/mypy
+
+unit: $(VENV)/.installed-test
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+clean:
+	rm -rf build $(VENV) *.egg-info

@@ -1,0 +1,66 @@
+"""The console script ``metafork``: a table of commands, each loaded only when it is called.
+
+A command is a module of ``comprehensive.commands`` with one public name, ``command``.  The table holds the one-line
+help, so that ``metafork --help`` imports nothing heavy.  Exit status: 0 done, 1 the input is at fault (diagnostics),
+2 usage, 3 a fault of the tool.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+COMMANDS = {
+    "optimize": "Write the decision tree, kernels and dispatcher of a MetaFork file.",
+    "render": "Draw a *.tree.json file as SVG.",
+    "select": "Say which leaf a machine and parameter values choose, and why not the others.",
+    "check": "Parse MetaFork files and print their diagnostics.",
+    "include-dir": "Print the directory of the C runtime headers.",
+    "shuffle": "Replace global loads of a PTX file by warp shuffles.",
+    "ptxas-wrapper": "Run ptxas on a copy of its input whose loads became shuffles.",
+    "swizzle": "Complete a data-movement sketch (*.swz).",
+}
+
+
+class LazyGroup(click.Group):
+    """A click group that imports ``comprehensive.commands.<name>`` on first use of ``<name>``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the command names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return the command, or ``None`` where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"comprehensive.commands.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands from the table, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="metafork")
+def cli() -> None:
+    """Comprehensive optimization of loops annotated in MetaFork, for CUDA."""
+
+
+def main() -> NoReturn:
+    """Run the command line; turn a fault of the tool into exit status 3."""
+    try:
+        cli(standalone_mode=True)
+    except Exception as fault:  # noqa: BLE001 - the border of the process: a fault of ours is reported as one
+        if "METAFORK_TRACEBACK" in os.environ:
+            raise
+        click.echo(f"metafork: internal error: {type(fault).__name__}: {fault}", err=True)
+        click.echo("This is a fault of metafork; METAFORK_TRACEBACK=1 prints where it happened.", err=True)
+        sys.exit(3)
+    sys.exit(0)

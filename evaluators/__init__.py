@@ -1,0 +1,1 @@
+"""Counters: each module maps a program to a symbolic value (DESIGN: evaluators)."""

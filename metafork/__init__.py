@@ -1,0 +1,1 @@
+"""MetaFork: comprehensive optimization of parametric CUDA kernels."""
