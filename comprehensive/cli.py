@@ -57,7 +57,7 @@ def main() -> NoReturn:
     """Run the command line; turn a fault of the tool into exit status 3."""
     try:
         cli(standalone_mode=True)
-    except Exception as fault:  # noqa: BLE001 - the border of the process: a fault of ours is reported as one
+    except Exception as fault:
         if "METAFORK_TRACEBACK" in os.environ:
             raise
         click.echo(f"metafork: internal error: {type(fault).__name__}: {fault}", err=True)
