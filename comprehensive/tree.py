@@ -1,0 +1,114 @@
+"""The result of the case discussion: a decision tree and its leaves (the paper's section 3.7, DESIGN sections 6 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from evaluators.counter import CounterValue
+from metafork.ir import Program, Version
+from metafork.polynomial import Constraint
+from metafork.symbols import DerivedSymbol
+
+
+@dataclass(frozen=True, slots=True)
+class LeafReference:
+    """A child that is a leaf; ``leaf`` is its number, from 1, in the order of preference."""
+
+    leaf: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoLeaf:
+    """A child without a leaf: ``reason`` is ``inconsistent``, or names the violated limit and the strategies tried.
+
+    ``system`` is the region where no leaf applies (within Start); empty where it is inconsistent.
+    """
+
+    reason: str
+    system: tuple[Constraint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An inner node: ``condition`` holds on the accept edge, its negation on the refuse edge.
+
+    ``strategy`` is the one applied on the refuse edge, ``None`` where there was none left.
+    """
+
+    counter: str
+    value: CounterValue
+    condition: Constraint
+    accept: Tree
+    strategy: str | None
+    refuse: Tree
+
+
+Tree = Node | LeafReference | NoLeaf
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One leaf: a version of the program and the systems under which it is chosen.
+
+    ``systems`` are displayed systems, irredundant within Start; ``strategies`` were applied in that order; ``trace``
+    uses the paper's abbreviations (section 5); ``counters`` maps a counter's name to its value on this version;
+    ``witness`` is an integer point of the first system, ``None`` where none was found.
+    """
+
+    id: int
+    version: Version
+    systems: tuple[tuple[Constraint, ...], ...]
+    strategies: tuple[str, ...]
+    trace: tuple[str, ...]
+    kernel: str
+    counters: Mapping[str, CounterValue] = field(hash=False)
+    witness: Mapping[str, int] | None = field(hash=False, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class CounterInfo:
+    """A counter as the tree uses it; ``limit`` is the machine symbol after renaming away from the input's names."""
+
+    name: str
+    kind: str
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleTree:
+    """The comprehensive optimization of one schedule.
+
+    ``machine`` maps the fields of a machine (``threads_per_block``) to their symbols here (``T_`` where the input has a
+    ``T``).  ``derived`` are the symbols that stand for quotients, ceilings and extrema, in the order in which they can
+    be computed.  ``notes`` are (subject, sentence) pairs for the report.
+    """
+
+    program: Program
+    machine: Mapping[str, str] = field(hash=False)
+    start: tuple[Constraint, ...]
+    derived: tuple[DerivedSymbol, ...]
+    counters: tuple[CounterInfo, ...]
+    strategies: tuple[str, ...]
+    root: Tree
+    leaves: tuple[Leaf, ...]
+    notes: tuple[tuple[str, str], ...] = ()
+    complete: bool = True
+
+    @property
+    def no_leaf_regions(self) -> tuple[NoLeaf, ...]:
+        """The listed regions of Start in which no leaf applies, left to right."""
+        found: list[NoLeaf] = []
+
+        def visit(tree: Tree) -> None:
+            match tree:
+                case Node(accept=accept, refuse=refuse):
+                    visit(accept)
+                    visit(refuse)
+                case NoLeaf(system=system) if system:
+                    found.append(tree)
+                case _:
+                    pass
+
+        visit(self.root)
+        return tuple(found)

@@ -1,0 +1,32 @@
+"""Where things stand in the input: a text with a name, and spans in it.  Every node of the IR carries a span."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One input text.  ``name`` is what diagnostics print (a path as the user typed it)."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open range of the input; lines and columns count from 1, in characters.
+
+    ``start`` and ``end`` are character offsets into the text, so that a passage can be cut out or replaced.
+    """
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    start: int
+    end: int
+
+
+NOWHERE = Span(1, 1, 1, 1, 0, 0)
+"""The span of nodes that no input stands behind (made by tests or by a strategy)."""

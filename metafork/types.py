@@ -1,0 +1,60 @@
+"""Scalar types of C as the accepted language has them, on an LP64 host and on the device alike.
+
+The rules are those of C11: section 6.3.1.1 (integer promotion) and 6.3.1.8 (usual arithmetic conversions).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class ScalarType(Enum):
+    """A C scalar type: its spelling, its size in bytes, whether it is signed, whether it is floating."""
+
+    BOOL = ("_Bool", 1, False, False, 0)
+    CHAR = ("char", 1, True, False, 1)
+    SIGNED_CHAR = ("signed char", 1, True, False, 1)
+    UNSIGNED_CHAR = ("unsigned char", 1, False, False, 1)
+    SHORT = ("short", 2, True, False, 2)
+    UNSIGNED_SHORT = ("unsigned short", 2, False, False, 2)
+    INT = ("int", 4, True, False, 3)
+    UNSIGNED_INT = ("unsigned int", 4, False, False, 3)
+    LONG = ("long", 8, True, False, 4)
+    UNSIGNED_LONG = ("unsigned long", 8, False, False, 4)
+    LONG_LONG = ("long long", 8, True, False, 5)
+    UNSIGNED_LONG_LONG = ("unsigned long long", 8, False, False, 5)
+    FLOAT = ("float", 4, True, True, 6)
+    DOUBLE = ("double", 8, True, True, 7)
+
+    def __init__(self, spelling: str, size: int, signed: bool, floating: bool, rank: int) -> None:
+        self.spelling = spelling
+        self.size = size
+        self.signed = signed
+        self.floating = floating
+        self.rank = rank
+
+    @property
+    def integer(self) -> bool:
+        """Whether this is an integer type."""
+        return not self.floating
+
+
+def promoted(type_: ScalarType) -> ScalarType:
+    """Return the type after integer promotion: every integer type narrower than ``int`` becomes ``int``."""
+    return ScalarType.INT if type_.integer and type_.rank < ScalarType.INT.rank else type_
+
+
+_UNSIGNED_OF_RANK = {3: ScalarType.UNSIGNED_INT, 4: ScalarType.UNSIGNED_LONG, 5: ScalarType.UNSIGNED_LONG_LONG}
+
+
+def common_type(left: ScalarType, right: ScalarType) -> ScalarType:
+    """Return the type in which C computes ``left op right`` (the usual arithmetic conversions)."""
+    if left.floating or right.floating:
+        return max((left, right), key=lambda type_: type_.rank)
+    left, right = promoted(left), promoted(right)
+    if left.signed == right.signed:
+        return max((left, right), key=lambda type_: type_.rank)
+    unsigned, signed = (right, left) if left.signed else (left, right)
+    if unsigned.rank >= signed.rank:
+        return unsigned
+    return signed if signed.size > unsigned.size else _UNSIGNED_OF_RANK[signed.rank]

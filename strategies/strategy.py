@@ -1,0 +1,55 @@
+"""What a strategy is: a named map from a version of a program to another with the same meaning, or a refusal.
+
+A strategy proves its own legality; what is not proved is not applied.  It is idempotent, and it lowers (or leaves)
+every counter named in ``improves`` (the sigma of the paper's section 3.4, read from the strategy's side).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from metafork.ir import Version
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The new version, and one sentence for the report that says what was done and by what proof."""
+
+    version: Version
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplied:
+    """The strategy does not apply, or its legality is not proved; ``reason`` is for the report."""
+
+    reason: str
+
+
+class Strategy(Protocol):
+    """A strategy.  ``name`` is its name on the command line."""
+
+    @property
+    def name(self) -> str:
+        """The name used on the command line and in every output."""
+        ...
+
+    @property
+    def improves(self) -> frozenset[str]:
+        """The names of the counters that it may improve."""
+        ...
+
+    @property
+    def on_ir(self) -> bool:
+        """Whether it works on the LLVM IR (and so is appended to lambda) rather than on the program."""
+        ...
+
+    @property
+    def at_leaf(self) -> bool:
+        """Whether it worsens no counter and so is also applied at a finished leaf (``cse``)."""
+        ...
+
+    def apply(self, version: Version) -> Applied | NotApplied:
+        """Return the transformed version, or why there is none."""
+        ...
