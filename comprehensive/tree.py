@@ -1,4 +1,4 @@
-"""The result of the case discussion: a decision tree and its leaves (the paper's section 3.7, DESIGN sections 6 and 8)."""
+"""The result of the case discussion: a decision tree and its leaves (section 3.7 of the paper, DESIGN 6 and 8)."""
 
 from __future__ import annotations
 
