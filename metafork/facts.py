@@ -33,6 +33,7 @@ from metafork.ir import (
     Unary,
     Var,
     While,
+    binary,
     expressions_of,
     walk_expression,
     walk_statements,
@@ -45,8 +46,8 @@ from metafork.symbols import DerivedKind, DerivedSymbol
 class Facts:
     """``values``: every parameter and derived scalar as a polynomial; ``constraints`` hold whenever the nest runs.
 
-    ``opaque`` are derived scalars whose definition is no polynomial and no quotient; they are symbols without facts
-    beyond what an assertion says of them.
+    ``opaque`` are derived scalars whose definition is no polynomial and no quotient; of these symbols it is only
+    required that they are not negative, and what assertions say.
     """
 
     values: Mapping[str, Polynomial] = field(hash=False)
@@ -256,7 +257,7 @@ def program_facts(program: Program) -> Facts:
     """Return what holds of the parameters and derived scalars whenever the nest of ``program`` runs.
 
     Parameters are non-negative, divisors at least 1, dividends non-negative, trip counts of ``meta_for``s and of
-    granularity loops at least 1, assertions and definitions of derived scalars hold.
+    counted serial loops of thread code at least 1, assertions and definitions of derived scalars hold.
     """
     values = {parameter.name: Polynomial.symbol(parameter.name) for parameter in program.parameters}
     constraints = [at_most(0, value) for value in values.values()]
@@ -265,7 +266,8 @@ def program_facts(program: Program) -> Facts:
     for derived in program.derived:
         value = _derived_value(scope, derived.name, derived.definition)
         if value is None:
-            value = Polynomial.symbol(derived.name)  # no facts but the assertions
+            value = Polynomial.symbol(derived.name)
+            constraints.append(at_most(0, value))
             opaque.add(derived.name)
             scope.constants.add(derived.name)
         scope.values[derived.name] = value
@@ -300,7 +302,10 @@ def _derived_value(scope: Scope, name: str, definition: Expr) -> Polynomial | No
 
 
 def _trip_counts(program: Program) -> Iterator[Expr]:
-    """Yield the extents of grid and thread loops, and of serial loops of thread code that carry no scalar."""
+    """Yield the trip counts of grid and thread loops, and of counted serial loops of thread code.
+
+    The latter hold every granularity loop; a window that such a loop sweeps would otherwise have no element.
+    """
     for loop in program.grid:
         yield loop.extent
     for stmt in walk_statements(program.body):
@@ -309,22 +314,26 @@ def _trip_counts(program: Program) -> Iterator[Expr]:
         for thread in stmt.threads:
             yield thread.extent
         for inner in walk_statements(stmt.body):
-            if isinstance(inner, For) and not _carries_scalar(inner):
-                extent = counted_extent(inner)
-                if extent is not None:
-                    yield extent
+            if isinstance(inner, For):
+                count = trip_count(inner)
+                if count is not None:
+                    yield count
 
 
-def counted_extent(loop: For) -> Expr | None:
-    """Return e of a loop ``for (int k = 0; k < e; k++)`` whose body does not assign k, else ``None``."""
+def trip_count(loop: For) -> Expr | None:
+    """Return ``high - low`` of a loop ``for (int k = low; k < high; k++)`` whose body does not assign k, else ``None``.
+
+    ``<=`` counts one more.
+    """
     match loop:
         case For(
-            init=Declare(name=name, value=IntConst(value=0)),
-            condition=Binary(op="<", left=Var(name=tested), right=extent),
+            init=Declare(name=name, value=low) | Assign(target=Var(name=name), op="", value=low),
+            condition=Binary(op=("<" | "<=") as op, left=Var(name=tested), right=high),
             step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=1)),
             body=body,
-        ) if name == tested == stepped and name not in assigned_scalars(body):
-            return extent
+        ) if low is not None and name == tested == stepped and name not in assigned_scalars(body):
+            count = high if low == IntConst(0) else binary("-", high, low)
+            return count if op == "<" else binary("+", count, IntConst(1))
         case _:
             return None
 
@@ -336,11 +345,6 @@ def assigned_scalars(body: Iterable[Stmt]) -> frozenset[str]:
         for stmt in walk_statements(tuple(body))
         if isinstance(stmt, Assign) and isinstance(stmt.target, Var)
     )
-
-
-def _carries_scalar(loop: For) -> bool:
-    declared = {stmt.name for stmt in walk_statements(loop.body) if isinstance(stmt, Declare)}
-    return bool(assigned_scalars(loop.body) - declared)
 
 
 def _divisions(program: Program) -> Iterator[Expr]:

@@ -143,6 +143,12 @@ class Polynomial:
         quotient, remainder = divmod(left, right)
         return None if remainder else Polynomial._of(names, quotient)
 
+    def divide(self, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
+        """Return quotient and remainder of the division with respect to the lexicographic order of the symbols."""
+        names, left, right = self._unified(divisor)
+        quotient, remainder = divmod(left, right)
+        return Polynomial._of(names, quotient), Polynomial._of(names, remainder)
+
     def _unified(self, other: Polynomial) -> tuple[tuple[str, ...], Any, Any]:
         if self._names == other._names:
             return self._names, self._element, other._element

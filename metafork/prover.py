@@ -92,7 +92,7 @@ class Prover:
         """Return each symbol as lower bound plus rest, and each dividend's symbol by way of its quotient."""
         lower: dict[str, int] = {}
         for premise in self.premises:
-            if premise.relation == "==":
+            if premise.relation == "==" or not _whole(premise.difference):
                 continue
             terms = premise.difference.terms()
             variables = [mono for mono in terms if mono]
@@ -140,7 +140,9 @@ class Prover:
         if goal.relation == "==":
             return not slack
         if goal.relation == "<":
-            slack = slack - 1
+            if not _whole(slack):
+                return False
+            slack = slack - 1  # over the integers, 0 < slack is 0 <= slack - 1
         return self._non_negative(slack) or (
             bool(self._equations)
             and any(self._non_negative(slack.substitute({name: value})) for name, value in self._equations)
@@ -189,6 +191,11 @@ class Prover:
             chosen += near
             rest = [premise for premise in rest if not premise.symbols & reached]
             reached |= {name for premise in near for name in premise.symbols}
+
+
+def _whole(value: Polynomial) -> bool:
+    """Say whether all coefficients are integers."""
+    return all(coefficient.denominator == 1 for coefficient in value.terms().values())
 
 
 class _Translation:

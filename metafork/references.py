@@ -1,0 +1,332 @@
+"""Every access of a program to an array, with its indices as polynomials and the loops and conditions around it.
+
+The walk evaluates integer scalars symbolically on the way: a scalar that is assigned in a loop, or differently in two
+branches, is not known afterwards.  A serial loop variable that starts at ``low`` is ``low`` plus an iteration symbol of
+the same name, so that every loop symbol starts at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from metafork.facts import Facts, Scope, assigned_scalars
+from metafork.ir import (
+    Assign,
+    Barrier,
+    Binary,
+    BlockArray,
+    Break,
+    Call,
+    Cast,
+    Conditional,
+    Continue,
+    Declare,
+    Element,
+    Expr,
+    FloatConst,
+    For,
+    If,
+    IntConst,
+    MetaFor,
+    Phase,
+    Program,
+    Stmt,
+    Unary,
+    Var,
+    While,
+    walk_statements,
+)
+from metafork.polynomial import ZERO, Constraint, Polynomial, at_most
+
+
+class LoopKind(Enum):
+    """Where a loop stands: the grid, between grid and threads, the threads, or inside a thread."""
+
+    GRID = "grid"
+    BLOCK = "block"
+    THREAD = "thread"
+    SERIAL = "serial"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRange:
+    """A loop symbol and its range ``0 <= var < trips``; ``trips`` is ``None`` where it is no known polynomial.
+
+    ``dense`` is false where the symbol does not take every value of its range.  ``low`` is the value of the program's
+    loop variable at symbol 0, and ``step`` what it grows by when the symbol grows by one.
+    """
+
+    var: str
+    trips: Polynomial | None
+    kind: LoopKind
+    dense: bool = True
+    low: Polynomial = ZERO
+    step: int = 1
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Return what holds of the symbol inside the loop."""
+        if self.trips is None:
+            return ()
+        return (at_most(Polynomial.symbol(self.var) + 1, self.trips),)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition that held (or, with ``truth`` false, did not) where an access stands."""
+
+    condition: Expr
+    truth: bool
+    constraints: tuple[Constraint, ...]
+    """What follows from it, as far as it is polynomial."""
+    exact: bool
+    """Whether the constraints say all that the condition says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One access.  ``indices`` hold ``None`` where an index is no known polynomial.
+
+    ``loops`` are the enclosing loops outside in, grid loops first; ``bounded`` is false inside a loop of unknown shape
+    (``while``) or past a ``break``, where an access may be skipped for reasons that no guard shows.  ``phase`` numbers
+    the phases in textual order, ``None`` at block level.  ``order`` numbers accesses in evaluation order.
+    """
+
+    element: Element
+    indices: tuple[Polynomial | None, ...]
+    reads: bool
+    writes: bool
+    loops: tuple[LoopRange, ...]
+    guards: tuple[Guard, ...]
+    bounded: bool
+    phase: int | None
+    order: int
+
+    @property
+    def array(self) -> str:
+        """The name of the array."""
+        return self.element.array
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Return what holds where the access stands: ranges of loop symbols and guards."""
+        ranges = tuple(c for loop in self.loops for c in loop.constraints())
+        return ranges + tuple(c for guard in self.guards for c in guard.constraints)
+
+
+def references(program: Program, facts: Facts) -> tuple[Reference, ...]:
+    """Return the accesses of a program to arrays, in evaluation order."""
+    return tuple(_Walk(facts).program(program))
+
+
+def known_extent(scope: Scope, loop: MetaFor, kind: LoopKind) -> LoopRange:
+    """Return the range of a ``meta_for``."""
+    return LoopRange(loop.var, scope.polynomial(loop.extent), kind)
+
+
+def counted_range(scope: Scope, loop: For, kind: LoopKind) -> tuple[str, LoopRange] | None:
+    """Return variable and range of a counted loop ``for (v = low; v < high; v += step)``, else ``None``.
+
+    ``<=`` is understood too; ``step`` is a positive constant; the body must not assign the variable.
+    """
+    match loop:
+        case For(
+            init=Declare(name=name, value=start) | Assign(target=Var(name=name), op="", value=start),
+            condition=Binary(op=("<" | "<=") as op, left=Var(name=tested), right=limit),
+            step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=step)),
+        ) if start is not None and name == tested == stepped and step >= 1:
+            pass
+        case _:
+            return None
+    if name in assigned_scalars(loop.body):
+        return None
+    low, high = scope.polynomial(start), scope.polynomial(limit)
+    if low is None:
+        return None
+    trips = None
+    dense = True
+    if high is not None:
+        span = high - low + (1 if op == "<=" else 0)
+        trips = span if step == 1 else scope.quotient("ceiling", span, Polynomial.constant(step))
+        if trips is None:
+            # Every value of the variable lies in the range, if not the other way round.
+            trips, dense, step = span, False, 1
+    return name, LoopRange(name, trips, kind, dense, low, step)
+
+
+class _Walk:
+    """One walk over a program; a fresh object each time."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._scope = Scope.of(facts)
+        self._loops: list[LoopRange] = []
+        self._guards: list[Guard] = []
+        self._bounded = True
+        self._phase: int | None = None
+        self._phases = 0
+        self._order = 0
+
+    def program(self, program: Program) -> Iterator[Reference]:
+        for loop in program.grid:
+            self._enter(known_extent(self._scope, loop, LoopKind.GRID), loop.var)
+        yield from self._body(program.body)
+
+    def _enter(self, loop: LoopRange, variable: str) -> None:
+        self._loops.append(loop)
+        value = Polynomial.symbol(loop.var) * loop.step + loop.low
+        self._scope.values[variable] = value
+
+    def _body(self, body: tuple[Stmt, ...]) -> Iterator[Reference]:
+        bounded = self._bounded
+        for stmt in body:
+            yield from self._statement(stmt)
+            if any(isinstance(inner, Break | Continue) for inner in walk_statements((stmt,))):
+                self._bounded = False
+        self._bounded = bounded
+
+    def _statement(self, stmt: Stmt) -> Iterator[Reference]:
+        match stmt:
+            case Declare(name=name, value=value):
+                if value is not None:
+                    yield from self._reads(value)
+                self._scope.values[name] = None if value is None else self._scope.polynomial(value)
+            case Assign(target=target, op=op, value=value):
+                yield from self._assignment(target, op, value)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                yield from self._reads(condition)
+                yield from self._branches(condition, then, otherwise)
+            case For():
+                yield from self._for(stmt)
+            case While(condition=condition, body=body):
+                yield from self._loop_of_unknown_shape(condition, body)
+            case Phase(threads=threads, body=body):
+                yield from self._threads(threads, body)
+            case BlockArray() | Break() | Continue() | Barrier():
+                return
+
+    def _assignment(self, target: Var | Element, op: str, value: Expr) -> Iterator[Reference]:
+        yield from self._reads(value)
+        if isinstance(target, Element):
+            for index in target.indices:
+                yield from self._reads(index)
+            yield self._reference(target, reads=bool(op), writes=True)
+            return
+        full = Binary(op, target, value, target.type) if op else value
+        self._scope.values[target.name] = self._scope.polynomial(full) if target.type.integer else None
+
+    def _threads(self, threads: tuple[MetaFor, ...], body: tuple[Stmt, ...]) -> Iterator[Reference]:
+        outer = self._scope
+        self._scope = outer.copy()
+        self._phase = self._phases
+        self._phases += 1
+        for loop in threads:
+            self._enter(known_extent(outer, loop, LoopKind.THREAD), loop.var)
+        yield from self._body(body)
+        del self._loops[len(self._loops) - len(threads) :]
+        self._phase = None
+        self._scope = outer
+
+    def _branches(self, condition: Expr, then: tuple[Stmt, ...], otherwise: tuple[Stmt, ...]) -> Iterator[Reference]:
+        before = self._scope
+        ends: list[Mapping[str, Polynomial | None]] = []
+        for truth, body in ((True, then), (False, otherwise)):
+            self._scope = before.copy()
+            self._guards.append(_guard(self._scope, condition, truth))
+            yield from self._body(body)
+            self._guards.pop()
+            ends.append(self._scope.values)
+        self._scope = before
+        for name in assigned_scalars(then + otherwise):
+            value = ends[0].get(name)
+            before.values[name] = value if value == ends[1].get(name) else None
+
+    def _for(self, loop: For) -> Iterator[Reference]:
+        kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
+        if isinstance(loop.init, Declare | Assign) and loop.init.value is not None:
+            yield from self._reads(loop.init.value)
+        counted = counted_range(self._scope, loop, kind)
+        for name in assigned_scalars(loop.body):
+            self._scope.values[name] = None
+        if counted is None:
+            if loop.init is not None:
+                name = loop.init.name if isinstance(loop.init, Declare) else _assigned_name(loop.init)
+                if name:
+                    self._scope.values[name] = None
+            condition = loop.condition or IntConst(1)
+            step = (loop.step,) if loop.step is not None else ()
+            yield from self._loop_of_unknown_shape(condition, (*loop.body, *step))
+            return
+        variable, range_ = counted
+        outer = self._scope
+        self._scope = outer.copy()
+        self._enter(range_, variable)
+        if loop.condition is not None:
+            yield from self._reads(loop.condition)
+        yield from self._body(loop.body)
+        self._loops.pop()
+        self._scope = outer
+        outer.values[variable] = None
+
+    def _loop_of_unknown_shape(self, condition: Expr, body: tuple[Stmt, ...]) -> Iterator[Reference]:
+        bounded, self._bounded = self._bounded, False
+        for name in assigned_scalars(body):
+            self._scope.values[name] = None
+        outer = self._scope
+        self._scope = outer.copy()
+        yield from self._reads(condition)
+        yield from self._body(body)
+        self._scope = outer
+        self._bounded = bounded
+
+    def _reads(self, expr: Expr) -> Iterator[Reference]:
+        match expr:
+            case Element(indices=indices):
+                for index in indices:
+                    yield from self._reads(index)
+                yield self._reference(expr, reads=True, writes=False)
+            case Binary(op=("&&" | "||") as op, left=left, right=right):
+                yield from self._reads(left)
+                yield from self._guarded(left, op == "&&", right)
+            case Conditional(condition=condition, then=then, otherwise=otherwise):
+                yield from self._reads(condition)
+                yield from self._guarded(condition, True, then)
+                yield from self._guarded(condition, False, otherwise)
+            case Binary(left=left, right=right):
+                yield from self._reads(left)
+                yield from self._reads(right)
+            case Unary(operand=operand) | Cast(operand=operand):
+                yield from self._reads(operand)
+            case Call(arguments=arguments):
+                for argument in arguments:
+                    yield from self._reads(argument)
+            case IntConst() | FloatConst() | Var():
+                return
+
+    def _guarded(self, condition: Expr, truth: bool, expr: Expr) -> Iterator[Reference]:
+        self._guards.append(_guard(self._scope, condition, truth))
+        yield from self._reads(expr)
+        self._guards.pop()
+
+    def _reference(self, element: Element, *, reads: bool, writes: bool) -> Reference:
+        indices = tuple(self._scope.polynomial(index) for index in element.indices)
+        self._order += 1
+        return Reference(
+            element,
+            indices,
+            reads,
+            writes,
+            tuple(self._loops),
+            tuple(self._guards),
+            self._bounded,
+            self._phase,
+            self._order,
+        )
+
+
+def _guard(scope: Scope, condition: Expr, truth: bool) -> Guard:
+    exact = scope.constraints(condition, truth)
+    return Guard(condition, truth, scope.implied(condition, truth) if exact is None else exact, exact is not None)
+
+
+def _assigned_name(stmt: Assign) -> str:
+    return stmt.target.name if isinstance(stmt.target, Var) else ""
