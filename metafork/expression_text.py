@@ -128,14 +128,21 @@ def converted(expr: Expr, type_: ScalarType, spelling: Spelling = PLAIN_C) -> st
 
 
 def _converted(expr: Expr, type_: ScalarType, spelling: Spelling, least: int) -> str:
-    if (
-        spelling.cplusplus
-        and isinstance(expr, IntConst)
-        and type_.integer
-        and not representable(expr.value, promoted(type_) if type_ is ScalarType.BOOL else type_)
-    ):
+    value = _constant_value(expr)
+    held_by = promoted(type_) if type_ is ScalarType.BOOL else type_
+    if spelling.cplusplus and type_.integer and value is not None and not representable(value, held_by):
         return _at_least(*_text(Cast(type_, expr), spelling), least)
     return _operand(expr, spelling, least)
+
+
+def _constant_value(expr: Expr) -> int | None:
+    match expr:
+        case IntConst(value=value):
+            return value
+        case Unary(op="-", operand=IntConst(value=value, type=type_)) if promoted(type_).signed:
+            return -value
+        case _:
+            return None
 
 
 def _at_least(text: str, precedence: int, least: int) -> str:
