@@ -8,7 +8,7 @@ equality is mathematical.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
@@ -261,11 +261,15 @@ class Constraint:
     left: Polynomial
     relation: Relation
     right: Polynomial
+    _difference: Polynomial | None = field(default=None, init=False, repr=False)
 
     @property
     def difference(self) -> Polynomial:
         """``left - right``: the constraint says that this is ``<= 0``, ``< 0`` or ``== 0``."""
-        return self.left - self.right
+        if self._difference is None:  # every comparison and every look-up in a table needs it
+            object.__setattr__(self, "_difference", self.left - self.right)
+        assert self._difference is not None
+        return self._difference
 
     @property
     def symbols(self) -> frozenset[str]:
