@@ -1,0 +1,50 @@
+/* What kernel text is compiled against, with nvcc and with a C++17 compiler alike.
+ *
+ * nvcc: nothing but the few macros below.  With -DMETAFORK_CPU: blockIdx, threadIdx, __syncthreads() and the rest of
+ * what kernels use, run by metafork/cpu_blocks.h on the host.
+ *
+ *   METAFORK_SHARED(base);                                  the block's dynamic shared memory, unsigned char *
+ *   METAFORK_SHARED_ARRAY(float, a_s, base, 0, B0 * B0);    one array in it: element type, name, base, byte offset, elements
+ *   METAFORK_RESTRICT                                       restrict
+ *
+ * With METAFORK_CPU and METAFORK_CHECK, every access of a METAFORK_SHARED_ARRAY is checked against its extent.
+ */
+#ifndef METAFORK_DEVICE_H
+#define METAFORK_DEVICE_H
+
+#if defined(METAFORK_CPU) && defined(__CUDACC__)
+#error "METAFORK_CPU is for a C++17 compiler of the host; leave it away with nvcc"
+#endif
+#if !defined(METAFORK_CPU) && !defined(__CUDACC__)
+#error "compile with nvcc, or with g++ -std=c++17 -x c++ -DMETAFORK_CPU"
+#endif
+
+#define METAFORK_RESTRICT __restrict__
+
+#include <math.h>
+#include <stdint.h>
+
+#if defined(METAFORK_CPU)
+
+#include "metafork/cpu_blocks.h"
+
+#define METAFORK_SHARED(base) unsigned char *const base = metafork_cpu::shared_base()
+
+#if defined(METAFORK_CHECK)
+#define METAFORK_SHARED_ARRAY(type, name, base, offset, extent)                                                        \
+    const metafork_cpu::checked_array<type> name((base), (long long)(offset), (long long)(extent), #name)
+#else
+#define METAFORK_SHARED_ARRAY(type, name, base, offset, extent)                                                        \
+    type *const name = reinterpret_cast<type *>((base) + (offset));                                                    \
+    (void)sizeof(extent)
+#endif
+
+#else
+
+#define METAFORK_SHARED(base) extern __shared__ __align__(16) unsigned char base[]
+#define METAFORK_SHARED_ARRAY(type, name, base, offset, extent)                                                        \
+    type *const name = reinterpret_cast<type *>((base) + (offset));                                                    \
+    (void)sizeof(extent)
+
+#endif
+#endif
