@@ -11,8 +11,8 @@ What comes in looks as a kernel is printed, with C's own words for the memories:
       ...
     }
 
-A pointer to ``const`` is a read-only global memory.  The launch (grid, block) is not part of the text; it is 1 by 1
-unless given.  C's types follow from the declarations, by the rules of ``metafork.types``.
+A pointer to ``const`` is a read-only global memory.  The launch (grid, block) is no part of the text
+and left at 1.  C's types follow from the declarations, by the rules of ``metafork.types``.
 """
 
 from __future__ import annotations
@@ -66,21 +66,22 @@ class NotAKernel(Exception):  # noqa: N818 - named for what the text is
     """The text uses something that the kernel form does not have; the message names it."""
 
 
-def read_kernel(
-    text: str,
-    grid: tuple[Expr, Expr, Expr] = (ONE, ONE, ONE),
-    block: tuple[Expr, Expr, Expr] = (ONE, ONE, ONE),
-) -> Kernel:
-    """Return the kernel that the C function ``text`` describes; raises ``NotAKernel``.
+def read_kernels(text: str) -> tuple[Kernel, ...]:
+    """Return the kernel of each C function of ``text``; raises ``NotAKernel``.
 
     Syntax errors are pycparser's own exceptions.
     """
     without_comments = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     unit = c_parser.CParser().parse(without_comments)
-    functions = [part for part in unit.ext if isinstance(part, c_ast.FuncDef)]
-    if len(functions) != 1:
+    return tuple(_Reader().kernel(part) for part in unit.ext if isinstance(part, c_ast.FuncDef))
+
+
+def read_kernel(text: str) -> Kernel:
+    """Return the one kernel of ``text``; raises ``NotAKernel`` where there are none or several."""
+    kernels = read_kernels(text)
+    if len(kernels) != 1:
         raise NotAKernel("the text must define exactly one function")
-    return _Reader().kernel(functions[0], grid, block)
+    return kernels[0]
 
 
 @dataclass(slots=True)
@@ -89,7 +90,7 @@ class _Reader:
     memories: dict[str, Memory] = field(default_factory=dict)
     shared_bytes: Expr = field(default_factory=lambda: IntConst(0, ScalarType.LONG))
 
-    def kernel(self, node: Any, grid: tuple[Expr, Expr, Expr], block: tuple[Expr, Expr, Expr]) -> Kernel:
+    def kernel(self, node: Any) -> Kernel:
         scalars = []
         for parameter in node.decl.type.args.params if node.decl.type.args else ():
             if isinstance(parameter.type, c_ast.PtrDecl):
@@ -105,7 +106,8 @@ class _Reader:
                 scalars.append(Argument(parameter.name, type_))
         body = self.statements(node.body)
         memories = tuple(self.memories.values())
-        return Kernel(node.decl.name, tuple(scalars), memories, body, grid, block, self.shared_bytes)
+        unit = (ONE, ONE, ONE)
+        return Kernel(node.decl.name, tuple(scalars), memories, body, unit, unit, self.shared_bytes)
 
     def scalar_type(self, node: Any) -> ScalarType:
         words = tuple(sorted(node.type.names)) if isinstance(node.type, c_ast.IdentifierType) else ()
