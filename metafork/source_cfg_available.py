@@ -1,0 +1,220 @@
+"""Dominators and available expressions of a source CFG.
+
+A *site* is one place where a pure scalar expression is computed.  A site is available at a point when every path to
+the point passes it, and no operand of its expression changes between the last passage and the point.  A value stored
+at an available site can be read at the point (the site dominates it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from metafork.ir import (
+    Assign,
+    Barrier,
+    Binary,
+    BlockArray,
+    Conditional,
+    Declare,
+    Element,
+    Expr,
+    FloatConst,
+    IntConst,
+    Var,
+    subexpressions,
+    walk_expression,
+)
+from metafork.source_cfg import (
+    BasicBlock,
+    EnterFor,
+    EnterThreads,
+    EnterWhile,
+    Exit,
+    Jump,
+    Leave,
+    Select,
+    Simple,
+    SourceCfg,
+    Test,
+    successors,
+)
+from metafork.source_cfg_substitution import variables
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One computation of a pure scalar expression.
+
+    ``position`` counts the statements of the block; the number of statements stands for the terminator.
+    ``conditional`` says that the expression may be skipped when its statement runs (right of ``&&``, an arm of
+    ``?:``).  ``order`` numbers the sites of a block in evaluation order, parents before their parts.
+    """
+
+    block: int
+    position: int
+    order: int
+    expr: Expr
+    conditional: bool
+
+
+def dominators(cfg: SourceCfg) -> tuple[frozenset[int], ...]:
+    """Return, for each block, the blocks that every path from the entry to it passes (itself included).
+
+    A block that nothing reaches has no path, so that all blocks dominate it.
+    """
+    everything = frozenset(range(len(cfg.blocks)))
+    result = [frozenset({0})] + [everything] * (len(cfg.blocks) - 1)
+    sources = cfg.predecessors()
+    changed = True
+    while changed:
+        changed = False
+        for number in range(1, len(cfg.blocks)):
+            before = everything
+            for source in sources[number]:
+                before &= result[source]
+            new = before | {number} if sources[number] else everything
+            if new != result[number]:
+                result[number] = new
+                changed = True
+    return tuple(result)
+
+
+def defined_by(stmt: Simple) -> str | None:
+    """Return the name of the scalar whose value a statement changes."""
+    match stmt:
+        case Declare(name=name):
+            return name
+        case Assign(target=Var(name=name)):
+            return name
+        case Assign() | BlockArray() | Barrier():
+            return None
+        case _:
+            assert_never(stmt)
+
+
+def sites_of(cfg: SourceCfg, number: int) -> tuple[Site, ...]:
+    """Return the sites of a block in evaluation order, those of an ``if`` that ends it included.
+
+    Expressions with array reads are no sites (what they read may change), nor are single variables and constants.
+    Heads of loops and extents of threads are left alone: they belong to other blocks, or to the launch.
+    """
+    block = cfg.blocks[number]
+    result: list[Site] = []
+    for position, stmt in enumerate(block.statements):
+        for expr in _evaluated(stmt):
+            for part, conditional in _parts(expr, False):
+                result.append(Site(number, position, len(result), part, conditional))
+    if isinstance(block.terminator, Select):
+        for part, conditional in _parts(block.terminator.condition, False):
+            result.append(Site(number, len(block.statements), len(result), part, conditional))
+    return tuple(result)
+
+
+def _evaluated(stmt: Simple) -> tuple[Expr, ...]:
+    match stmt:
+        case Declare(value=value):
+            return () if value is None else (value,)
+        case Assign(target=Element(indices=indices), value=value):
+            return (*indices, value)
+        case Assign(value=value):
+            return (value,)
+        case BlockArray() | Barrier():
+            return ()
+        case _:
+            assert_never(stmt)
+
+
+def _parts(expr: Expr, conditional: bool) -> Iterator[tuple[Expr, bool]]:
+    if not isinstance(expr, IntConst | FloatConst | Var | Element) and is_pure(expr):
+        yield expr, conditional
+    match expr:
+        case Binary(op="&&" | "||", left=left, right=right):
+            yield from _parts(left, conditional)
+            yield from _parts(right, True)
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            yield from _parts(condition, conditional)
+            yield from _parts(then, True)
+            yield from _parts(otherwise, True)
+        case _:
+            for operand in subexpressions(expr):
+                yield from _parts(operand, conditional)
+
+
+def is_pure(expr: Expr) -> bool:
+    """Say whether an expression reads scalars only."""
+    return not any(isinstance(part, Element) for part in walk_expression(expr))
+
+
+class AvailableExpressions:
+    """The sites available at each point of a CFG."""
+
+    def __init__(self, cfg: SourceCfg) -> None:
+        self._cfg = cfg
+        self._sites = tuple(sites_of(cfg, number) for number in range(len(cfg.blocks)))
+        self._operands = {site: variables(site.expr) for sites in self._sites for site in sites}
+        self._at_entry = self._solved()
+
+    def sites(self, number: int) -> tuple[Site, ...]:
+        """Return the sites of a block in evaluation order."""
+        return self._sites[number]
+
+    def before(self, use: Site) -> frozenset[Site]:
+        """Return the sites available where ``use`` is computed, earlier ones of the same statement included.
+
+        A site is visible there too: its C scope encloses the use.
+        """
+        scope = self._cfg.blocks[use.block].scope
+        return frozenset(
+            site
+            for site in self._through(use.block, use)
+            if scope[: len(depth := self._cfg.blocks[site.block].scope)] == depth
+        )
+
+    def _through(self, number: int, use: Site | None) -> frozenset[Site]:
+        """Return what is available at the end of a block, or at one of its sites."""
+        block = self._cfg.blocks[number]
+        available = set(self._at_entry[number])
+        mine = self._sites[number]
+        limit = len(block.statements) if use is None else use.position
+        for position, stmt in enumerate(block.statements[:limit]):
+            available.update(site for site in mine if site.position == position)
+            killed = defined_by(stmt)
+            if killed is not None:
+                available = {site for site in available if killed not in self._operands[site]}
+        before = len(mine) if use is None else use.order
+        available.update(site for site in mine if site.position == limit and site.order < before)
+        return frozenset(available)
+
+    def _leaving(self, number: int) -> frozenset[Site]:
+        killed = names_bound(self._cfg.blocks[number])
+        return frozenset(site for site in self._through(number, None) if not killed & self._operands[site])
+
+    def _solved(self) -> list[frozenset[Site]]:
+        everything = frozenset(site for sites in self._sites for site in sites)
+        self._at_entry = [frozenset()] + [everything] * (len(self._cfg.blocks) - 1)
+        waiting = [0]
+        reached = {0}
+        while waiting:
+            number = waiting.pop()
+            leaving = self._leaving(number)
+            for target in successors(self._cfg.blocks[number].terminator):
+                new = self._at_entry[target] & leaving
+                if new != self._at_entry[target] or target not in reached:
+                    reached.add(target)
+                    self._at_entry[target] = new
+                    waiting.append(target)
+        return [entry if number in reached else frozenset() for number, entry in enumerate(self._at_entry)]
+
+
+def names_bound(block: BasicBlock) -> frozenset[str]:
+    """Return the names that the terminator of a block binds: the variables of thread loops."""
+    terminator = block.terminator
+    match terminator:
+        case EnterThreads(threads=threads):
+            return frozenset(loop.var for loop in threads)
+        case Exit() | Jump() | Leave() | Select() | EnterFor() | EnterWhile() | Test():
+            return frozenset()
+        case _:
+            assert_never(terminator)
