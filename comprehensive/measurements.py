@@ -1,0 +1,103 @@
+"""Counters measured and strategies applied, once for each version, in the symbols of one discussion.
+
+The values that evaluators return are brought into the discussion: machine symbols get the names (or numbers) that they
+have there, fresh derived symbols join its systems, and a value is used only where its domain is proved.
+"""
+
+from __future__ import annotations
+
+from typing import Generic
+
+from comprehensive.quintuple import AppliedOf, CounterOf, Statistics, StrategyOf, V
+from comprehensive.signs import integral
+from comprehensive.start import MACHINE_MARK, Start
+from comprehensive.systems import System, Systems
+from evaluators.counter import CounterValue, NotKnown
+from metafork.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
+from metafork.prover import Verdict
+from metafork.symbols import DerivedSymbol
+from strategies.strategy import NotApplied
+
+
+class Measurements(Generic[V]):
+    """The values and transformed versions of one run; nothing of it outlives the run."""
+
+    def __init__(self, start: Start, systems: Systems, statistics: Statistics) -> None:
+        self._start = start
+        self._systems = systems
+        self._statistics = statistics
+        self._values: dict[tuple[str, V], CounterValue | NotKnown] = {}
+        self._applications: dict[tuple[str, V], AppliedOf[V] | NotApplied] = {}
+        self._names: dict[tuple[str, tuple[Polynomial, ...]], str] = {
+            (symbol.kind, symbol.operands): symbol.name for symbol in start.derived
+        }
+
+    def value(self, counter: CounterOf[V], version: V) -> CounterValue | NotKnown:
+        """Evaluate a counter, once for each version, in the symbols of this discussion."""
+        key = (counter.name, version)
+        if key not in self._values:
+            self._statistics.evaluations += 1
+            value = counter.evaluate(version)
+            self._values[key] = value if isinstance(value, NotKnown) else self._in_own_symbols(value)
+        return self._values[key]
+
+    def _in_own_symbols(self, value: CounterValue) -> CounterValue | NotKnown:
+        """Name machine symbols as this input does, and take in fresh derived symbols, renamed where names clash."""
+        names: dict[str, Polynomial] = {}
+        polynomials = (value.numerator, value.denominator, *(p for s in value.derived for p in s.operands))
+        for name in {n for polynomial in polynomials for n in polynomial.symbols if n.startswith(MACHINE_MARK)}:
+            if name[1:] not in self._start.canonical:
+                return NotKnown(f"its value depends on {name[1:]}, which this machine does not have")
+            names[name] = self._start.limit(name[1:])
+        for symbol in value.derived:
+            operands = tuple(operand.substitute(names) for operand in symbol.operands)
+            known = self._names.get((symbol.kind, operands))
+            if known is None:
+                fresh = DerivedSymbol(self._unused(symbol.name), symbol.kind, operands)
+                if symbol.kind in ("floor", "ceiling"):
+                    for needed in (at_most(ONE, operands[1]), at_most(ZERO, operands[0])):
+                        if self._systems.implies((), needed) is not Verdict.YES:
+                            return NotKnown(f"{fresh.definition()} is defined only where {needed}, which is not proved")
+                known = self._names[symbol.kind, operands] = fresh.name
+                self._systems.define(fresh)
+            if known != symbol.name:
+                names[symbol.name] = Polynomial.symbol(known)
+        if not names:
+            return value
+        return CounterValue(
+            value.numerator.substitute(names),
+            value.denominator.substitute(names),
+            value.derived,
+            tuple(constraint.substitute(names) for constraint in value.domain),
+        )
+
+    def _unused(self, name: str) -> str:
+        taken = {*self._start.order, *self._start.opaque, *(symbol.name for symbol in self._systems.derived)}
+        while name in taken:
+            name += "_"
+        return name
+
+    def condition(self, counter: CounterOf[V], value: CounterValue) -> Constraint:
+        """Return what the accept branch assumes: the value within the limit, or the target reached."""
+        limit = self._start.limit(counter.symbol) * value.denominator
+        if counter.kind == "performance" and not counter.less_is_better:
+            return integral(at_most(limit, value.numerator))
+        return integral(at_most(value.numerator, limit))
+
+    def apply(self, strategy: StrategyOf[V], version: V) -> AppliedOf[V] | NotApplied:
+        """Apply a strategy, once for each version."""
+        key = (strategy.name, version)
+        if key not in self._applications:
+            self._statistics.applications += 1
+            self._applications[key] = strategy.apply(version)
+        return self._applications[key]
+
+    def outside(self, value: CounterValue, system: System) -> str:
+        """Return why a value may not be used under a system; empty where it may."""
+        needed = list(value.domain)
+        if not value.denominator.is_constant:
+            needed.append(less_than(ZERO, value.denominator))
+        for constraint in needed:
+            if self._systems.implies(system, constraint) is not Verdict.YES:
+                return f"its value holds where {constraint.text(self._start.order)}, which is not proved here"
+        return ""

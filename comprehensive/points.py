@@ -1,0 +1,246 @@
+"""Integer points of constraint systems, found without a solver where that is possible.
+
+A point gives every parameter a value; derived symbols are computed from it, and the machine's symbols follow: at a
+point of the parameters a condition on ``Z`` is an interval of ``Z``.  A *pool* keeps the parameter values that satisfy
+Start: small ones tried in order, and those that a solver found.  A branch or a case that contains a point of the
+pool needs no solver to be called consistent, and no solver to be called irredundant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import ceil, floor
+
+from comprehensive.signs import integral
+from metafork.polynomial import Constraint, Polynomial
+from metafork.symbols import DerivedSymbol
+
+Number = int | Fraction
+Point = Mapping[str, Number]
+
+TRIED = 1500
+KEPT = 96
+
+
+class Points:
+    """The pool of a run.  ``small`` gives each parameter the values to be tried, best first."""
+
+    def __init__(
+        self,
+        facts: Iterable[Constraint],
+        derived: Iterable[DerivedSymbol],
+        small: Mapping[str, Sequence[int]],
+        machine: Sequence[str],
+        real: frozenset[str],
+    ) -> None:
+        self._machine = tuple(machine)
+        self._real = real
+        self._small = dict(small)
+        self._derived = list(derived)
+        self._compiled: dict[Constraint, _Compiled] = {}
+        self._facts = [self._compile(fact) for fact in facts]
+        self._pool: list[dict[str, Number]] | None = None
+
+    def define(self, symbol: DerivedSymbol, facts: Iterable[Constraint]) -> None:
+        """Take in a derived symbol; points of the pool get its value."""
+        self._derived.append(symbol)
+        self._facts += [self._compile(fact) for fact in facts]
+        kept: list[dict[str, Number]] = []
+        for point in self._pool or []:
+            try:
+                point[symbol.name] = symbol.evaluate(point)
+            except ZeroDivisionError:
+                continue
+            kept.append(point)
+        if self._pool is not None:
+            self._pool = kept
+
+    def find(self, system: Sequence[Constraint]) -> dict[str, Number] | None:
+        """Return a point of the pool, with values for the machine's symbols, that satisfies Start and ``system``."""
+        compiled = [self._compile(constraint) for constraint in system]
+        on_parameters = [c for c in compiled if not c.machine]
+        on_machine = [c for c in compiled if c.machine]
+        for point in self._points():
+            if all(c.holds(point) for c in on_parameters):
+                found = self._with_machine(point, on_machine)
+                if found is not None:
+                    return found
+        return None
+
+    def smallest(self, system: Sequence[Constraint]) -> dict[str, Number] | None:
+        """Return the point of ``find`` with the least sum of parameters."""
+        pool = self._points()
+        pool.sort(key=lambda point: sum(point[name] for name in self._small))
+        return self.find(system)
+
+    def learn(self, model: Mapping[str, Number], system: Sequence[Constraint]) -> dict[str, Number] | None:
+        """Take the parameters of a solver's model of ``system`` into the pool; return a point of ``system``."""
+        completed = self._completed({name: int(model.get(name, values[0])) for name, values in self._small.items()})
+        if completed is None:
+            return None
+        if completed not in self._points():
+            self._points().append(completed)
+        compiled = [self._compile(constraint) for constraint in system]
+        found = self._with_machine(completed, [c for c in compiled if c.machine])
+        if found is None:
+            # Conditions on several machine symbols at once are beyond the greedy choice; the model has one.
+            found = completed | {name: model.get(name, 0) for name in self._machine}
+            compiled += self._facts
+        return found if all(c.holds(found) for c in compiled) else None
+
+    def _points(self) -> list[dict[str, Number]]:
+        if self._pool is None:
+            self._pool = []
+            for tried, values in enumerate(_graded(list(self._small.values()))):
+                if tried >= TRIED or len(self._pool) >= KEPT:
+                    break
+                point = self._completed(dict(zip(self._small, values, strict=True)))
+                if point is not None:
+                    self._pool.append(point)
+        return self._pool
+
+    def _completed(self, point: dict[str, Number]) -> dict[str, Number] | None:
+        """Return the point with its derived symbols, ``None`` where it lies outside Start."""
+        try:
+            for symbol in self._derived:
+                point[symbol.name] = symbol.evaluate(point)
+        except ZeroDivisionError:
+            return None
+        if not all(fact.holds(point) for fact in self._facts if not fact.machine):
+            return None
+        return point if self._with_machine(point, []) is not None else None
+
+    def _with_machine(self, point: dict[str, Number], system: Sequence[_Compiled]) -> dict[str, Number] | None:
+        """Return the point with the least machine that the conditions allow, ``None`` where there is none."""
+        result = dict(point)
+        pending = [*(fact for fact in self._facts if fact.machine), *system]
+        for name in self._machine:
+            interval = _Interval(name in self._real)
+            rest = []
+            for constraint in pending:
+                if any(other not in result for other in constraint.machine if other != name):
+                    rest.append(constraint)
+                elif name not in constraint.machine:
+                    if not constraint.holds(result):
+                        return None
+                elif not constraint.narrow(result, name, interval):
+                    return None
+            value = interval.least()
+            if value is None:
+                return None
+            result[name] = value
+            pending = rest
+        return result if all(constraint.holds(result) for constraint in pending) else None
+
+    def _compile(self, constraint: Constraint) -> _Compiled:
+        if constraint not in self._compiled:
+            self._compiled[constraint] = _Compiled(constraint, frozenset(self._machine))
+        return self._compiled[constraint]
+
+
+class _Interval:
+    """The values that one machine symbol may still take."""
+
+    def __init__(self, real: bool) -> None:
+        self._real = real
+        self._low: Fraction | None = None
+        self._low_open = False
+        self._high: Fraction | None = None
+        self._high_open = False
+
+    def at_least(self, bound: Fraction, strict: bool) -> None:
+        """Intersect with ``bound <= x``."""
+        if self._low is None or bound > self._low or (bound == self._low and strict):
+            self._low, self._low_open = bound, strict
+
+    def at_most(self, bound: Fraction, strict: bool) -> None:
+        """Intersect with ``x <= bound``."""
+        if self._high is None or bound < self._high or (bound == self._high and strict):
+            self._high, self._high_open = bound, strict
+
+    def least(self) -> Number | None:
+        """Return the least integer of the interval, else (for a real symbol) some number of it."""
+        low = self._low if self._low is not None else Fraction(0)
+        least = floor(low) + 1 if self._low_open else ceil(low)
+        if self._high is None or least < self._high or (least == self._high and not self._high_open):
+            return least
+        if not self._real or self._low is None:
+            return None
+        if low < self._high:
+            return (low + self._high) / 2 if self._low_open else low
+        return low if low == self._high and not self._low_open and not self._high_open else None
+
+
+class _Compiled:
+    """A constraint as a Python function of a point, and as a function of one machine symbol at a point."""
+
+    def __init__(self, constraint: Constraint, machine: frozenset[str]) -> None:
+        self._relation = constraint.relation
+        self._difference = integral(constraint).difference
+        self._value = _function(self._difference)
+        self.machine = self._difference.symbols & machine
+        self._linear: dict[str, tuple[Callable[[Point], Number], Callable[[Point], Number]] | None] = {}
+
+    def holds(self, point: Point) -> bool:
+        """Say whether the constraint holds at a point with all its symbols."""
+        value = self._value(point)
+        return value <= 0 if self._relation == "<=" else value < 0 if self._relation == "<" else value == 0
+
+    def narrow(self, point: Point, name: str, interval: _Interval) -> bool:
+        """Intersect the interval of ``name`` with the constraint; say whether that was possible."""
+        if name not in self._linear:
+            slope = self._difference.coefficient(name)
+            self._linear[name] = (
+                None if slope is None else (_function(slope), _function(self._difference.without([name])))
+            )
+        linear = self._linear[name]
+        if linear is None:
+            return False
+        slope_value, rest = linear[0](point), linear[1](point)
+        if slope_value == 0:
+            return rest <= 0 if self._relation == "<=" else rest < 0 if self._relation == "<" else rest == 0
+        bound = Fraction(-rest) / Fraction(slope_value)
+        strict = self._relation == "<"
+        if slope_value > 0 or self._relation == "==":
+            interval.at_most(bound, strict)
+        if slope_value < 0 or self._relation == "==":
+            interval.at_least(bound, strict)
+        return True
+
+
+def _function(polynomial: Polynomial) -> Callable[[Point], Number]:
+    """Return a polynomial with integer coefficients as a function of a point."""
+    terms = [
+        (int(coefficient), [name for name, exponent in mono for _ in range(exponent)])
+        for mono, coefficient in polynomial.terms().items()
+    ]
+
+    def value(point: Point) -> Number:
+        total: Number = 0
+        for coefficient, factors in terms:
+            product: Number = coefficient
+            for name in factors:
+                product = product * point[name]
+            total = total + product
+        return total
+
+    return value
+
+
+def _graded(candidates: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
+    """Yield the product of the candidate lists by rising sum of positions, so that small points come first."""
+
+    def of_sum(lists: Sequence[Sequence[int]], total: int) -> Iterator[tuple[int, ...]]:
+        if not lists:
+            if total == 0:
+                yield ()
+            return
+        first, rest = lists[0], lists[1:]
+        most = sum(len(other) - 1 for other in rest)
+        for index in range(max(0, total - most), min(total, len(first) - 1) + 1):
+            for tail in of_sum(rest, total - index):
+                yield (first[index], *tail)
+
+    for total in range(sum(len(values) - 1 for values in candidates) + 1):
+        yield from of_sum(candidates, total)
