@@ -91,7 +91,7 @@ class _Parser:
         try:
             value = integer_literal(self.texts[self.at])
         except ValueError:
-            raise self.failure(what)
+            raise self.failure(what) from None
         self.at += 1
         return value
 
