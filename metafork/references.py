@@ -245,6 +245,8 @@ class _Walk:
         if isinstance(loop.init, Declare | Assign) and loop.init.value is not None:
             yield from self._reads(loop.init.value)
         counted = counted_range(self._scope, loop, kind)
+        if kind is LoopKind.BLOCK and _left_early(loop.body):
+            counted = None  # an iteration may end before what stands at its end, copies included
         for name in assigned_scalars(loop.body):
             self._scope.values[name] = None
         if counted is None:
@@ -321,6 +323,15 @@ class _Walk:
             self._phase,
             self._order,
         )
+
+
+def _left_early(body: tuple[Stmt, ...]) -> bool:
+    """Say whether a block-level ``break`` or ``continue`` belongs to the loop with this body."""
+    return any(
+        isinstance(stmt, Break | Continue)
+        or (isinstance(stmt, If) and (_left_early(stmt.then) or _left_early(stmt.otherwise)))
+        for stmt in body
+    )
 
 
 def _guard(scope: Scope, condition: Expr, truth: bool) -> Guard:

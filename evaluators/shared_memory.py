@@ -1,0 +1,38 @@
+"""shared_memory: 4-byte words of shared memory a block needs (DESIGN section 4).
+
+The sum over cached arrays of their windows and over the block's own arrays, each rounded up to words; the maximum
+over the paths that a whole block takes alike.  ``metafork.block_memory`` holds the arithmetic, because the kernel's
+layout is made from the same plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from evaluators.counter import CounterValue, NotKnown
+from metafork.block_memory import UnknownSizeError, block_memory
+from metafork.ir import Version
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMemory:
+    """Words of shared memory of a block; a resource, limited by ``Z``."""
+
+    name: str = "shared_memory"
+    kind: Literal["resource", "performance"] = "resource"
+    symbol: str = "Z"
+    less_is_better: bool = True
+    default_target: Fraction | None = None
+
+    def evaluate(self, version: Version) -> CounterValue | NotKnown:
+        """Return the words as a polynomial in parameters and derived symbols."""
+        try:
+            memory = block_memory(version.program)
+        except UnknownSizeError as reason:
+            return NotKnown(str(reason))
+        return CounterValue(memory.words, derived=(*memory.facts.derived, *memory.derived))
+
+
+COUNTER = SharedMemory()

@@ -1,0 +1,44 @@
+"""threads_per_block: the product of the thread extents (DESIGN section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from evaluators.counter import CounterValue, NotKnown
+from metafork.block_shape import UnknownShapeError, block_shape
+from metafork.facts import Scope, program_facts
+from metafork.ir import Version
+from metafork.polynomial import ONE
+from metafork.prover import Prover
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadsPerBlock:
+    """Threads of a block; a resource, limited by ``T``.
+
+    Where phases have different extents, each dimension counts as the largest of them.
+    """
+
+    name: str = "threads_per_block"
+    kind: Literal["resource", "performance"] = "resource"
+    symbol: str = "T"
+    less_is_better: bool = True
+    default_target: Fraction | None = None
+
+    def evaluate(self, version: Version) -> CounterValue | NotKnown:
+        """Return the number of threads as a polynomial in program parameters."""
+        facts = program_facts(version.program)
+        scope = Scope.of(facts)
+        try:
+            shape = block_shape(version.program, scope, Prover(facts.constraints, facts.derived))
+        except UnknownShapeError as reason:
+            return NotKnown(str(reason))
+        threads = ONE
+        for extent in shape:
+            threads = threads * extent
+        return CounterValue(threads, derived=tuple(scope.derived))
+
+
+COUNTER = ThreadsPerBlock()
