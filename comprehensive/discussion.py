@@ -17,10 +17,10 @@ from dataclasses import replace
 from typing import Generic
 
 from comprehensive.measurements import Measurements
-from comprehensive.quintuple import Case, CounterOf, Outcome, Quintuple, Statistics, Step, StrategyOf, V
+from comprehensive.quintuple import Case, CounterOf, Outcome, Quintuple, Step, StrategyOf, V
 from comprehensive.start import Start
 from comprehensive.systems import Consistency, System, Systems
-from comprehensive.tree import LeafReference, Node, NoLeaf, Tree
+from comprehensive.tree import LeafReference, Node, NoLeaf, Statistics, Tree
 from evaluators.counter import CounterValue, NotKnown
 from metafork.polynomial import Constraint
 from metafork.prover import Verdict

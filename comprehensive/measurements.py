@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Generic
 
-from comprehensive.quintuple import AppliedOf, CounterOf, Statistics, StrategyOf, V
+from comprehensive.quintuple import AppliedOf, CounterOf, StrategyOf, V
 from comprehensive.signs import integral
 from comprehensive.start import MACHINE_MARK, Start
 from comprehensive.systems import System, Systems
+from comprehensive.tree import Statistics
 from evaluators.counter import CounterValue, NotKnown
 from metafork.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.prover import Verdict

@@ -13,7 +13,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 
 from comprehensive.points import Number
 from comprehensive.systems import System
-from comprehensive.tree import Tree
+from comprehensive.tree import Statistics, Tree
 from evaluators.counter import CounterValue, NotKnown
 from metafork.symbols import DerivedSymbol
 from strategies.strategy import NotApplied
@@ -104,19 +104,6 @@ class Case(Generic[V]):
     refusals: int
     counters: Mapping[str, CounterValue] = field(compare=False)
     witness: Mapping[str, Number] | None = field(compare=False)
-
-
-@dataclass(slots=True)
-class Statistics:
-    """What a run did: inner nodes, paths that end in a leaf, leaves after merging, and the work behind them."""
-
-    nodes: int = 0
-    paths: int = 0
-    leaves: int = 0
-    evaluations: int = 0
-    applications: int = 0
-    solver_calls: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

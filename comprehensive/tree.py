@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from evaluators.counter import CounterValue
 from metafork.ir import Program, Version
@@ -53,7 +54,8 @@ class Leaf:
 
     ``systems`` are displayed systems, irredundant within Start; ``strategies`` were applied in that order; ``trace``
     uses the paper's abbreviations (section 5); ``counters`` maps a counter's name to its value on this version;
-    ``witness`` is an integer point of the first system, ``None`` where none was found.
+    ``witness`` is an integer point of the first system (targets of performance counters may be fractions), ``None``
+    where none was found.
     """
 
     id: int
@@ -63,16 +65,34 @@ class Leaf:
     trace: tuple[str, ...]
     kernel: str
     counters: Mapping[str, CounterValue] = field(hash=False)
-    witness: Mapping[str, int] | None = field(hash=False, default=None)
+    witness: Mapping[str, int | Fraction] | None = field(hash=False, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class CounterInfo:
-    """A counter as the tree uses it; ``limit`` is the machine symbol after renaming away from the input's names."""
+    """A counter as the tree uses it; ``limit`` is the machine symbol after renaming away from the input's names.
+
+    ``target`` is the default of a performance counter's target, ``less_is_better`` its direction.
+    """
 
     name: str
     kind: str
     limit: str
+    less_is_better: bool = True
+    target: Fraction | None = None
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What a run did: inner nodes, paths that end in a leaf, leaves after merging, and the work behind them."""
+
+    nodes: int = 0
+    paths: int = 0
+    leaves: int = 0
+    evaluations: int = 0
+    applications: int = 0
+    solver_calls: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +101,9 @@ class ScheduleTree:
 
     ``machine`` maps the fields of a machine (``threads_per_block``) to their symbols here (``T_`` where the input has a
     ``T``).  ``derived`` are the symbols that stand for quotients, ceilings and extrema, in the order in which they can
-    be computed.  ``notes`` are (subject, sentence) pairs for the report.
+    be computed; ``opaque`` are scalars of the program that occur in conditions and are computed by C code only.
+    ``fixed`` gives the numbers of machine symbols that the user fixed: conditions hold them already.
+    ``notes`` are (subject, sentence) pairs for the report.
     """
 
     program: Program
@@ -94,6 +116,9 @@ class ScheduleTree:
     leaves: tuple[Leaf, ...]
     notes: tuple[tuple[str, str], ...] = ()
     complete: bool = True
+    fixed: Mapping[str, int | Fraction] = field(hash=False, default_factory=dict)
+    opaque: tuple[str, ...] = ()
+    statistics: Statistics = field(compare=False, hash=False, default_factory=Statistics)
 
     @property
     def no_leaf_regions(self) -> tuple[NoLeaf, ...]:
