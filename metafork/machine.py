@@ -1,0 +1,151 @@
+"""Machines: the limits that decision trees branch on, presets by compute capability, and ``R=63,T=1024`` overrides.
+
+The presets are NVIDIA's compute-capability tables; ``metafork/machine.h`` has the same ones for the dispatcher, which
+reads ``METAFORK_MACHINE`` in the form that ``parse_machine`` accepts.  Sizes of shared memory are in 4-byte words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from types import MappingProxyType
+
+SYMBOLS: Mapping[str, str] = MappingProxyType(
+    {
+        "registers_per_thread": "R",
+        "registers_per_block": "RB",
+        "threads_per_block": "T",
+        "shared_words": "Z",
+    }
+)
+"""The papers' symbols of machine parameters; every other field goes by its own name."""
+
+_ENTRY = re.compile(r"\s*([A-Za-z0-9_]{1,47})\s*(?:=\s*([0-9]+(?:\.[0-9]{1,17}|/[0-9]+)?)\s*)?")
+_LARGEST = 2**62
+
+
+class MachineError(ValueError):
+    """The text of a machine cannot be read; the message says where and what is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Limits of a thread, a block, a launch and a multiprocessor; ``targets`` are those of performance counters."""
+
+    registers_per_thread: int
+    registers_per_block: int
+    threads_per_block: int
+    shared_words: int
+    block_dim_x: int
+    block_dim_y: int
+    block_dim_z: int
+    grid_dim_x: int
+    grid_dim_y: int
+    grid_dim_z: int
+    warp_size: int
+    warps_per_sm: int
+    blocks_per_sm: int
+    registers_per_sm: int
+    shared_words_per_sm: int
+    targets: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
+
+    def fields(self) -> dict[str, int]:
+        """Return the machine parameters by field name, in the order of ``metafork_machine``."""
+        values = asdict(self)
+        del values["targets"]
+        return values
+
+
+FIELDS: tuple[str, ...] = tuple(name for name in Machine.__dataclass_fields__ if name != "targets")
+"""The names of the machine parameters, in the order of ``metafork_machine``."""
+
+
+def _preset(
+    registers_per_thread: int,
+    registers: int,
+    shared_bytes: int,
+    warps: int,
+    blocks: int,
+    shared_bytes_per_sm: int,
+) -> Machine:
+    return Machine(
+        registers_per_thread=registers_per_thread,
+        registers_per_block=registers,
+        threads_per_block=1024,
+        shared_words=shared_bytes // 4,
+        block_dim_x=1024,
+        block_dim_y=1024,
+        block_dim_z=64,
+        grid_dim_x=2**31 - 1,
+        grid_dim_y=65535,
+        grid_dim_z=65535,
+        warp_size=32,
+        warps_per_sm=warps,
+        blocks_per_sm=blocks,
+        registers_per_sm=registers,
+        shared_words_per_sm=shared_bytes_per_sm // 4,
+    )
+
+
+PRESETS: Mapping[str, Machine] = MappingProxyType(
+    {
+        "sm_20": _preset(63, 32768, 49152, 48, 8, 49152),
+        "sm_35": _preset(255, 65536, 49152, 64, 16, 49152),
+        "sm_60": _preset(255, 65536, 49152, 64, 32, 65536),
+        "sm_70": _preset(255, 65536, 98304, 64, 32, 98304),
+        "sm_75": _preset(255, 65536, 65536, 32, 16, 65536),
+        "sm_80": _preset(255, 65536, 166912, 64, 32, 167936),
+        "sm_86": _preset(255, 65536, 101376, 48, 16, 102400),
+        "sm_89": _preset(255, 65536, 101376, 48, 24, 102400),
+        "sm_90": _preset(255, 65536, 232448, 64, 32, 233472),
+        "sm_100": _preset(255, 65536, 232448, 64, 32, 233472),
+        "sm_120": _preset(255, 65536, 101376, 48, 24, 102400),
+    }
+)
+"""Machines by the name of their compute capability (shared memory: the opt-in limit of a block)."""
+
+DEFAULT = PRESETS["sm_80"]
+"""What the CPU build reports."""
+
+
+def given_values(text: str) -> dict[str, Fraction]:
+    """Read ``sm_80``, ``R=63,T=1024`` or ``sm_20,Z=4096`` and return what it gives, by field name.
+
+    A preset gives every field; later entries win.  A name that is no field is the target of a performance counter, and
+    only such may have a fraction.  An empty text gives nothing.  Raises ``MachineError``.
+    """
+    values: dict[str, Fraction] = {}
+    if not text.strip():
+        return values
+    names = {symbol: name for name, symbol in SYMBOLS.items()}
+    for entry in text.split(","):
+        match = _ENTRY.fullmatch(entry)
+        if match is None:
+            raise MachineError(f"{entry.strip()!r} is neither NAME=VALUE nor a preset ({', '.join(PRESETS)})")
+        name, number = match.groups()
+        if number is None:
+            if name not in PRESETS:
+                raise MachineError(f"there is no preset {name!r}; presets are {', '.join(PRESETS)}")
+            values.update({key: Fraction(value) for key, value in PRESETS[name].fields().items()})
+            continue
+        name = names.get(name, name)
+        try:
+            value = Fraction(number)
+        except ZeroDivisionError:
+            raise MachineError(f"{entry.strip()!r} divides by zero") from None
+        if name in FIELDS and value.denominator != 1:
+            raise MachineError(f"{name} is an integer, not {number}")
+        if max(value.numerator, value.denominator) > _LARGEST:
+            raise MachineError(f"{number} is too large")
+        values[name] = value
+    return values
+
+
+def parse_machine(text: str, base: Machine = DEFAULT) -> Machine:
+    """Return ``base`` with what ``text`` gives in its place; raises ``MachineError`` as ``given_values`` does."""
+    values = given_values(text)
+    fields = {name: int(value) for name, value in values.items() if name in FIELDS}
+    targets = {name: value for name, value in values.items() if name not in FIELDS}
+    return replace(base, **fields, targets={**base.targets, **targets})
