@@ -1,0 +1,46 @@
+"""The front end: text of a ``.mf`` file to a ``TranslationUnit`` with a ``Program`` for every schedule.
+
+Read in this order: ``tokens`` and ``preprocessor`` (text to tokens), ``structure`` and ``c_grammar`` (tokens to the
+``syntax`` tree), ``host`` (what surrounds a schedule), ``nest`` and ``expressions`` (the schedule itself), ``program``
+(both together), ``unit`` (the file).  Faults of the input are diagnostics, all of a file in one run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from metafork.diagnostics import DiagnosticsError
+from metafork.frontend.reporter import Reporter
+from metafork.frontend.tokens import LineMap
+from metafork.frontend.unit import UnitParser
+from metafork.source import Source
+from metafork.translation_unit import TranslationUnit
+
+
+def parse(source: Source) -> TranslationUnit:
+    """Return the parsed file.
+
+    Raises ``metafork.diagnostics.DiagnosticsError`` with all diagnostics of the file, in the order of its text.
+    """
+    return UnitParser(source).parse()
+
+
+def read_source(path: Path) -> Source:
+    """Read a file as it is: line ends are kept, a byte order mark is left out.
+
+    Raises ``OSError``, and ``DiagnosticsError`` (MF0001) where the bytes are no UTF-8.
+    """
+    data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    try:
+        return Source(str(path), data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        text = data.decode("utf-8", errors="replace")
+        offset = len(data[: error.start].decode("utf-8"))
+        reporter = Reporter(Source(str(path), text))
+        span = LineMap(text).span(offset, offset + 1)
+        reporter.error("MF0001", span, f"the byte 0x{data[error.start]:02x} stands here, which is no UTF-8")
+        reporter.finish()
+        raise AssertionError from error
+
+
+__all__ = ["DiagnosticsError", "parse", "read_source"]

@@ -1,0 +1,371 @@
+"""Every diagnostic code of the front end: what it is about, why it is refused, and the usual way out.
+
+Codes are stable: a code is never given a second meaning.  ``MF00xx`` are about the text, ``MF01xx`` about the loop
+nest, ``MF02xx`` about constructs, ``MF03xx`` about names and types, ``MF04xx`` (races) belong to later analyses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A code's title, its default reason and its default way out."""
+
+    code: str
+    title: str
+    reason: str
+    way_out: str
+
+
+_ENTRIES = (
+    Entry(
+        "MF0001",
+        "the file is not UTF-8",
+        "the text is carried over to generated files and must be readable.",
+        "save the file as UTF-8, for instance with `iconv -f latin1 -t utf-8`.",
+    ),
+    Entry(
+        "MF0002",
+        "no schedule in the file",
+        "only a `meta_schedule { ... }` goes to the device; there is nothing to optimize.",
+        "put `meta_schedule` in front of the loop nest and make its parallel loops `meta_for`s.",
+    ),
+    Entry("MF0003", "a comment is not closed", "everything after it would be comment.", "close it with `*/`."),
+    Entry(
+        "MF0004",
+        "a bracket has no partner",
+        "the extent of functions and schedules cannot be told.",
+        "add or remove the bracket.",
+    ),
+    Entry(
+        "MF0005",
+        "nesting is too deep",
+        "analyses follow the nesting, and this is far beyond what programs need.",
+        "name parts of it with variables of their own.",
+    ),
+    Entry(
+        "MF0006",
+        "conditional compilation around or inside a schedule",
+        "which text is compiled is decided after this tool has run.",
+        "run the preprocessor first, or move the `#if` so that no schedule is inside or around it.",
+    ),
+    Entry(
+        "MF0007",
+        "a directive inside a schedule",
+        "the schedule's text is replaced by a dispatch, and the directive would be lost or misplaced.",
+        "move the directive in front of the function.",
+    ),
+    Entry(
+        "MF0008",
+        "a macro that cannot be followed",
+        "only macros that are defined once, unconditionally, without `#`, `##` and `...`, can be expanded here.",
+        "define it unconditionally, make it a parameter of the function, or write its text out.",
+    ),
+    Entry(
+        "MF0009",
+        "a macro is used with the wrong number of arguments",
+        "it cannot be expanded.",
+        "give as many arguments as its definition names.",
+    ),
+    Entry(
+        "MF0010",
+        "a syntax error",
+        "this is no C99 that is understood here.",
+        "correct it; the place is where the parser stopped.",
+    ),
+    Entry(
+        "MF0011",
+        "a misspelled keyword",
+        "it looks like a keyword of the language that is spelled otherwise.",
+        "use the spelling of the language.",
+    ),
+    Entry(
+        "MF0012",
+        "meta_for outside a schedule",
+        "only loops inside a `meta_schedule` go to the device.",
+        "put `meta_schedule` in front of the nest, or make it a `for`.",
+    ),
+    Entry(
+        "MF0013",
+        "a schedule inside a schedule",
+        "a schedule is one launch; it cannot launch another.",
+        "remove the inner `meta_schedule`.",
+    ),
+    Entry(
+        "MF0014",
+        "an empty schedule",
+        "there is nothing to run.",
+        "write the loop nest into it, or remove `meta_schedule`.",
+    ),
+    Entry(
+        "MF0015",
+        "a schedule outside a function",
+        "a file that defines functions is no bare fragment, and statements stand in functions only.",
+        "move it into a function, or into a file of its own.",
+    ),
+    Entry(
+        "MF0016",
+        "a function header that is not understood",
+        "the drop-in needs the function's name and parameters.",
+        "write it as `type name(parameters)`, with C's own punctuation.",
+    ),
+    Entry(
+        "MF0101",
+        "a nest with another number of meta_for loops than 2, 4 or 6",
+        "the outer half are the grid's dimensions and the inner half the block's, three each at most.",
+        "split or join loops so that there are 2, 4 or 6 on every path.",
+    ),
+    Entry(
+        "MF0102",
+        "paths with different numbers of meta_for loops",
+        "all phases of a block share its shape.",
+        "give every nest of thread loops the same number of `meta_for`s.",
+    ),
+    Entry(
+        "MF0103",
+        "a meta_for of another form",
+        "its iterations become block or thread indices, which run from 0 in steps of 1.",
+        "write `meta_for (int v = 0; v < extent; v++)` and compute other indices in the body.",
+    ),
+    Entry(
+        "MF0104",
+        "an extent that is no integer",
+        "extents count blocks, threads or elements.",
+        "use an integer expression.",
+    ),
+    Entry(
+        "MF0105",
+        "an extent that depends on more than parameters",
+        "the launch is shaped before it runs, alike for all blocks and threads.",
+        "use an upper bound over parameters as the extent, and an `if` in the body.",
+    ),
+    Entry(
+        "MF0106",
+        "a statement among meta_for loops",
+        "the grid's loops, and the loops of one nest of threads, must follow each other directly.",
+        "move the statement in front of the schedule or into the innermost loop.",
+    ),
+    Entry(
+        "MF0107",
+        "more than one nest in a schedule",
+        "a schedule is one launch of one grid.",
+        "give every nest a `meta_schedule` of its own.",
+    ),
+    Entry(
+        "MF0108",
+        "an array write at block level",
+        "every thread of the block would do it.",
+        "move it into a nest of thread loops, under an `if` for one thread where only one must write.",
+    ),
+    Entry(
+        "MF0109",
+        "a block-level or thread-level scalar written by concurrent iterations",
+        "iterations of a `meta_for` may run concurrently and share it.",
+        "declare the scalar inside the innermost `meta_for`.",
+    ),
+    Entry(
+        "MF0110",
+        "a block-level read of an array that the schedule writes",
+        "threads do not reach the read together, so some could see a later value.",
+        "read it inside the thread loops.",
+    ),
+    Entry(
+        "MF0111",
+        "a jump out of a meta_for",
+        "iterations of a `meta_for` are independent: none can end the others.",
+        "use an `if` around the rest of the body.",
+    ),
+    Entry(
+        "MF0112",
+        "a schedule without meta_for",
+        "only `meta_for` loops say what may run concurrently.",
+        "make the outer parallel loops `meta_for`s.",
+    ),
+    Entry(
+        "MF0113",
+        "the variable of a meta_for is written",
+        "it is a block or thread index.",
+        "copy it into a variable of your own and change that.",
+    ),
+    Entry(
+        "MF0201",
+        "a pointer",
+        "the device has its own memory: only arrays with extents can be moved there.",
+        "declare it as an array with extents, `float a[n]`.",
+    ),
+    Entry("MF0202", "address-of", "addresses on the host mean nothing on the device.", "use the array and an index."),
+    Entry("MF0203", "a dereference", "pointers do not go to the device.", "index an array: `a[i]`."),
+    Entry("MF0204", "goto or a label", "control flow in a schedule is structured.", "use `if`, `for` or `while`."),
+    Entry(
+        "MF0205",
+        "a structure, union or enumeration",
+        "arrays on the device hold scalars.",
+        "use one array for each member.",
+    ),
+    Entry(
+        "MF0206",
+        "a call to an unknown function",
+        "only the functions of `math.h` that CUDA has can be called on the device.",
+        "write the computation out, or as a macro of the same file.",
+    ),
+    Entry(
+        "MF0207",
+        "a call with the wrong number of arguments",
+        "the function is declared otherwise.",
+        "give it the arguments it takes.",
+    ),
+    Entry(
+        "MF0208",
+        "an array without extents",
+        "without them it is not known how much to move to the device.",
+        "declare every extent: `float a[n][n]`.",
+    ),
+    Entry(
+        "MF0209",
+        "an array of a thread",
+        "a thread's own arrays would have to live in registers, which have no index.",
+        "use scalars, or an array declared between the grid's and the threads' loops, which the block shares.",
+    ),
+    Entry(
+        "MF0210",
+        "do-while",
+        "loops test their condition first here.",
+        "write it as `while`, with its first round in front.",
+    ),
+    Entry("MF0211", "switch", "it has no structured form here.", "use `if` and `else if`."),
+    Entry(
+        "MF0212",
+        "return inside a schedule",
+        "the schedule is replaced by a dispatch, and threads do not return.",
+        "set a variable and return after the schedule.",
+    ),
+    Entry(
+        "MF0213",
+        "an assignment inside an expression",
+        "statements have one effect each here.",
+        "make it a statement of its own.",
+    ),
+    Entry("MF0214", "a comma operator", "statements have one effect each here.", "write separate statements."),
+    Entry("MF0215", "a string", "the device code has no use for it.", "move input and output out of the schedule."),
+    Entry(
+        "MF0216",
+        "a type that is not supported",
+        "the device code knows the integer types, float and double.",
+        "use one of `char`, `short`, `int`, `long`, `long long`, their unsigned forms, `float`, `double`.",
+    ),
+    Entry(
+        "MF0217",
+        "a storage class or qualifier that is not supported",
+        "variables of a schedule live in registers, each iteration's own.",
+        "remove the word.",
+    ),
+    Entry(
+        "MF0218",
+        "an expression of a form that is not supported",
+        "it has no counterpart in the device code.",
+        "use operators, casts, `?:` and functions of `math.h`.",
+    ),
+    Entry(
+        "MF0219",
+        "a statement without effect or with an effect that is not supported",
+        "thread code is made of declarations, assignments, `++`, `--`, `if` and loops.",
+        "remove it, or make it an assignment.",
+    ),
+    Entry(
+        "MF0220",
+        "a declaration that is not supported",
+        "only scalars, and at block level arrays, can be declared in a schedule.",
+        "move it in front of the function.",
+    ),
+    Entry(
+        "MF0221",
+        "an initialised array of a block",
+        "shared memory has no initial contents.",
+        "write the elements in thread loops.",
+    ),
+    Entry(
+        "MF0301",
+        "a name that is not declared",
+        "it must be a parameter, a variable or an array that is in scope.",
+        "declare it, or correct its spelling.",
+    ),
+    Entry(
+        "MF0302",
+        "a wrong number of indices",
+        "only whole elements are read and written.",
+        "give as many indices as the array has extents.",
+    ),
+    Entry("MF0303", "an index that is no integer", "elements are counted.", "cast it: `(int)x`."),
+    Entry(
+        "MF0304",
+        "a write to a variable from outside the schedule",
+        "parameters and value arguments are handed to every thread and never come back.",
+        "use a variable declared in the schedule, or an array of one element for a result.",
+    ),
+    Entry(
+        "MF0305", "a write to something const", "it was declared `const`.", "remove `const`, or write to another array."
+    ),
+    Entry(
+        "MF0306",
+        "operands of a wrong type",
+        "C defines this operator on integers only.",
+        "cast the operands, or use another operator.",
+    ),
+    Entry("MF0307", "a name declared twice in one scope", "C allows one.", "rename one of them."),
+    Entry(
+        "MF0308",
+        "cache() names something that is no array of the schedule",
+        "only arrays that the schedule reads or writes can go through shared memory.",
+        "name arrays that the schedule uses.",
+    ),
+    Entry(
+        "MF0309",
+        "an extent that changes after the array's declaration",
+        "the array keeps the extent it was declared with, and the dispatch would see the new value.",
+        "use a variable that is not written after the declaration.",
+    ),
+    Entry("MF0310", "a scalar that is indexed", "only arrays have elements.", "declare it as an array with extents."),
+    Entry(
+        "MF0311",
+        "a target that cannot be assigned",
+        "only variables and elements of arrays can be written.",
+        "assign to a variable or to an element.",
+    ),
+    Entry(
+        "MF0312",
+        "an extent of an array that is not understood",
+        "extents are integer expressions over parameters.",
+        "compute it into an integer variable first.",
+    ),
+    Entry(
+        "MF0313", "a name that means something to CUDA or C++", "the kernels are compiled as CUDA C++.", "rename it."
+    ),
+    Entry(
+        "MF0314",
+        "a constant that is not supported",
+        "it does not fit the types of the language.",
+        "write it as an integer or floating constant of C.",
+    ),
+    Entry(
+        "MF0315",
+        "a variable of a type that no schedule can use",
+        "its type is not a scalar or an array of scalars.",
+        "copy its value into an integer or floating variable in front of the schedule.",
+    ),
+    Entry(
+        "MF0401",
+        "a race between blocks",
+        "iterations of the grid's loops may run in any order.",
+        "let every iteration write elements of its own.",
+    ),
+    Entry(
+        "MF0402",
+        "a race between threads",
+        "iterations of the threads' loops run concurrently between two barriers.",
+        "put the write and the read into two nests of thread loops.",
+    ),
+)
+
+CATALOGUE = {entry.code: entry for entry in _ENTRIES}

@@ -1,0 +1,295 @@
+"""Expressions: from syntax to ``metafork.ir``, with names resolved and C's types (section 6.5 of C11).
+
+What is refused is reported with the span of the culprit; the operands of one operator are all looked at, so that
+several faults of one expression are reported in one run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from metafork import ir
+from metafork.frontend import syntax
+from metafork.frontend.reporter import RefusedError, Reporter
+from metafork.frontend.structure import similar
+from metafork.frontend.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
+from metafork.source import Span
+from metafork.types import ScalarType, common_type
+
+
+class Origin(Enum):
+    """Where a scalar lives: outside the schedule, or at which level of its nest it was declared."""
+
+    HOST = "outside the schedule"
+    GRID_INDEX = "a grid loop"
+    BLOCK = "block level"
+    THREAD_INDEX = "a thread loop"
+    THREAD = "a thread"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSymbol:
+    """A scalar variable as a schedule sees it; ``name`` is the unique name that the program uses."""
+
+    name: str
+    type: ScalarType
+    origin: Origin
+    span: Span
+    const: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySymbol:
+    """An array as a schedule sees it; ``of_block`` where it is the block's own."""
+
+    array: ir.Array
+    const: bool = False
+    of_block: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableSymbol:
+    """A declared name that no schedule can use: the code that says why."""
+
+    code: str
+    message: str
+    span: Span
+
+
+Symbol = ScalarSymbol | ArraySymbol | UnusableSymbol
+
+_INTEGER = re.compile(r"(?P<digits>0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?P<suffix>[uUlL]*)\Z")
+_FLOATING = re.compile(
+    r"(?P<digits>[0-9.]+(?:[eE][-+]?[0-9]+)?|0[xX][0-9a-fA-F.]+[pP][-+]?[0-9]+)(?P<suffix>[fFlL]?)\Z"
+)
+_ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0, "a": 7, "b": 8, "f": 12, "v": 11, "\\": 92, "'": 39, '"': 34, "?": 63}
+_INTEGER_OPERATORS = frozenset({"%", "&", "|", "^", "<<", ">>"})
+
+
+def integer_constant(text: str) -> tuple[int, ScalarType] | None:
+    """Return the value and the type of an integer constant (section 6.4.4.1 of C11), ``None`` where it is none."""
+    match = _INTEGER.match(text)
+    if match is None:
+        return None
+    digits, suffix = match["digits"], match["suffix"].lower()
+    if suffix not in ("", "u", "l", "ul", "lu", "ll", "ull", "llu"):
+        return None
+    decimal = not digits.startswith("0") or digits == "0"
+    try:
+        value = int(digits, 10) if decimal else int(digits, 0 if digits[1:2] in "xXbB" else 8)
+    except ValueError:
+        return None
+    unsigned, length = "u" in suffix, suffix.count("l")
+    signed_types = (ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG)
+    unsigned_types = (ScalarType.UNSIGNED_INT, ScalarType.UNSIGNED_LONG, ScalarType.UNSIGNED_LONG_LONG)
+    for rank in range(length, 3):
+        if not unsigned and value < 1 << (8 * signed_types[rank].size - 1):
+            return value, signed_types[rank]
+        if (unsigned or not decimal) and value < 1 << (8 * unsigned_types[rank].size):
+            return value, unsigned_types[rank]
+    return None
+
+
+def constant(text: str, span: Span) -> ir.Expr | None:
+    """Return a constant of C as an expression, ``None`` where it is none that is supported."""
+    if text.startswith("'") and text.endswith("'"):
+        inside = text[1:-1]
+        if len(inside) == 1 and inside.isascii():
+            return ir.IntConst(ord(inside), ScalarType.INT, span)
+        if len(inside) == 2 and inside[0] == "\\" and inside[1] in _ESCAPES:
+            return ir.IntConst(_ESCAPES[inside[1]], ScalarType.INT, span)
+        return None
+    found = integer_constant(text)
+    if found is not None:
+        return ir.IntConst(found[0], found[1], span)
+    match = _FLOATING.match(text)
+    if match is None or match["suffix"] in ("l", "L"):
+        return None
+    single = match["suffix"] in ("f", "F") and not (text[:2] in ("0x", "0X") and "p" not in text.lower())
+    return ir.FloatConst(text, ScalarType.FLOAT if single else ScalarType.DOUBLE, span)
+
+
+class ExpressionBuilder:
+    """Builds expressions of ``metafork.ir``.
+
+    ``resolve`` maps a name to what it stands for (``None``: not declared); ``visible`` lists the names in scope for
+    suggestions; ``read`` and ``indexed`` are called for every scalar read and every array mentioned.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        typedefs: dict[str, ScalarType],
+        resolve: Callable[[str], Symbol | None],
+        visible: Callable[[], list[str]],
+    ) -> None:
+        self._reporter = reporter
+        self._typedefs = typedefs
+        self._resolve = resolve
+        self._visible = visible
+
+    def build(self, expression: syntax.Expression) -> ir.Expr:
+        """Return the expression; raises ``RefusedError`` after reporting what is wrong with it."""
+        match expression:
+            case syntax.Name(name=name, span=span):
+                return self._name(name, span)
+            case syntax.Constant(text=text, span=span):
+                value = constant(text, span)
+                if value is None:
+                    raise self._reporter.refuse("MF0314", span, f"the constant `{text}` is not supported")
+                return value
+            case syntax.String(span=span):
+                raise self._reporter.refuse("MF0215", span, "a string stands in a schedule")
+            case syntax.Prefix():
+                return self._prefix(expression)
+            case syntax.Postfix(op=op, span=span):
+                raise self._reporter.refuse("MF0213", span, f"`{op}` stands inside an expression")
+            case syntax.Infix(op=op, left=left, right=right, span=span):
+                first, second = self._all(left, right)
+                if op in _INTEGER_OPERATORS:
+                    self.require_integers(op, (first, second), span)
+                return ir.binary(op, first, second, span)
+            case syntax.Ternary(condition=condition, then=then, otherwise=otherwise, span=span):
+                test, yes, no = self._all(condition, then, otherwise)
+                return ir.Conditional(test, yes, no, common_type(yes.type, no.type), span)
+            case syntax.Assignment(op=op, span=span):
+                raise self._reporter.refuse("MF0213", span, f"an assignment (`{op}`) stands inside an expression")
+            case syntax.Comma(span=span):
+                raise self._reporter.refuse("MF0214", span, "a comma operator stands in a schedule")
+            case syntax.Invocation():
+                return self._call(expression)
+            case syntax.Subscript():
+                return self.element(expression)
+            case syntax.Member(span=span):
+                raise self._reporter.refuse("MF0205", span, "a member of a structure stands in a schedule")
+            case syntax.Conversion(type=type_, operand=operand, span=span):
+                target = self.named_type(type_)
+                return ir.Cast(target, self.build(operand), span)
+            case syntax.SizeOfType(type=type_, span=span):
+                return ir.IntConst(self.named_type(type_).size, ScalarType.UNSIGNED_LONG, span)
+            case syntax.Unsupported(what=what, span=span):
+                if not what:  # reported where it was parsed
+                    raise RefusedError
+                raise self._reporter.refuse("MF0218", span, f"{what} is not supported in a schedule")
+
+    def named_type(self, type_: syntax.TypeName) -> ScalarType:
+        """Return the scalar type that a type name stands for; raises ``RefusedError`` for any other type."""
+        if type_.pointers or type_.function:
+            raise self._reporter.refuse("MF0201", type_.span, "a pointer type stands in a schedule")
+        if type_.words == ("struct",):
+            raise self._reporter.refuse("MF0205", type_.span, "a structure type stands in a schedule")
+        found = scalar_type(type_.words, self._typedefs)
+        if found is None or type_.extents:
+            words = " ".join(type_.words)
+            raise self._reporter.refuse("MF0216", type_.span, f"the type `{words}` is not supported in a schedule")
+        return found
+
+    def require_integers(self, op: str, operands: tuple[ir.Expr, ...], span: Span) -> None:
+        """Refuse floating operands of an operator that C defines on integers only."""
+        for operand in operands:
+            if operand.type.floating:
+                message = f"`{op}` has an operand of type `{operand.type.spelling}`"
+                raise self._reporter.refuse("MF0306", span, message)
+
+    def symbol(self, name: str, span: Span) -> Symbol | None:
+        """Return what a name stands for; ``None`` for a constant of a header; raises ``RefusedError`` for neither."""
+        found = self._resolve(name)
+        if found is None and name not in CONSTANTS:
+            meant = similar(name, self._visible())
+            hint = f"; did you mean `{meant}`?" if meant else ""
+            raise self._reporter.refuse("MF0301", span, f"`{name}` is not declared{hint}")
+        if isinstance(found, UnusableSymbol):
+            raise self._reporter.refuse(found.code, span, found.message, related=((found.span, "declared here"),))
+        return found
+
+    def element(self, expression: syntax.Subscript) -> ir.Element:
+        """Return an element of an array; raises ``RefusedError``."""
+        indices: list[syntax.Expression] = []
+        base: syntax.Expression = expression
+        while isinstance(base, syntax.Subscript):
+            indices.append(base.index)
+            base = base.base
+        if not isinstance(base, syntax.Name):
+            raise self._reporter.refuse("MF0203", expression.span, "what is indexed here is no array")
+        symbol = self.symbol(base.name, base.span)
+        if not isinstance(symbol, ArraySymbol):
+            related = ((symbol.span, "declared here"),) if symbol is not None else ()
+            raise self._reporter.refuse(
+                "MF0310", expression.span, f"`{base.name}` is a scalar and has no elements", related=related
+            )
+        array = symbol.array
+        if len(indices) != len(array.extents):
+            message = (
+                f"`{base.name}` has {_count(len(array.extents), 'extent')} and is given {_count(len(indices), 'index')}"
+            )
+            raise self._reporter.refuse("MF0302", expression.span, message, related=((array.span, "declared here"),))
+        built = self._all(*reversed(indices))
+        for index, value in zip(reversed(indices), built, strict=True):
+            if value.type.floating:
+                message = f"this index of `{base.name}` has type `{value.type.spelling}`"
+                raise self._reporter.refuse("MF0303", index.span, message)
+        return ir.Element(array.name, built, array.element, expression.span)
+
+    def _all(self, *expressions: syntax.Expression) -> tuple[ir.Expr, ...]:
+        built: list[ir.Expr] = []
+        for expression in expressions:
+            try:
+                built.append(self.build(expression))
+            except RefusedError:
+                continue
+        if len(built) != len(expressions):
+            raise RefusedError
+        return tuple(built)
+
+    def _name(self, name: str, span: Span) -> ir.Expr:
+        symbol = self.symbol(name, span)
+        if symbol is None:
+            value = constant(CONSTANTS[name], span)
+            assert value is not None
+            return value
+        if isinstance(symbol, ScalarSymbol):
+            return ir.Var(symbol.name, symbol.type, span)
+        assert isinstance(symbol, ArraySymbol)
+        message = f"the array `{name}` stands without {_count(len(symbol.array.extents), 'index')}"
+        raise self._reporter.refuse("MF0302", span, message, related=((symbol.array.span, "declared here"),))
+
+    def _prefix(self, expression: syntax.Prefix) -> ir.Expr:
+        span = expression.span
+        match expression.op:
+            case "&":
+                raise self._reporter.refuse("MF0202", span, "an address is taken in a schedule")
+            case "*":
+                raise self._reporter.refuse("MF0203", span, "a pointer is dereferenced in a schedule")
+            case "++" | "--":
+                raise self._reporter.refuse("MF0213", span, f"`{expression.op}` stands inside an expression")
+            case "sizeof":
+                return ir.IntConst(self.build(expression.operand).type.size, ScalarType.UNSIGNED_LONG, span)
+        operand = self.build(expression.operand)
+        if expression.op == "~":
+            self.require_integers("~", (operand,), span)
+        return ir.unary(expression.op, operand, span)
+
+    def _call(self, call: syntax.Invocation) -> ir.Expr:
+        if not isinstance(call.callee, syntax.Name):
+            raise self._reporter.refuse("MF0206", call.span, "a function is called through an expression")
+        name = call.callee.name
+        known = MATH_FUNCTIONS.get(name)
+        if known is None or self._resolve(name) is not None:
+            meant = similar(name, list(MATH_FUNCTIONS), 0.75)
+            hint = f"; did you mean `{meant}`?" if meant else ""
+            raise self._reporter.refuse(
+                "MF0206", call.callee.span, f"`{name}` is no function that can be called in a schedule{hint}"
+            )
+        result, parameters = known
+        if len(call.arguments) != len(parameters):
+            message = f"`{name}` takes {_count(len(parameters), 'argument')}, {len(call.arguments)} given"
+            raise self._reporter.refuse("MF0207", call.span, message)
+        return ir.Call(name, self._all(*call.arguments), result, call.span)
+
+
+def _count(number: int, word: str) -> str:
+    plural = "indices" if word == "index" else word + "s"
+    return f"{number} {word if number == 1 else plural}"

@@ -1,0 +1,288 @@
+"""From a schedule and its host to a ``Program``: parameters, value arguments, derived scalars, assumptions."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+from metafork import ir
+from metafork.frontend import syntax
+from metafork.frontend.expressions import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
+from metafork.frontend.host import Definition, HostFunction, HostValues, Site, Variable
+from metafork.frontend.nest import Nest, NestBuilder
+from metafork.frontend.reporter import RefusedError, Reporter
+from metafork.frontend.structure import similar
+from metafork.frontend.vocabulary import DEVICE_WORDS
+from metafork.source import Source
+from metafork.types import ScalarType
+
+
+class ProgramBuilder:
+    """Builds the program of one schedule."""
+
+    def __init__(self, source: Source, reporter: Reporter, host: HostFunction, site: Site) -> None:
+        self._reporter = reporter
+        self._host = host
+        self._site = site
+        self._values = HostValues(host, site, source)
+        self._arrays: dict[str, ir.Array | None] = {}
+
+    def build(self, name: str, function: str) -> ir.Program:
+        """Return the program; raises ``RefusedError`` after reporting everything that is wrong with the schedule."""
+        statement = self._site.statement
+        reserved = self._reserved(_free_names(statement.body))
+        builder = NestBuilder(self._reporter, self._host.typedefs, self._symbol, list(self._site.visible), reserved)
+        nest: Nest | None = None
+        with contextlib.suppress(RefusedError):
+            nest = builder.build(statement)
+        if nest is None:
+            raise RefusedError
+        clause = self._cache_clause(nest)
+        if self._reporter.failed:
+            raise RefusedError
+        return self._assemble(name, function, nest, clause)
+
+    # --- names of the host ------------------------------------------------------------------------------------
+
+    def _symbol(self, name: str) -> Symbol | None:
+        variable = self._site.visible.get(name)
+        if variable is None:
+            return None
+        if variable.fault:
+            return UnusableSymbol(variable.fault, variable.message, variable.span)
+        if variable.type is not None:
+            return ScalarSymbol(name, variable.type, Origin.HOST, variable.span, variable.const)
+        array = self._array(variable)
+        if array is None:
+            raise RefusedError
+        return ArraySymbol(array, variable.const)
+
+    def _array(self, variable: Variable) -> ir.Array | None:
+        """Return an array of the host with its extents as they hold at the schedule; ``None`` after reporting."""
+        if variable.name not in self._arrays:
+            extents: list[ir.Expr] = []
+            for extent in variable.extents:
+                built = self._extent(variable, extent)
+                if built is None:
+                    break
+                extents.append(built)
+            whole = len(extents) == len(variable.extents)
+            assert variable.element is not None
+            array = ir.Array(variable.name, variable.element, tuple(extents), variable.span) if whole else None
+            self._arrays[variable.name] = array
+        return self._arrays[variable.name]
+
+    def _extent(self, variable: Variable, extent: syntax.Expression) -> ir.Expr | None:
+        found = self._values.integer(extent, variable.since, variable.scope)
+        if found is not None:
+            return found[0]
+        for node in syntax.walk(extent):
+            if isinstance(node, syntax.Name) and (used := variable.scope.get(node.name)) is not None:
+                change = self._host.stable(used, variable.since, self._site)
+                if change is not None:
+                    self._reporter.error(
+                        "MF0309",
+                        extent.span,
+                        f"the extent of `{variable.name}` uses `{node.name}`, which may change before the schedule",
+                        related=((change, f"`{node.name}` may change here"),),
+                    )
+                    return None
+        self._reporter.error("MF0312", extent.span, f"this extent of `{variable.name}` is not understood")
+        return None
+
+    def _reserved(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the names of the host that the program will mention if it mentions the given ones."""
+        found: set[str] = set()
+        pending = [name for name in names if name in self._site.visible]
+        while pending:
+            name = pending.pop()
+            if name in found:
+                continue
+            found.add(name)
+            variable = self._site.visible[name]
+            for extent in variable.extents:
+                pending += [node.name for node in syntax.walk(extent) if isinstance(node, syntax.Name)]
+            definition = self._values.definition(variable)
+            if definition is not None:
+                pending += [operand.name for operand in definition.operands]
+            pending = [one for one in pending if one in self._site.visible]
+        return frozenset(found)
+
+    def _cache_clause(self, nest: Nest) -> tuple[str, ...] | None:
+        clause = self._site.statement.cache
+        if clause is None:
+            return None
+        for name in clause:
+            if name.name not in nest.arrays:
+                meant = similar(name.name, sorted(nest.arrays))
+                hint = f"; did you mean `{meant}`?" if meant else ""
+                self._reporter.error("MF0308", name.span, f"`{name.name}` is no array that this schedule uses{hint}")
+        return tuple(dict.fromkeys(name.name for name in clause))
+
+    # --- the program ------------------------------------------------------------------------------------------
+
+    def _assemble(self, name: str, function: str, nest: Nest, clause: tuple[str, ...] | None) -> ir.Program:
+        visible = self._site.visible
+        arrays = sorted((visible[one] for one in nest.arrays), key=lambda variable: variable.span)
+        built = [array for variable in arrays if (array := self._array(variable)) is not None]
+        sizing = {part.name for array in built for extent in array.extents for part in _variables(extent)}
+        control = control_names(nest) & nest.scalars
+        integers = {one for one in nest.scalars if (type_ := visible[one].type) is not None and type_.integer}
+        roots, definitions = self._closure((control & integers) | sizing)
+        data, _ = self._closure(sizing)
+        assumptions = self._assumptions(roots, definitions)
+        order = self._parameter_order(roots)
+        given = roots | definitions.keys()
+        values = sorted((visible[one] for one in nest.scalars - given), key=lambda variable: variable.span)
+        parameters = tuple(
+            ir.Parameter(
+                variable.name,
+                variable.type or ScalarType.INT,
+                ir.ParameterKind.DATA if variable.name in data else ir.ParameterKind.PROGRAM,
+                variable.name in self._serial_variables(),
+                variable.span,
+            )
+            for variable in order
+        )
+        for variable in (*order, *values, *arrays, *(one.variable for one in definitions.values())):
+            if variable.name in DEVICE_WORDS:
+                self._reporter.error("MF0313", variable.span, f"`{variable.name}` is a word of CUDA C++")
+        derived = sorted(definitions.values(), key=lambda definition: definition.offset)
+        return ir.Program(
+            name=name,
+            function=function,
+            parameters=parameters,
+            values=tuple(
+                ir.ValueArgument(variable.name, variable.type or ScalarType.INT, variable.span) for variable in values
+            ),
+            derived=tuple(
+                ir.Derived(one.variable.name, one.variable.type or ScalarType.INT, one.expression, one.variable.span)
+                for one in derived
+            ),
+            assumptions=assumptions,
+            arrays=tuple(built),
+            grid=nest.grid,
+            body=nest.body,
+            cache_clause=clause,
+            cached=clause or (),
+            span=self._site.statement.span,
+        )
+
+    def _closure(self, names: Iterable[str]) -> tuple[set[str], dict[str, Definition]]:
+        """Return the parameters that integer scalars come from, and the derived scalars on the way."""
+        roots: set[str] = set()
+        definitions: dict[str, Definition] = {}
+        pending = list(names)
+        while pending:
+            name = pending.pop()
+            if name in roots or name in definitions:
+                continue
+            definition = self._values.definition(self._site.visible[name])
+            if definition is None:
+                roots.add(name)
+            else:
+                definitions[name] = definition
+                pending += [operand.name for operand in definition.operands]
+        return roots, definitions
+
+    def _assumptions(self, roots: set[str], definitions: dict[str, Definition]) -> tuple[ir.Expr, ...]:
+        """Return what assertions say about the parameters; derived scalars that only they mention are added."""
+        found: list[ir.Expr] = []
+        for condition, assertion in self._host.assumptions(self._site):
+            integer = self._values.integer(condition, assertion.offset, assertion.scope)
+            if integer is None or not integer[1]:
+                continue
+            needed, through = self._closure(variable.name for variable in integer[1])
+            if needed <= roots:
+                definitions.update(through)
+                found.append(integer[0])
+        return tuple(found)
+
+    def _serial_variables(self) -> list[str]:
+        names: list[str] = []
+        for loop in self._site.loops:
+            if isinstance(loop, syntax.ForStatement):
+                init = loop.init
+                if isinstance(init, syntax.Declaration):
+                    names += [declarator.name for declarator in init.declarators]
+                elif isinstance(init, syntax.Assignment) and isinstance(init.target, syntax.Name):
+                    names.append(init.target.name)
+        return names
+
+    def _parameter_order(self, roots: set[str]) -> list[Variable]:
+        serial = self._serial_variables()
+        variables = [self._site.visible[name] for name in roots]
+        first = sorted((one for one in variables if one.name not in serial), key=lambda variable: variable.span)
+        last = sorted((one for one in variables if one.name in serial), key=lambda one: serial.index(one.name))
+        return [*first, *last]
+
+
+def _variables(expression: ir.Expr) -> list[ir.Var]:
+    return [part for part in ir.walk_expression(expression) if isinstance(part, ir.Var)]
+
+
+def control_names(nest: Nest) -> set[str]:
+    """Return the scalars that decide an extent, an index, a bound or a condition, through locals too."""
+    control = {part.name for loop in nest.grid for part in _variables(loop.extent)}
+    feeds: dict[str, set[str]] = {}
+    for statement in ir.walk_statements(nest.body):
+        deciding: list[ir.Expr] = []
+        match statement:
+            case ir.Declare(name=name, value=value):
+                if value is not None:
+                    feeds.setdefault(name, set()).update(part.name for part in _variables(value))
+            case ir.Assign(target=target, value=value):
+                if isinstance(target, ir.Var):
+                    feeds.setdefault(target.name, set()).update(part.name for part in _variables(value))
+            case ir.If(condition=condition) | ir.While(condition=condition):
+                deciding.append(condition)
+            case ir.For(init=init, condition=test, step=step):
+                deciding += [part for one in (init, step) if one is not None for part in ir.expressions_of(one)]
+                deciding += [] if test is None else [test]
+            case ir.Phase() | ir.BlockArray():
+                deciding += ir.expressions_of(statement)
+            case _:
+                pass
+        for expression in ir.expressions_of(statement):
+            for part in ir.walk_expression(expression):
+                if isinstance(part, ir.Element):
+                    deciding += part.indices
+                elif isinstance(part, ir.Conditional):
+                    deciding.append(part.condition)
+        control.update(part.name for expression in deciding for part in _variables(expression))
+    pending = list(control)
+    while pending:
+        for name in feeds.get(pending.pop(), set()) - control:
+            control.add(name)
+            pending.append(name)
+    return control
+
+
+def _free_names(statement: syntax.Statement) -> set[str]:
+    """Return the names in a statement that no declaration in it binds."""
+    found: set[str] = set()
+
+    def expression(node: syntax.Expression, bound: set[str]) -> None:
+        for part in syntax.walk(node):
+            if isinstance(part, syntax.Name) and part.name not in bound:
+                found.add(part.name)
+
+    def visit(node: syntax.Statement, bound: set[str]) -> None:
+        inner = bound
+        if isinstance(node, syntax.Block | syntax.ForStatement):
+            inner = set(bound)
+        if isinstance(node, syntax.ForStatement) and isinstance(node.init, syntax.Declaration):
+            visit(node.init, inner)
+            for part in (node.condition, node.step):
+                if part is not None:
+                    expression(part, inner)
+        else:
+            for part in syntax.direct_expressions(node):
+                expression(part, inner)
+        if isinstance(node, syntax.Declaration):
+            bound.update(declarator.name for declarator in node.declarators)
+        for child in syntax.direct_statements(node):
+            visit(child, inner)
+
+    visit(statement, set())
+    return found

@@ -1,0 +1,70 @@
+"""Collecting diagnostics: faults are noted and work goes on, so that one run reports them all."""
+
+from __future__ import annotations
+
+from metafork.diagnostics import Diagnostic, DiagnosticsError, Severity
+from metafork.frontend.catalogue import CATALOGUE
+from metafork.source import Source, Span
+
+
+class RefusedError(Exception):
+    """A piece of the input was refused; the diagnostic is already noted."""
+
+
+class Reporter:
+    """Notes diagnostics about one source."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._noted: list[Diagnostic] = []
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error was noted."""
+        return any(one.severity is Severity.ERROR for one in self._noted)
+
+    def error(
+        self,
+        code: str,
+        span: Span,
+        message: str,
+        *,
+        reason: str | None = None,
+        way_out: str | None = None,
+        related: tuple[tuple[Span, str], ...] = (),
+    ) -> None:
+        """Note an error; reason and way out default to the catalogue's."""
+        entry = CATALOGUE[code]
+        if any(one.code == code and one.span == span for one in self._noted):
+            return
+        self._noted.append(
+            Diagnostic(
+                code,
+                Severity.ERROR,
+                message,
+                span,
+                self._source.name,
+                entry.reason if reason is None else reason,
+                entry.way_out if way_out is None else way_out,
+                related,
+            )
+        )
+
+    def refuse(
+        self,
+        code: str,
+        span: Span,
+        message: str,
+        *,
+        reason: str | None = None,
+        way_out: str | None = None,
+        related: tuple[tuple[Span, str], ...] = (),
+    ) -> RefusedError:
+        """Note an error and return the exception that gives up the piece at hand: ``raise reporter.refuse(...)``."""
+        self.error(code, span, message, reason=reason, way_out=way_out, related=related)
+        return RefusedError(message)
+
+    def finish(self) -> None:
+        """Raise ``DiagnosticsError`` where an error was noted."""
+        if self.failed:
+            raise DiagnosticsError(self._noted)

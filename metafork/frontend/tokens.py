@@ -1,0 +1,142 @@
+"""Text into tokens with exact spans.
+
+The scan is tolerant: whatever C there is outside schedules must pass.  Comments and line continuations vanish, a
+preprocessing directive is one token, and what is no token of C is a ``STRAY``, which matters only where it is parsed.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from metafork.source import Span
+
+
+class TokenKind(Enum):
+    """What a token is."""
+
+    NAME = "name"
+    NUMBER = "number"
+    STRING = "string"
+    CHARACTER = "character"
+    PUNCTUATOR = "punctuator"
+    DIRECTIVE = "directive"
+    STRAY = "stray"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token.  One that a macro gave has the span of the macro's use; ``fault`` says why it cannot be trusted."""
+
+    kind: TokenKind
+    text: str
+    span: Span
+    fault: str = ""
+
+
+class LineMap:
+    """Offsets of a text to lines and columns, which count from 1."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def span(self, start: int, end: int) -> Span:
+        """Return the span between two offsets."""
+        first = bisect_right(self._starts, start) - 1
+        last = bisect_right(self._starts, end) - 1
+        return Span(first + 1, start - self._starts[first] + 1, last + 1, end - self._starts[last] + 1, start, end)
+
+
+def hull(*spans: Span) -> Span:
+    """Return the smallest span that holds all of the given ones."""
+    first = min(spans, key=lambda span: span.start)
+    last = max(spans, key=lambda span: span.end)
+    return Span(first.line, first.column, last.end_line, last.end_column, first.start, last.end)
+
+
+_BLANK = re.compile(r"(?:[ \t\r\n\f\v\ufeff]|\\\r?\n|//(?:\\\r?\n|[^\n])*|/\*.*?\*/)+", re.DOTALL)
+_DIRECTIVE = re.compile(r"#(?:\\\r?\n|/\*.*?\*/|//(?:\\\r?\n|[^\n])*|\"(?:\\.|[^\"\\\n])*\"|[^\n])*", re.DOTALL)
+_TOKEN = re.compile(
+    r"""
+    (?P<string>(?:u8|[LuU])?"(?:\\(?:\r?\n|.)|[^"\\\n])*")
+  | (?P<character>(?:u8|[LuU])?'(?:\\(?:\r?\n|.)|[^'\\\n])*')
+  | (?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
+  | (?P<number>\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.])*)
+  | (?P<punctuator>\.\.\.|<<=|>>=|\+\+|--|->|&&|\|\||<<|>>|<=|>=|==|!=|[-*/%+&|^]=|\#\#|[-=+*/%|&~^!<>?()\[\]{},.;:\#])
+  | (?P<stray>["'][^\n]*|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class UnterminatedCommentError(Exception):
+    """A comment that starts at ``offset`` has no end."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"comment at offset {offset} is not closed")
+        self.offset = offset
+
+
+def tokenize(text: str, lines: LineMap | None = None) -> list[Token]:
+    """Return the tokens of a text; raises ``UnterminatedCommentError``."""
+    lines = lines or LineMap(text)
+    tokens: list[Token] = []
+    position, end = 0, len(text)
+    line_is_empty = True
+    while position < end:
+        if match := _BLANK.match(text, position):
+            # Blanks may hold comments; a newline inside a block comment does not end the line for a directive, but
+            # telling the two apart matters only for code that no one writes.
+            line_is_empty = line_is_empty or "\n" in match.group()
+            position = match.end()
+            continue
+        if text.startswith("/*", position):
+            raise UnterminatedCommentError(position)
+        if text[position] == "#" and line_is_empty:
+            match = _DIRECTIVE.match(text, position)
+            assert match is not None
+            stop = position + len(match.group().rstrip())
+            tokens.append(Token(TokenKind.DIRECTIVE, text[position:stop], lines.span(position, stop)))
+            position = match.end()
+            continue
+        match = _TOKEN.match(text, position)
+        assert match is not None
+        kind = TokenKind(match.lastgroup)
+        tokens.append(Token(kind, match.group(), lines.span(position, match.end())))
+        position = match.end()
+        line_is_empty = False
+    return tokens
+
+
+OPENING = {"(": ")", "[": "]", "{": "}"}
+CLOSING = frozenset(OPENING.values())
+
+
+class BracketError(Exception):
+    """A bracket without its partner; ``token`` is the culprit, ``opened`` the bracket it fails to close."""
+
+    def __init__(self, token: Token, opened: Token | None) -> None:
+        super().__init__(f"unmatched {token.text}")
+        self.token = token
+        self.opened = opened
+
+
+def match_brackets(tokens: Sequence[Token]) -> dict[int, int]:
+    """Return, for the index of every opening bracket, the index of its partner; raises ``BracketError``."""
+    partners: dict[int, int] = {}
+    stack: list[int] = []
+    for index, token in enumerate(tokens):
+        if token.kind is not TokenKind.PUNCTUATOR:
+            continue
+        if token.text in OPENING:
+            stack.append(index)
+        elif token.text in CLOSING:
+            if not stack or OPENING[tokens[stack[-1]].text] != token.text:
+                raise BracketError(token, tokens[stack[-1]] if stack else None)
+            partners[stack.pop()] = index
+    if stack:
+        raise BracketError(tokens[stack[-1]], None)
+    return partners

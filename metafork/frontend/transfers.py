@@ -1,0 +1,113 @@
+"""Stretches of the host during which arrays may stay on the device (DESIGN section 7).
+
+A serial loop around schedules is one when its other code provably leaves the arrays alone: it mentions none of them,
+calls nothing but pure functions and printing ones, follows no pointer, touches no array that may overlap them, and has
+no other way out than its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from metafork.frontend import syntax
+from metafork.frontend.host import Site
+from metafork.frontend.vocabulary import MATH_FUNCTIONS, PRINTING_FUNCTIONS
+from metafork.ir import Program
+from metafork.source import Span
+from metafork.translation_unit import Transfer
+
+_Loop = syntax.ForStatement | syntax.WhileStatement
+
+
+def transfers(sites: Mapping[int, Site], programs: Mapping[int, Program]) -> tuple[Transfer, ...]:
+    """Return the outermost loops of one function around which arrays move once; keys are schedule numbers."""
+    loops: dict[Span, _Loop] = {loop.span: loop for site in sites.values() for loop in site.loops}
+    found: list[Transfer] = []
+    for span in sorted(loops):
+        if any(one.span.start <= span.start and span.end <= one.span.end for one in found):
+            continue
+        inside = [number for number, site in sites.items() if _within(site.statement.span, span)]
+        arrays = _arrays(inside, programs)
+        if arrays and all(_leaves_alone(loops[span], sites[number], arrays) for number in inside):
+            found.append(Transfer(span, tuple(inside), arrays))
+    return tuple(found)
+
+
+def _within(inner: Span, outer: Span) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
+
+
+def _arrays(numbers: list[int], programs: Mapping[int, Program]) -> tuple[str, ...]:
+    declared = {array.name: array.span for number in numbers for array in programs[number].arrays}
+    return tuple(sorted(declared, key=lambda name: declared[name]))
+
+
+def _leaves_alone(loop: _Loop, site: Site, arrays: tuple[str, ...]) -> bool:
+    for name in arrays:
+        variable = site.visible.get(name)
+        # An array that lives inside the loop is a new one in every iteration.
+        if variable is None or loop.span.start <= variable.span.start < loop.span.end:
+            return False
+    return _harmless(loop, site, frozenset(arrays), depth=0)
+
+
+def _harmless(statement: syntax.Statement, site: Site, arrays: frozenset[str], depth: int) -> bool:
+    """``depth`` counts the loops and switches between the statement and the outermost loop, that one included."""
+    match statement:
+        case syntax.ScheduleStatement() | syntax.Empty():
+            return True
+        case syntax.Opaque() | syntax.LabelledStatement(label=_, body=_) if not _is_case(statement):
+            return False
+        case syntax.Jump(word="goto" | "return"):
+            return False
+        case syntax.Jump(word="break") if depth <= 1:
+            return False
+        case _:
+            pass
+    if isinstance(statement, syntax.Declaration) and any(
+        declarator.type.pointers or "static" in declarator.type.storage for declarator in statement.declarators
+    ):
+        return False
+    first = statement.init if isinstance(statement, syntax.ForStatement) else None
+    if isinstance(first, syntax.Declaration) and not _harmless(first, site, arrays, depth):
+        return False
+    if not all(_pure(expression, site, arrays) for expression in syntax.direct_expressions(statement)):
+        return False
+    deeper = isinstance(statement, syntax.ForStatement | syntax.WhileStatement | syntax.SwitchStatement)
+    return all(
+        _harmless(child, site, arrays, depth + 1 if deeper else depth) for child in syntax.direct_statements(statement)
+    )
+
+
+def _is_case(statement: syntax.Statement) -> bool:
+    return isinstance(statement, syntax.LabelledStatement) and statement.label in ("case", "default")
+
+
+def _pure(expression: syntax.Expression, site: Site, arrays: frozenset[str]) -> bool:
+    for node in syntax.walk(expression):
+        match node:
+            case syntax.Name(name=name):
+                variable = site.visible.get(name)
+                if name in arrays or (variable is not None and (variable.is_global or variable.escapes)):
+                    return False
+            case syntax.Prefix(op="*" | "&") | syntax.Member() | syntax.Unsupported():
+                return False
+            case syntax.Subscript(base=base):
+                while isinstance(base, syntax.Subscript):
+                    base = base.base
+                if not isinstance(base, syntax.Name) or not _own_array(base.name, site):
+                    return False
+            case syntax.Invocation(callee=callee):
+                if not isinstance(callee, syntax.Name):
+                    return False
+                if callee.name not in MATH_FUNCTIONS and callee.name not in PRINTING_FUNCTIONS:
+                    return False
+            case _:
+                pass
+    return True
+
+
+def _own_array(name: str, site: Site) -> bool:
+    """Whether a name is an array of this very function, which overlaps no other."""
+    variable = site.visible.get(name)
+    return variable is not None and bool(variable.extents) and not variable.is_parameter and not variable.is_global

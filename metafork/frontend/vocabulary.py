@@ -1,0 +1,150 @@
+"""Names that C programs take from headers: types, functions of ``math.h`` that CUDA has too, constants.
+
+Types are those of an LP64 host, which the device shares.
+"""
+
+from __future__ import annotations
+
+from metafork.types import ScalarType as T
+
+HEADER_TYPES: dict[str, T] = {
+    "int8_t": T.SIGNED_CHAR,
+    "uint8_t": T.UNSIGNED_CHAR,
+    "int16_t": T.SHORT,
+    "uint16_t": T.UNSIGNED_SHORT,
+    "int32_t": T.INT,
+    "uint32_t": T.UNSIGNED_INT,
+    "int64_t": T.LONG,
+    "uint64_t": T.UNSIGNED_LONG,
+    "intptr_t": T.LONG,
+    "uintptr_t": T.UNSIGNED_LONG,
+    "intmax_t": T.LONG,
+    "uintmax_t": T.UNSIGNED_LONG,
+    "size_t": T.UNSIGNED_LONG,
+    "ssize_t": T.LONG,
+    "ptrdiff_t": T.LONG,
+}
+"""Typedef names of the standard headers that are scalars of the language."""
+
+OTHER_TYPES = frozenset(
+    {"FILE", "time_t", "clock_t", "va_list", "fpos_t", "wchar_t", "off_t", "pid_t", "clockid_t", "div_t", "ldiv_t"}
+)
+"""Typedef names that host code is likely to use; no schedule can."""
+
+_WORDS: dict[tuple[str, ...], T] = {
+    ("_Bool",): T.BOOL,
+    ("char",): T.CHAR,
+    ("char", "signed"): T.SIGNED_CHAR,
+    ("char", "unsigned"): T.UNSIGNED_CHAR,
+    ("short",): T.SHORT,
+    ("int", "short"): T.SHORT,
+    ("short", "signed"): T.SHORT,
+    ("int", "short", "signed"): T.SHORT,
+    ("short", "unsigned"): T.UNSIGNED_SHORT,
+    ("int", "short", "unsigned"): T.UNSIGNED_SHORT,
+    ("int",): T.INT,
+    ("signed",): T.INT,
+    ("int", "signed"): T.INT,
+    ("unsigned",): T.UNSIGNED_INT,
+    ("int", "unsigned"): T.UNSIGNED_INT,
+    ("long",): T.LONG,
+    ("int", "long"): T.LONG,
+    ("long", "signed"): T.LONG,
+    ("int", "long", "signed"): T.LONG,
+    ("long", "unsigned"): T.UNSIGNED_LONG,
+    ("int", "long", "unsigned"): T.UNSIGNED_LONG,
+    ("long", "long"): T.LONG_LONG,
+    ("int", "long", "long"): T.LONG_LONG,
+    ("long", "long", "signed"): T.LONG_LONG,
+    ("int", "long", "long", "signed"): T.LONG_LONG,
+    ("long", "long", "unsigned"): T.UNSIGNED_LONG_LONG,
+    ("int", "long", "long", "unsigned"): T.UNSIGNED_LONG_LONG,
+    ("float",): T.FLOAT,
+    ("double",): T.DOUBLE,
+}
+
+
+def scalar_type(words: tuple[str, ...], typedefs: dict[str, T]) -> T | None:
+    """Return the type that specifiers name, in whatever order they stand; ``None`` for any other type."""
+    if len(words) == 1 and words[0] in typedefs:
+        return typedefs[words[0]]
+    return _WORDS.get(tuple(sorted(words)))
+
+
+_UNARY = (
+    *("sqrt", "cbrt", "fabs", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin"),
+    *("acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "floor", "ceil", "trunc", "round", "rint"),
+    *("nearbyint", "erf", "erfc", "tgamma", "lgamma"),
+)
+_BINARY = ("pow", "atan2", "hypot", "fmin", "fmax", "fmod", "fdim", "copysign", "remainder", "nextafter")
+_TERNARY = ("fma",)
+
+
+def _functions() -> dict[str, tuple[T, tuple[T, ...]]]:
+    table: dict[str, tuple[T, tuple[T, ...]]] = {}
+    for count, names in ((1, _UNARY), (2, _BINARY), (3, _TERNARY)):
+        for name in names:
+            table[name] = (T.DOUBLE, (T.DOUBLE,) * count)
+            table[name + "f"] = (T.FLOAT, (T.FLOAT,) * count)
+    table["abs"] = (T.INT, (T.INT,))
+    table["labs"] = (T.LONG, (T.LONG,))
+    table["llabs"] = (T.LONG_LONG, (T.LONG_LONG,))
+    return table
+
+
+MATH_FUNCTIONS = _functions()
+"""Functions that may be called in a schedule: result type and parameter types."""
+
+PRINTING_FUNCTIONS = frozenset({"printf", "fprintf", "puts", "putchar", "fputs", "fflush", "perror", "assert"})
+"""Functions of the host that read their arguments and touch no array."""
+
+SCANNING_FUNCTIONS = frozenset({"scanf", "fscanf", "sscanf"})
+"""Functions of the host that write through pointers and keep none of them."""
+
+CONSTANTS: dict[str, str] = {
+    "M_PI": "3.14159265358979323846",
+    "M_PI_2": "1.57079632679489661923",
+    "M_PI_4": "0.78539816339744830962",
+    "M_1_PI": "0.31830988618379067154",
+    "M_2_PI": "0.63661977236758134308",
+    "M_2_SQRTPI": "1.12837916709551257390",
+    "M_E": "2.71828182845904523536",
+    "M_LN2": "0.69314718055994530942",
+    "M_LN10": "2.30258509299404568402",
+    "M_LOG2E": "1.44269504088896340736",
+    "M_LOG10E": "0.43429448190325182765",
+    "M_SQRT2": "1.41421356237309504880",
+    "M_SQRT1_2": "0.70710678118654752440",
+    "FLT_MAX": "3.40282347e+38f",
+    "FLT_MIN": "1.17549435e-38f",
+    "FLT_EPSILON": "1.19209290e-7f",
+    "DBL_MAX": "1.7976931348623157e+308",
+    "DBL_MIN": "2.2250738585072014e-308",
+    "DBL_EPSILON": "2.2204460492503131e-16",
+    "CHAR_BIT": "8",
+    "SCHAR_MAX": "127",
+    "UCHAR_MAX": "255",
+    "SHRT_MAX": "32767",
+    "USHRT_MAX": "65535",
+    "INT_MAX": "2147483647",
+    "UINT_MAX": "4294967295u",
+    "LONG_MAX": "9223372036854775807l",
+    "INT32_MAX": "2147483647",
+    "INT64_MAX": "9223372036854775807l",
+    "true": "1",
+    "false": "0",
+}
+"""Macros of the standard headers that may be used in a schedule, as the constants they stand for."""
+
+DEVICE_WORDS = frozenset(
+    {
+        *("alignas", "alignof", "and", "and_eq", "asm", "bitand", "bitor", "bool", "catch", "char16_t", "char32_t"),
+        *("class", "compl", "concept", "consteval", "constexpr", "constinit", "const_cast", "co_await", "co_return"),
+        *("co_yield", "decltype", "delete", "dynamic_cast", "explicit", "export", "false", "friend", "mutable"),
+        *("namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "private"),
+        *("protected", "public", "reinterpret_cast", "requires", "static_assert", "static_cast", "template", "this"),
+        *("thread_local", "throw", "true", "try", "typeid", "typename", "using", "virtual", "wchar_t", "xor", "xor_eq"),
+        *("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"),
+    }
+)
+"""Words that C leaves to programs and that CUDA C++ does not."""
