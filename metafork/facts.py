@@ -76,10 +76,11 @@ def fresh_name(kind: DerivedKind, operands: Iterable[Polynomial]) -> str:
     name = re.sub(r"\W", "_", name)
     if name[0].isdigit():
         name = f"v_{name}"
-    if any(not re.fullmatch(r"[A-Za-z0-9]+", text) for text in texts) or len(name) > 40:
-        # Symbols may hold underscores of their own: the digest keeps different definitions apart.
-        name = f"{name[:40].rstrip('_')}_{hashlib.sha256(plain.encode()).hexdigest()[:6]}"
-    return name
+    if all(re.fullmatch(r"[A-Za-z0-9]+", text) for text in texts):
+        return name
+    # Symbols may hold underscores of their own: the digest keeps different definitions apart.
+    digest = hashlib.sha256(plain.encode()).hexdigest()[:6]
+    return f"{name if len(name) <= 24 else kind}_{digest}"
 
 
 class Scope:

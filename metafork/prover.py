@@ -2,8 +2,9 @@
 
 ``Prover(premises).proves(goal)`` first looks for a certificate by substitution: every symbol is written as its lower
 bound plus a non-negative rest, and the dividend of every quotient as ``divisor*quotient + remainder``; a goal whose
-coefficients then all have the right sign holds.  What that does not settle goes to Z3, over the reals first (a
-refutation there holds over the integers too), then over the integers for a counterexample.
+coefficients then all have the right sign holds.  A goal that fails at one of a few sample points is refuted.  What
+that does not settle goes to Z3, over the reals first (a proof there holds over the integers too), then over the
+integers for a counterexample.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from random import Random
 from typing import Any
 
 from metafork.polynomial import Constraint, Polynomial, at_most
@@ -58,6 +60,7 @@ class Prover:
         self.timeout_ms = timeout_ms
         self._cache: dict[Constraint, Proof] = {}
         self._lower, self._equations = self._normal_forms()
+        self._points: list[dict[str, int]] | None = None
 
     def proves(self, goal: Constraint | Iterable[Constraint]) -> Proof:
         """Say whether the goal (a constraint, or a conjunction of them) follows from the premises."""
@@ -132,7 +135,20 @@ class Prover:
         if goal.relation == "==":
             both = (at_most(goal.left, goal.right), at_most(goal.right, goal.left))
             return self.proves(both)
+        point = self._failing_sample(goal)
+        if point is not None:
+            return Proof(Verdict.NO, point)
         return self._by_solver(goal)
+
+    def _failing_sample(self, goal: Constraint) -> dict[str, int] | None:
+        """Return a sample point of the premises at which the goal does not hold, if there is one."""
+        if self._points is None:
+            self._points = sample_points(self.premises, self.quotients)
+        for point in self._points:
+            full = {**dict.fromkeys(goal.symbols, 0), **point}
+            if not goal.holds(full):
+                return full
+        return None
 
     def _certified(self, goal: Constraint) -> bool:
         """Look for a proof of ``goal`` by signs of coefficients after substitution."""
@@ -191,6 +207,32 @@ class Prover:
             chosen += near
             rest = [premise for premise in rest if not premise.symbols & reached]
             reached |= {name for premise in near for name in premise.symbols}
+
+
+SAMPLES = 12
+"""How many sample points are looked for, in at most twenty times as many tries."""
+
+
+def sample_points(premises: Iterable[Constraint], quotients: Iterable[DerivedSymbol]) -> list[dict[str, int]]:
+    """Return a few small integer points that satisfy all premises (none where the search finds none)."""
+    premises, quotients = tuple(premises), tuple(quotients)
+    derived = {quotient.name for quotient in quotients}
+    free = sorted({name for premise in premises for name in premise.symbols} - derived)
+    numbers = Random(1)
+    found: list[dict[str, int]] = []
+    for attempt in range(20 * SAMPLES):
+        reach = 4 if attempt % 2 else 40
+        point = {name: numbers.randint(0, reach if numbers.random() < 0.5 else 3) for name in free}
+        try:
+            for quotient in quotients:
+                point[quotient.name] = quotient.evaluate(point)
+        except (KeyError, ZeroDivisionError):
+            continue
+        if all(premise.holds(point) for premise in premises):
+            found.append(point)
+            if len(found) == SAMPLES:
+                break
+    return found
 
 
 def _whole(value: Polynomial) -> bool:

@@ -16,6 +16,7 @@ from metafork.block_memory import BlockMemory, HeldWindow, UnknownSizeError, blo
 from metafork.facts import Scope
 from metafork.ir import ParameterKind, Program, Version
 from metafork.polynomial import ONE, Polynomial, at_most
+from metafork.private_windows import thread_renaming
 from metafork.prover import Prover
 from metafork.references import LoopKind, LoopRange, Reference
 from metafork.window_store import Store
@@ -136,7 +137,11 @@ def _threads(reference: Reference) -> list[LoopRange]:
 def _shared_by_threads(held: HeldWindow, prover: Prover) -> str | None:
     """Say how several threads touch one element, if they do."""
     window = held.window
-    places = {tuple(coordinates(reference, window.factors)) for reference in window.references if reference.reads}
+    places = {
+        tuple(index.substitute(thread_renaming(reference)) for index in coordinates(reference, window.factors))
+        for reference in window.references
+        if reference.reads
+    }
     for reference in window.references:
         if not reference.reads:
             continue

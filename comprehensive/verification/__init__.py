@@ -1,0 +1,1 @@
+"""Running what was generated against the serial elision: drivers in C, points, and comparison."""

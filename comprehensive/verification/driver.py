@@ -1,0 +1,123 @@
+"""A C driver that runs one function of a file twice at many points, as written and as generated, and compares.
+
+The serial elision is the reference: the input compiled as C with the three keywords defined away and its functions
+renamed.  The driver reads one point a line, ``MACHINE|VALUE ...`` with the function's scalars in order, fills two
+copies of every array alike, calls both functions, compares the arrays bit for bit and prints ``same`` or where they
+differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from metafork.expression_text import expression
+from metafork.translation_unit import Function, FunctionParameter, TranslationUnit
+from metafork.types import ScalarType
+
+SERIAL_PREFIX = "metafork_serial_"
+"""What the names of the reference functions start with."""
+
+SUPPORT_DIRECTORY = Path(__file__).parent
+"""Where the header is that a driver includes."""
+
+ELISION_FLAGS = ("-Dmeta_for=for", "-Dmeta_schedule=", "-Dcache(...)=")
+"""What turns an annotated file into the C program that it means."""
+
+
+class CannotDriveError(Exception):
+    """A function takes something that a driver cannot make up; the message names it."""
+
+
+def reference_text(unit: TranslationUnit) -> str:
+    """Return the serial elision of a file as C, its functions under ``SERIAL_PREFIX``; compile with ELISION_FLAGS."""
+    renaming = "".join(f"#define {f.name} {SERIAL_PREFIX}{f.name}\n" for f in unit.functions)
+    if not any(function.fragment for function in unit.functions):
+        return f"{renaming}#line 1 {_quoted(unit.source.name)}\n{unit.source.text}\n"
+    function = unit.functions[0]
+    text = unit.source.text
+    for span in sorted(function.dropped, key=lambda span: -span.start):
+        text = text[: span.start] + text[span.end :]
+    declarations = ", ".join(parameter.declaration for parameter in function.parameters)
+    return f"#include <assert.h>\n#include <math.h>\n{renaming}void {function.name}({declarations})\n{{\n{text}\n}}\n"
+
+
+def driver_text(unit: TranslationUnit, function: Function) -> str:
+    """Return the driver of one function; raises ``CannotDriveError`` for parameters that are no scalars or arrays."""
+    arrays = [parameter for parameter in function.parameters if parameter.array is not None]
+    scalars = [parameter for parameter in function.parameters if parameter.type is not None]
+    for parameter in function.parameters:
+        if parameter.array is None and parameter.type is None:
+            raise CannotDriveError(f"{function.name}: no values for the parameter {parameter.declaration}")
+    declarations = ", ".join(parameter.declaration for parameter in function.parameters) or "void"
+    lines = [
+        "#define _GNU_SOURCE",
+        "#include <stdio.h>",
+        "#include <stdlib.h>",
+        "#include <string.h>",
+        '#include "driver_support.h"',
+        f'#include "{unit.name}.h"',
+        f"extern {function.returns} {SERIAL_PREFIX}{function.name}({declarations});",
+        "int main(void) {",
+        "  static char line[4096];",
+        "  for (long point = 0; fgets(line, sizeof line, stdin); point++) {",
+        "    char *values = strchr(line, '|');",
+        "    if (!values) return 2;",
+        "    *values++ = 0;",
+        '    if (*line) setenv("METAFORK_MACHINE", line, 1); else unsetenv("METAFORK_MACHINE");',
+        '    fprintf(stderr, "point %ld\\n", point);',
+    ]
+    lines += [f"    {_scalar(parameter)}" for parameter in scalars]
+    for parameter in arrays:
+        lines += [f"    {line}" for line in _buffers(parameter)]
+    ours = ", ".join(f"{p.name}_ours" if p.array is not None else p.name for p in function.parameters)
+    theirs = ", ".join(f"{p.name}_theirs" if p.array is not None else p.name for p in function.parameters)
+    lines += [
+        f"    {SERIAL_PREFIX}{function.name}({theirs});",
+        f"    {function.name}({ours});",
+        "    int differ = 0;",
+    ]
+    for parameter in arrays:
+        name = parameter.name
+        lines.append(
+            f'    differ |= compare("{name}", {name}_ours, {name}_theirs, {name}_bytes, {_element(parameter).size});'
+        )
+    lines += [f"    free({p.name}_ours); free({p.name}_theirs);" for p in arrays]
+    lines += ['    if (!differ) printf("same\\n");', "    fflush(stdout);", "  }", "  return 0;", "}", ""]
+    return "\n".join(lines)
+
+
+def point_line(machine: str, scalars: Sequence[str | int | float]) -> str:
+    """Return a line of the driver's input."""
+    return f"{machine}|{' '.join(str(value) for value in scalars)}\n"
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _element(parameter: FunctionParameter) -> ScalarType:
+    assert parameter.array is not None
+    return parameter.array.element
+
+
+def _scalar(parameter: FunctionParameter) -> str:
+    assert parameter.type is not None
+    read = "strtod(values, &values)" if parameter.type.floating else "strtoll(values, &values, 10)"
+    return f"{parameter.type.spelling} {parameter.name} = ({parameter.type.spelling}){read};"
+
+
+def _buffers(parameter: FunctionParameter) -> list[str]:
+    assert parameter.array is not None
+    name, element = parameter.name, parameter.array.element
+    extents = " * ".join(f"(size_t)({expression(extent)})" for extent in parameter.array.extents)
+    fill = "fill_float" if element is ScalarType.FLOAT else "fill_double" if element.floating else "fill_integer"
+    return [
+        f"size_t {name}_bytes = {extents} * {element.size};",
+        f"void *{name}_ours = malloc({name}_bytes + !{name}_bytes), "
+        f"*{name}_theirs = malloc({name}_bytes + !{name}_bytes);",
+        f"if (!{name}_ours || !{name}_theirs) return 3;",
+        f"{fill}({name}_ours, {name}_bytes, {element.size});",
+        f"memcpy({name}_theirs, {name}_ours, {name}_bytes);",
+    ]

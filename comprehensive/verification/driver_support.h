@@ -1,0 +1,40 @@
+/* What every driver uses: values to fill arrays with, and the comparison bit for bit. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned long long driver_state = 1;
+
+static unsigned driver_number(void) {
+  driver_state = driver_state * 6364136223846793005ull + 1442695040888963407ull;
+  return (unsigned)(driver_state >> 33);
+}
+
+__attribute__((unused)) static void fill_float(void *to, size_t bytes, int size) {
+  float *element = to;
+  for (size_t i = 0; i < bytes / (size_t)size; i++) element[i] = (float)((int)(driver_number() % 2001) - 1000) / 997.0f;
+}
+
+__attribute__((unused)) static void fill_double(void *to, size_t bytes, int size) {
+  double *element = to;
+  for (size_t i = 0; i < bytes / (size_t)size; i++) element[i] = ((int)(driver_number() % 2000001) - 1000000) / 999983.0;
+}
+
+/* Small non-negative numbers, whatever the width (little endian). */
+__attribute__((unused)) static void fill_integer(void *to, size_t bytes, int size) {
+  unsigned char *byte = to;
+  for (size_t i = 0; i < bytes; i++) byte[i] = (unsigned char)(i % (size_t)size ? 0 : driver_number() % 120);
+}
+
+__attribute__((unused)) static int compare(const char *name, const void *ours, const void *theirs, size_t bytes,
+                                           size_t size) {
+  size_t first = 0, count = 0;
+  if (!memcmp(ours, theirs, bytes)) return 0;
+  for (size_t i = bytes / size; i-- > 0;)
+    if (memcmp((const char *)ours + i * size, (const char *)theirs + i * size, size)) {
+      first = i;
+      count++;
+    }
+  printf("%s differs at element %zu (%zu of %zu)\n", name, first, count, bytes / size);
+  return 1;
+}
