@@ -10,21 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Protocol
 
 from comprehensive.points import Number
 from metafork.facts import Scope, program_facts
 from metafork.ir import ParameterKind, Phase, Program, walk_statements
+from metafork.machine import SYMBOLS as LIMITS
 from metafork.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.symbols import DerivedSymbol
-
-LIMITS: Mapping[str, str] = {
-    "registers_per_thread": "R",
-    "registers_per_block": "RB",
-    "threads_per_block": "T",
-    "shared_words": "Z",
-}
-"""The limits that every tree lists: field of a machine to symbol."""
 
 BLOCK_DIMENSIONS = ("block_dim_x", "block_dim_y", "block_dim_z")
 
@@ -120,7 +114,7 @@ def start_of(
     program: Program,
     counters: Sequence[Limited],
     taken: Collection[str] = (),
-    fixed: Mapping[str, int] | None = None,
+    fixed: Mapping[str, Number] | None = None,
 ) -> Start:
     """Return the start system of a program.
 
@@ -144,7 +138,7 @@ def start_of(
     for key, number in (fixed or {}).items():
         symbol = machine.get(key) or canonical.get(key)
         if symbol is not None:
-            numbers[symbol] = number
+            numbers[symbol] = int(number) if Fraction(number).denominator == 1 else number
 
     constraints = list(facts.constraints)
     notes: list[tuple[str, str]] = []

@@ -1,0 +1,178 @@
+"""The whole way from a MetaFork text to decision trees: ``metafork.optimize`` (DESIGN sections 1 and 6).
+
+Text, programs and facts come from ``metafork``; counters and strategies by name from the registry; each schedule's case
+discussion becomes a ``ScheduleTree``.  ``Result`` carries them with the texts that are made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from comprehensive import registry, render, report, tree_json
+from comprehensive.discussion import Discussion
+from comprehensive.document import TreeDocument, document_of
+from comprehensive.options import MachineLike, machine_values, with_assumptions
+from comprehensive.points import Number
+from comprehensive.quintuple import Case
+from comprehensive.start import identifiers, start_of
+from comprehensive.trace import trace
+from comprehensive.tree import CounterInfo, Leaf, ScheduleTree, Statistics
+from evaluators.counter import Counter
+from metafork.frontend import parse
+from metafork.ir import Program, Version
+from metafork.source import Source
+from metafork.translation_unit import TranslationUnit
+from strategies.strategy import Strategy
+
+Progress = Callable[[str, Statistics], None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The comprehensive optimization of a file: one tree a schedule.
+
+    ``unit`` is the parsed file, ``counters`` and ``strategies`` the names that were used.
+    """
+
+    unit: TranslationUnit
+    schedules: tuple[ScheduleTree, ...]
+    counters: tuple[str, ...]
+    strategies: tuple[str, ...]
+
+    @cached_property
+    def document(self) -> TreeDocument:
+        """The trees without their programs, as ``*.tree.json`` has them."""
+        name = Path(self.unit.source.name).name
+        return TreeDocument(name, tuple(document_of(tree) for tree in self.schedules))
+
+    def to_json(self) -> str:
+        """Return the text of ``*.tree.json``."""
+        return tree_json.dumps(self.document)
+
+    def to_dot(self) -> str:
+        """Return the drawing as DOT text."""
+        return render.dot(self.document)
+
+    def to_svg(self) -> str:
+        """Return the drawing as SVG.  Raises ``render.NoGraphvizError`` where there is no Graphviz."""
+        return render.svg(self.to_dot())
+
+    def to_report(self) -> str:
+        """Return ``report.md``: what was measured, tried, refused, and why."""
+        return report.markdown(self.document, self.schedules)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """Show the drawing in a notebook."""
+        bundle = {"text/markdown": self.to_report(), "text/plain": repr(self)}
+        with suppress(render.NoGraphvizError):  # the report is shown in its place
+            bundle["image/svg+xml"] = self.to_svg()
+        return bundle
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{tree.program.name}: {len(tree.leaves)} leaves" for tree in self.schedules)
+        return f"<metafork result for {self.unit.source.name}: {parts}>"
+
+
+def optimize(
+    path_or_text: str | PathLike[str] | Source,
+    *,
+    counters: Sequence[str] | None = None,
+    strategies: Sequence[str] | None = None,
+    machine: MachineLike = None,
+    assume: Sequence[str] = (),
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
+
+    ``counters`` and ``strategies`` are names, used in the order given; ``machine`` (``"sm_80"``, ``"T=1024,Z=12288"``,
+    a ``Machine``, a mapping) fixes machine symbols; ``assume`` are inequalities over parameters; ``time_limit`` is in
+    seconds for each schedule, after which branches are left as they are.
+
+    Raises ``metafork.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError`` and
+    ``metafork.machine.MachineError`` for names and values of options, ``InequalityError`` for an assumption that is
+    none, ``OSError`` where the file cannot be read.
+    """
+    chosen = registry.counters(counters)
+    transformers = registry.strategies(strategies)
+    fixed = machine_values(machine, [counter.symbol for counter in chosen if counter.kind == "performance"])
+    source = source_of(path_or_text)
+    unit = with_assumptions(parse(source), assume)
+    taken = identifiers(source.text)
+    trees = []
+    for schedule in unit.schedules:
+        program = schedule.program
+        report_on = None if progress is None else _named_progress(progress, program.name)
+        trees.append(discuss(program, chosen, transformers, taken, fixed, time_limit, report_on))
+    return Result(unit, tuple(trees), tuple(c.name for c in chosen), tuple(s.name for s in transformers))
+
+
+def _named_progress(progress: Progress, name: str) -> Callable[[Statistics], None]:
+    return lambda statistics: progress(name, statistics)
+
+
+def source_of(path_or_text: str | PathLike[str] | Source) -> Source:
+    """Return the text of a path, or the text given as such.  Raises ``OSError``."""
+    if isinstance(path_or_text, Source):
+        return path_or_text
+    if isinstance(path_or_text, str) and ("\n" in path_or_text or "{" in path_or_text):
+        return Source("input.mf", path_or_text)
+    path = Path(path_or_text)
+    return Source(str(path), path.read_text(encoding="utf-8"))
+
+
+def discuss(
+    program: Program,
+    counters: Sequence[Counter],
+    strategies: Sequence[Strategy],
+    taken: frozenset[str] = frozenset(),
+    fixed: Mapping[str, Number] | None = None,
+    time_limit: float | None = None,
+    progress: Callable[[Statistics], None] | None = None,
+) -> ScheduleTree:
+    """Return the tree of one schedule.
+
+    ``taken`` are the names of the whole input, ``fixed`` numbers for machine fields and targets.
+    """
+    start = start_of(program, counters, taken, fixed)
+    discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress)
+    outcome = discussion.run(Version(program))
+    names = tuple(strategy.name for strategy in strategies)
+    return ScheduleTree(
+        program=program,
+        machine=start.machine,
+        start=start.constraints,
+        derived=outcome.derived,
+        counters=tuple(
+            CounterInfo(c.name, c.kind, start.canonical[c.symbol], c.less_is_better, c.default_target)
+            for c in outcome.counters
+        ),
+        strategies=names,
+        root=outcome.root,
+        leaves=tuple(_leaf(program, number, case, names) for number, case in enumerate(outcome.cases, 1)),
+        notes=(*start.notes, *outcome.notes),
+        complete=outcome.complete,
+        fixed=start.fixed,
+        opaque=start.opaque,
+        statistics=outcome.statistics,
+    )
+
+
+def _leaf(program: Program, number: int, case: Case[Version], available: Sequence[str]) -> Leaf:
+    words = case.counters.get("shared_memory")
+    return Leaf(
+        id=number,
+        version=case.version,
+        systems=case.systems,
+        strategies=case.strategies,
+        trace=trace(case.steps, case.strategies, available, words is not None and bool(words.numerator)),
+        kernel=f"{program.name}_leaf{number}",
+        counters=case.counters,
+        witness=case.witness,
+    )
