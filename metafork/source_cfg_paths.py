@@ -38,10 +38,9 @@ from metafork.ir import (
 from metafork.source_cfg_substitution import (
     assigned_variables,
     declared_here,
-    fresh_name,
+    joining_scope,
     names_of,
     substitute,
-    substitute_body,
     variables,
 )
 
@@ -126,11 +125,7 @@ class _Walk:
                 result.append(self._stmt(stmt, scope, unconditional))
                 continue
             # The branch's own declarations join this scope: they must not hide a name that is already about.
-            renamed: dict[str, str] = {}
-            for name in sorted(declared_here(branch) & visible):
-                renamed[name] = fresh_name(name, self._taken)
-                self._taken.add(renamed[name])
-            branch = _with_renamed_declarations(branch, renamed, self._taken)
+            branch = joining_scope(branch, visible, self._taken)
             visible |= declared_here(branch)
             rest.extend(reversed(branch))
         return tuple(result)
@@ -177,24 +172,6 @@ class _Walk:
         if self.found is None and (unconditional or not may_be_undefined(atom)):
             self.found = atom
         return None
-
-
-def _with_renamed_declarations(body: tuple[Stmt, ...], renamed: dict[str, str], taken: set[str]) -> tuple[Stmt, ...]:
-    """Rename declarations of this scope together with their uses (uses before them mean an outer variable)."""
-    if not renamed:
-        return body
-    result: list[Stmt] = []
-    active: dict[str, Expr] = {}
-    for stmt in body:
-        (new,) = substitute_body((stmt,), active, taken)
-        if isinstance(new, Declare) and new.name in renamed:
-            active[new.name] = Var(renamed[new.name], new.type)
-            new = replace(new, name=renamed[new.name])
-        elif isinstance(new, BlockArray) and new.array.name in renamed:
-            active[new.array.name] = Var(renamed[new.array.name], new.array.element)
-            new = replace(new, array=replace(new.array, name=renamed[new.array.name]))
-        result.append(new)
-    return tuple(result)
 
 
 def _declared_value(stmt: Declare, scope: _Scope) -> Expr | None:

@@ -6,7 +6,7 @@ which names are about, a fresh one, and a substitution that neither captures nor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -36,9 +36,31 @@ from metafork.ir import (
     Var,
     While,
     expressions_of,
+    subexpressions,
     walk_expression,
     walk_statements,
 )
+
+
+def with_operands(expr: Expr, operands: Sequence[Expr]) -> Expr:
+    """Return ``expr`` with other direct operands, as many as it has; itself where they are the same objects."""
+    if all(new is old for new, old in zip(operands, subexpressions(expr), strict=True)):
+        return expr
+    match expr:
+        case IntConst() | FloatConst() | Var():
+            return expr
+        case Unary() | Cast():
+            return replace(expr, operand=operands[0])
+        case Binary():
+            return replace(expr, left=operands[0], right=operands[1])
+        case Conditional():
+            return replace(expr, condition=operands[0], then=operands[1], otherwise=operands[2])
+        case Call():
+            return replace(expr, arguments=tuple(operands))
+        case Element():
+            return replace(expr, indices=tuple(operands))
+        case _:
+            assert_never(expr)
 
 
 def map_expression(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
@@ -49,38 +71,7 @@ def map_expression(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     changed = change(expr)
     if changed is not None:
         return changed
-
-    def inner(operand: Expr) -> Expr:
-        return map_expression(operand, change)
-
-    match expr:
-        case IntConst() | FloatConst() | Var():
-            return expr
-        case Unary(operand=operand) | Cast(operand=operand):
-            new = inner(operand)
-            return expr if new is operand else replace(expr, operand=new)
-        case Binary(left=left, right=right):
-            new_left, new_right = inner(left), inner(right)
-            if new_left is left and new_right is right:
-                return expr
-            return replace(expr, left=new_left, right=new_right)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
-            parts = (inner(condition), inner(then), inner(otherwise))
-            if parts[0] is condition and parts[1] is then and parts[2] is otherwise:
-                return expr
-            return replace(expr, condition=parts[0], then=parts[1], otherwise=parts[2])
-        case Call(arguments=arguments):
-            new_arguments = tuple(inner(argument) for argument in arguments)
-            if all(new is old for new, old in zip(new_arguments, arguments, strict=True)):
-                return expr
-            return replace(expr, arguments=new_arguments)
-        case Element(indices=indices):
-            new_indices = tuple(inner(index) for index in indices)
-            if all(new is old for new, old in zip(new_indices, indices, strict=True)):
-                return expr
-            return replace(expr, indices=new_indices)
-        case _:
-            assert_never(expr)
+    return with_operands(expr, [map_expression(operand, change) for operand in subexpressions(expr)])
 
 
 def variables(expr: Expr) -> frozenset[str]:
@@ -250,3 +241,29 @@ class _Substitution:
         assert init is None or isinstance(init, Declare | Assign)
         assert step is None or isinstance(step, Assign)
         return replace(stmt, init=init, condition=condition, step=step, body=self.body(stmt.body, values))
+
+
+def joining_scope(body: tuple[Stmt, ...], visible: Iterable[str], taken: set[str]) -> tuple[Stmt, ...]:
+    """Return ``body`` ready to stand in the scope around it: declarations of ``visible`` names are renamed.
+
+    ``taken`` grows by the new names.
+    """
+    renamed: dict[str, str] = {}
+    for name in sorted(declared_here(body) & frozenset(visible)):
+        renamed[name] = fresh_name(name, taken)
+        taken.add(renamed[name])
+    if not renamed:
+        return body
+    result: list[Stmt] = []
+    active: dict[str, Expr] = {}
+    for stmt in body:
+        # Uses before the declaration mean an outer variable, and stay.
+        (new,) = substitute_body((stmt,), active, taken)
+        if isinstance(new, Declare) and new.name in renamed:
+            active[new.name] = Var(renamed[new.name], new.type)
+            new = replace(new, name=renamed[new.name])
+        elif isinstance(new, BlockArray) and new.array.name in renamed:
+            active[new.array.name] = Var(renamed[new.array.name], new.array.element)
+            new = replace(new, array=replace(new.array, name=renamed[new.array.name]))
+        result.append(new)
+    return tuple(result)

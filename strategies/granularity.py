@@ -1,0 +1,166 @@
+"""Strategy ``granularity``: less work per thread, by giving the iterations of a serial loop to blocks of their own.
+
+Before and after (the paper's Figures 7 and 8, second cases)::
+
+    meta_for (int i = 0; i < dim; i++)              meta_for (int i = 0; i < dim * s; i++)
+      meta_for (int j = 0; j < B; j++)        -->     meta_for (int j = 0; j < B; j++) {
+        for (int k = 0; k < s; k++) {                   int p = i * B + j;
+          int p = i*s*B + k*B + j;                      ...
+          ...
+
+A *granularity loop* is a loop ``for (int k = 0; k < e; k++)`` on the program's spine (``strategies.spine``), in
+thread code or at block level, with e in parameters and derived scalars, whose iterations are proved independent
+(``strategies.dependence``).  Statements that repeat with a shift are rolled into one first (``strategies.rolling``).
+
+Why this is legal.  Let (i, k) be a grid point and an iteration.  The new program runs, for every (i, k) in a block of
+its own, what the old block i runs with all other iterations left out, in the old order.  What stands on the spine
+outside the loop only computes scalars, the same in every copy, and no scalar is carried from one iteration to another;
+a serial loop around (Figure 3's ``z`` around ``w``) does for each k all its iterations, in order.  So only the order
+between accesses of different (i, k) changes.  For different i, ``meta_for`` promises that they touch nothing of each
+other's that is written.  For one i and different k, this is what is proved; for the threads of one phase run, two
+different threads need no proof, for that promise holds of them too until the next barrier, and of one phase run the new
+program keeps, for each k, a part.  So every element that is written at all is touched by one (i, k) only, in the old
+order: each floating-point operation has the operands it had.
+
+The loop's variable joins the grid as ``strategies.grid_index`` describes.  All granularity loops are taken, one after
+the other, so that a second application finds none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from metafork.facts import Scope, program_facts
+from metafork.ir import BlockArray, Declare, For, Program, Stmt, Var, Version, walk_statements
+from metafork.source_cfg_substitution import (
+    assigned_variables,
+    declared_here,
+    fresh_name,
+    joining_scope,
+    names_in,
+    names_of,
+    substitute_body,
+    variables,
+)
+from strategies.dependence import iterations_independent
+from strategies.grid_index import Joining, join
+from strategies.rolling import rolled_bodies
+from strategies.spine import Body, Spine, counted_extent, replaced_on_spine, shadowed_name, spine_of
+from strategies.strategy import Applied, NotApplied
+
+
+@dataclass(frozen=True, slots=True)
+class Granularity:
+    """The strategy.  ``most_loops`` bounds how many loops join the grid."""
+
+    name: str = "granularity"
+    improves: frozenset[str] = frozenset({"registers_per_thread", "registers_per_block", "shared_memory"})
+    on_ir: bool = False
+    at_leaf: bool = False
+    most_loops: int = 8
+
+    def apply(self, version: Version) -> Applied | NotApplied:
+        """Return the version in which no granularity loop is left, or why there is none."""
+        hidden = shadowed_name(version.program)
+        if hidden is not None:
+            return NotApplied(f"a local declaration hides another {hidden}")
+        program = version.program
+        notes: list[str] = []
+        for _ in range(self.most_loops):
+            step = _reduced_once(program)
+            if isinstance(step, NotApplied):
+                return Applied(replace(version, program=program), "; ".join(notes)) if notes else step
+            program, note = step
+            notes.append(note)
+        return Applied(replace(version, program=program), "; ".join(notes))
+
+
+def _reduced_once(program: Program) -> tuple[Program, str] | NotApplied:
+    """Return the program with one granularity loop less, and a note; or why it has none."""
+    reasons: list[str] = []
+    for candidate, loop, origin in _candidates(program):
+        result = _without_loop(candidate, loop)
+        if not isinstance(result, NotApplied):
+            new, note = result
+            return new, f"{origin} joined the grid: its iterations are proved independent, and {note}"
+        reasons.append(f"{origin}: {result.reason}")
+    return NotApplied("; ".join(dict.fromkeys(reasons)) or "no loop or repetition holds all the work of a block")
+
+
+def _candidates(program: Program) -> Iterator[tuple[Program, For, str]]:
+    """Yield programs with a counted loop on their spine: those that stand there, then rolled repetitions."""
+    spine = spine_of(program)
+    for loop in spine.loops:
+        assert isinstance(loop.init, Declare)
+        yield program, loop, f"the loop over {loop.init.name}"
+    if spine.in_thread:
+        yield from _rolled(program, spine)
+
+
+def _rolled(program: Program, spine: Spine) -> Iterator[tuple[Program, For, str]]:
+    variable = fresh_name("k", names_of(program))
+    for body in rolled_bodies(spine.innermost, variable, program_facts(program)):
+        loop = body[-1]
+        assert isinstance(loop, For)
+        first = spine.innermost[0]
+
+        def rolled(level: Body, position: int, body: Body = body) -> Body:
+            del level, position
+            return body
+
+        new = replace(program, body=replaced_on_spine(program.body, first, rolled))
+        yield (
+            new,
+            loop,
+            f"{_repetitions(loop)} statements that repeat with a shift, rolled into a loop over {variable},",
+        )
+
+
+def _repetitions(loop: For) -> str:
+    extent = counted_extent(loop)
+    return "" if extent is None else str(getattr(extent, "value", ""))
+
+
+def _without_loop(program: Program, loop: For) -> tuple[Program, str] | NotApplied:
+    """Return the program in which a loop of the spine is part of the grid."""
+    extent = counted_extent(loop)
+    assert extent is not None
+    assert isinstance(loop.init, Declare)
+    variable = loop.init.name
+    uniform = {scalar.name for scalar in program.parameters} | {scalar.name for scalar in program.derived}
+    if not variables(extent) <= uniform or Scope.of(program_facts(program)).polynomial(extent) is None:
+        return NotApplied("its extent is no known quantity of parameters")
+    carried = assigned_variables(loop.body) - _declared_below(loop.body)
+    if carried:
+        return NotApplied(f"{', '.join(sorted(carried))} is carried from one iteration to the next")
+    private = frozenset(stmt.array.name for stmt in walk_statements(loop.body) if isinstance(stmt, BlockArray))
+    proof = iterations_independent(program, variable, private)
+    if not proof:
+        return NotApplied(proof.reason)
+    taken = set(names_of(program))
+    inner = loop.body
+    index = variable
+    if variable in names_in(replace(program, body=replaced_on_spine(program.body, loop, _dropped)).body):
+        # Another loop has a variable of this name, and this one is about to be declared for all of the block.
+        index = fresh_name(variable, taken)
+        taken.add(index)
+        inner = substitute_body(inner, {variable: Var(index, loop.init.type)}, taken)
+
+    def opened(level: Body, position: int) -> Body:
+        others: Body = (*level[:position], *level[position + 1 :])
+        return (*level[:position], *joining_scope(inner, declared_here(others), taken), *level[position + 1 :])
+
+    opened_program = replace(program, body=replaced_on_spine(program.body, loop, opened))
+    return join(Joining(opened_program, index, loop.init.type, extent))
+
+
+def _dropped(level: Body, position: int) -> Body:
+    return (*level[:position], *level[position + 1 :])
+
+
+def _declared_below(body: tuple[Stmt, ...]) -> frozenset[str]:
+    return frozenset(stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare))
+
+
+STRATEGY = Granularity()

@@ -1,0 +1,253 @@
+"""Rolling: statements that repeat with a constant shift become a loop (Figure 1's two halves).
+
+Before and after::
+
+    c[i][j] = a[i][j] + b[i][j];                     for (int k = 0; k < 2; k++)
+    c[i][j + N/2] = a[i][j + N/2] + b[i][j + N/2];     c[i][j + k*(N/2)] = a[i][j + k*(N/2)] + b[i][j + k*(N/2)];
+
+The statements that do the work, up to the end of their body, are split into groups of equal length.  The groups
+must be equal but for the names that they declare, and for integer expressions in array indices or in declarations of
+integer scalars; there, the difference between group r and group 0 must be r times one and the same shift.  The loop
+runs the same statements in the same order, so that rolling itself needs no proof of independence.
+
+Overflow: an index is not negative, and neither is a rolled scalar (its polynomial has no negative coefficient), so that
+``k*shift``, the difference of two such values, fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import Enum, auto
+
+from metafork.facts import Facts, Scope
+from metafork.ir import (
+    Assign,
+    Binary,
+    Break,
+    Call,
+    Continue,
+    Declare,
+    Element,
+    Expr,
+    For,
+    If,
+    IntConst,
+    Stmt,
+    Unary,
+    Var,
+    While,
+    binary,
+    subexpressions,
+    walk_statements,
+)
+from metafork.polynomial import Polynomial
+from metafork.source_cfg_substitution import (
+    assigned_variables,
+    declared_here,
+    names_in,
+    substitute,
+    variables,
+    with_operands,
+)
+from metafork.types import ScalarType
+from strategies.simplification import simplified, summands
+
+Body = tuple[Stmt, ...]
+MAX_STATEMENTS = 64
+"""Longer bodies are not searched for repetitions."""
+
+
+class Place(Enum):
+    """Whether a shift may stand at an expression: in an index, as the value of an integer scalar, or not."""
+
+    NONE = auto()
+    INDEX = auto()
+    SCALAR = auto()
+
+
+def rolled_bodies(body: Body, variable: str, facts: Facts) -> Iterator[Body]:
+    """Yield the ways to roll the end of ``body`` into one loop over ``variable``, a fresh name; most groups first.
+
+    What stands before the loop are declarations.
+    """
+    if len(body) > MAX_STATEMENTS:
+        return
+    for start in range(len(body)):
+        if any(not isinstance(stmt, Declare) for stmt in body[:start]):
+            return
+        work = body[start:]
+        if all(isinstance(stmt, Declare) for stmt in work):
+            return
+        for size in range(1, len(work) // 2 + 1):
+            if len(work) % size:
+                continue
+            groups = [work[position : position + size] for position in range(0, len(work), size)]
+            loop = _rolled(groups, variable, facts)
+            if loop is not None:
+                yield (*body[:start], loop)
+
+
+def _rolled(groups: list[Body], variable: str, facts: Facts) -> For | None:
+    for position, group in enumerate(groups):
+        # What a group declares must not be wanted outside it.
+        others = [stmt for other, stmts in enumerate(groups) if other != position for stmt in stmts]
+        if declared_here(group) & frozenset().union(*(_free_names((stmt,)) for stmt in others)):
+            return None
+    index = Var(variable)
+    try:
+        alignments = [_Alignment(groups[0], group, facts, index) for group in groups[1:]]
+    except _DifferentError:
+        return None
+    shifts = alignments[0].differences
+    for number, alignment in enumerate(alignments[1:], 2):
+        if alignment.differences != {place: shift * number for place, shift in shifts.items()}:
+            return None
+    count = binary("<", index, IntConst(len(groups)))
+    step = Assign(index, "+", IntConst(1))
+    return For(Declare(variable, ScalarType.INT, IntConst(0)), count, step, alignments[0].merged)
+
+
+def _free_names(body: Body) -> frozenset[str]:
+    declared = frozenset(stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare))
+    return names_in(body) - declared
+
+
+class _DifferentError(Exception):
+    """Two groups are not equal up to a shift."""
+
+
+class _Alignment:
+    """A group next to group 0.
+
+    ``differences`` says, for each place (numbered by the walk) where the two differ, by how much; ``merged`` is group 0
+    with ``k*shift`` added at these places, the shift being that of this group.
+    """
+
+    def __init__(self, first: Body, other: Body, facts: Facts, index: Var) -> None:
+        self._facts = facts
+        self._index = index
+        self._assigned = assigned_variables((*first, *other))
+        self._renamed: dict[str, Expr] = {}
+        self._place = 0
+        self.differences: dict[int, Polynomial] = {}
+        self.merged = self._bodies(first, other)
+
+    def _bodies(self, first: Body, other: Body) -> Body:
+        if len(first) != len(other):
+            raise _DifferentError
+        return tuple(self._statements(one, two) for one, two in zip(first, other, strict=True))
+
+    def _statements(self, one: Stmt, two: Stmt) -> Stmt:
+        match one, two:
+            case Declare(), Declare() if one.type == two.type:
+                rollable = one.type.integer and not {one.name, two.name} & self._assigned
+                value = self._optional(one.value, two.value, Place.SCALAR if rollable else Place.NONE)
+                self._renamed[two.name] = Var(one.name, one.type)
+                return replace(one, value=value)
+            case Assign(), Assign() if one.op == two.op:
+                target = self._expressions(one.target, two.target)
+                assert isinstance(target, Var | Element)
+                return replace(one, target=target, value=self._expressions(one.value, two.value))
+            case If(), If():
+                condition = self._expressions(one.condition, two.condition)
+                then, otherwise = self._bodies(one.then, two.then), self._bodies(one.otherwise, two.otherwise)
+                return replace(one, condition=condition, then=then, otherwise=otherwise)
+            case For(), For():
+                init = self._clauses(one.init, two.init)
+                test = self._optional(one.condition, two.condition, Place.NONE)
+                step = self._clauses(one.step, two.step)
+                assert init is None or isinstance(init, Declare | Assign)
+                assert step is None or isinstance(step, Assign)
+                body = self._bodies(one.body, two.body)
+                return For(init, test, step, body, one.span)
+            case While(), While():
+                return While(
+                    self._expressions(one.condition, two.condition), self._bodies(one.body, two.body), one.span
+                )
+            case (Break(), Break()) | (Continue(), Continue()):
+                return one
+            case _:
+                raise _DifferentError
+
+    def _clauses(self, one: Stmt | None, two: Stmt | None) -> Stmt | None:
+        if one is None or two is None:
+            if one is not two:
+                raise _DifferentError
+            return None
+        return self._statements(one, two)
+
+    def _optional(self, one: Expr | None, two: Expr | None, place: Place) -> Expr | None:
+        if one is None or two is None:
+            if one is not two:
+                raise _DifferentError
+            return None
+        return self._expressions(one, two, place)
+
+    def _expressions(self, one: Expr, two: Expr, place: Place | None = None) -> Expr:
+        """Compare two expressions; ``place`` says whether a shift may stand here."""
+        number = self._place
+        self._place += 1
+        renamed = substitute(two, self._renamed)
+        if one == renamed:
+            return one
+        if place in (Place.INDEX, Place.SCALAR) and one.type == renamed.type and one.type.integer:
+            return self._shifted(number, one, renamed, place)
+        parts, others = subexpressions(one), subexpressions(two)
+        if not parts or len(parts) != len(others) or _bare(one) != _bare(two):
+            raise _DifferentError
+        inner = Place.INDEX if isinstance(one, Element) else Place.NONE
+        merged = [self._expressions(part, other, inner) for part, other in zip(parts, others, strict=True)]
+        return with_operands(one, merged)
+
+    def _shifted(self, number: int, one: Expr, two: Expr, place: Place) -> Expr:
+        scope = Scope.of(self._facts)
+        for name in variables(one) | variables(two):
+            if name not in self._facts.values:
+                scope.values[name] = Polynomial.symbol(name)
+        first, second = scope.polynomial(one), scope.polynomial(two)
+        shift = shift_between(one, two)
+        if first is None or second is None or first == second or shift is None:
+            raise _DifferentError
+        if place is Place.SCALAR and any(c < 0 for value in (first, second) for c in value.terms().values()):
+            raise _DifferentError
+        self.differences[number] = second - first
+        subtracted, size = shift
+        moved = binary("*", self._index, size)
+        return simplified(binary("-" if subtracted else "+", one, moved))
+
+
+def _bare(expr: Expr) -> tuple[object, ...]:
+    """Return what two expressions must share whose operands are compared one by one."""
+    match expr:
+        case Binary(op=op) | Unary(op=op):
+            mark = op
+        case Element(array=mark) | Call(name=mark):
+            pass
+        case _:
+            mark = ""
+    return (type(expr), expr.type, mark)
+
+
+def shift_between(first: Expr, second: Expr) -> tuple[bool, Expr] | None:
+    """Return ``second - first`` as (is it subtracted, size), from their terms: of ``j`` and ``j + N/2`` it is ``N/2``.
+
+    ``None`` where the rest is a sum with terms of both signs.
+    """
+    rest: list[tuple[bool, Expr]] = []
+    constant = 0
+    for negative, term in [*summands(second), *((not n, t) for n, t in summands(first))]:
+        if isinstance(term, IntConst):
+            constant += -term.value if negative else term.value
+        elif (not negative, term) in rest:
+            rest.remove((not negative, term))
+        else:
+            rest.append((negative, term))
+    if constant:
+        rest.append((constant < 0, IntConst(abs(constant))))
+    if not rest or len({negative for negative, _ in rest}) > 1:
+        return None
+    size = rest[0][1]
+    for _, term in rest[1:]:
+        size = binary("+", size, term)
+    return rest[0][0], size
