@@ -29,7 +29,7 @@ def _ring(names: tuple[str, ...]) -> Any:
 class Polynomial:
     """An element of Q[symbols]; combine with ``+ - *`` and ``**``, also with integers and ``Fraction``s."""
 
-    __slots__ = ("_element", "_hash", "_names")
+    __slots__ = ("_element", "_hash", "_names", "_terms")
 
     def __init__(self, terms: Mapping[Monomial, Fraction | int] | None = None) -> None:
         terms = {mono: coeff for mono, coeff in (terms or {}).items() if coeff}
@@ -45,6 +45,7 @@ class Polynomial:
         self._names = names
         self._element = _ring(names).from_dict(raw)
         self._hash: int | None = None
+        self._terms: dict[Monomial, Fraction] | None = None
 
     @staticmethod
     def _of(names: tuple[str, ...], element: Any) -> Polynomial:
@@ -60,6 +61,7 @@ class Polynomial:
         result._names = names
         result._element = element
         result._hash = None
+        result._terms = None
         return result
 
     @staticmethod
@@ -77,14 +79,16 @@ class Polynomial:
         """The names that occur."""
         return frozenset(self._names)
 
-    def terms(self) -> dict[Monomial, Fraction]:
+    def terms(self) -> Mapping[Monomial, Fraction]:
         """Return the monomials with their (nonzero) coefficients."""
-        return {
-            tuple((n, e) for n, e in zip(self._names, monom, strict=True) if e): Fraction(
-                int(coeff.numerator), int(coeff.denominator)
-            )
-            for monom, coeff in self._element.items()
-        }
+        if self._terms is None:
+            self._terms = {
+                tuple((n, e) for n, e in zip(self._names, monom, strict=True) if e): Fraction(
+                    int(coeff.numerator), int(coeff.denominator)
+                )
+                for monom, coeff in self._element.items()
+            }
+        return self._terms
 
     @property
     def is_constant(self) -> bool:
@@ -127,13 +131,17 @@ class Polynomial:
 
     def evaluate(self, values: Mapping[str, int | Fraction]) -> Fraction:
         """Return the value at a point; raises ``KeyError`` for a symbol without a value."""
+        whole = 0
         total = Fraction(0)
         for mono, coeff in self.terms().items():
-            product = coeff
+            product: int | Fraction = coeff.numerator if coeff.denominator == 1 else coeff
             for name, exponent in mono:
-                product *= Fraction(values[name]) ** exponent
-            total += product
-        return total
+                product *= values[name] ** exponent
+            if isinstance(product, int):
+                whole += product
+            else:
+                total += product
+        return total + whole
 
     def divide_exactly(self, divisor: Polynomial) -> Polynomial | None:
         """Return the quotient where ``divisor`` divides this polynomial over Q, else ``None``."""
