@@ -122,6 +122,10 @@ class _Parser(CParser):  # type: ignore[misc]  # pycparser has no types
         begin = self._mark()
         return self._note(super()._parse_type_name(), begin)
 
+    def _parse_initializer(self) -> Any:
+        begin = self._mark()
+        return self._note(super()._parse_initializer(), begin)
+
     def _parse_init_declarator(self, id_only: bool = False) -> Any:
         begin = self._mark()
         result = super()._parse_init_declarator(id_only)
@@ -344,6 +348,9 @@ class Grammar:
             type_ = self._type(node.to_type, self._parser.extents[id(node.to_type)])
             return syntax.Conversion(type_, operand, self._span(at)), at, 1 + depth
         at = self._parser.extents.get(id(node), _Extent(0, len(self._given)))
+        if isinstance(node, c_ast.CompoundLiteral):
+            at = _Extent(node.coord.line, self._parser.extents[id(node.init)].end)
+            return self._unsupported("a compound literal", at), at, 1
         return self._unsupported("an expression of this form", at), at, 1
 
     def _unary(self, node: Any) -> tuple[syntax.Expression, _Extent, int]:

@@ -63,7 +63,7 @@ Symbol = ScalarSymbol | ArraySymbol | UnusableSymbol
 
 _INTEGER = re.compile(r"(?P<digits>0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?P<suffix>[uUlL]*)\Z")
 _FLOATING = re.compile(
-    r"(?P<digits>[0-9.]+(?:[eE][-+]?[0-9]+)?|0[xX][0-9a-fA-F.]+[pP][-+]?[0-9]+)(?P<suffix>[fFlL]?)\Z"
+    r"(?P<digits>(?=[0-9]*[.eE])[0-9]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?|0[xX][0-9a-fA-F.]+[pP][-+]?[0-9]+)(?P<suffix>[fFlL]?)\Z"
 )
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0, "a": 7, "b": 8, "f": 12, "v": 11, "\\": 92, "'": 39, '"': 34, "?": 63}
 _INTEGER_OPERATORS = frozenset({"%", "&", "|", "^", "<<", ">>"})

@@ -123,9 +123,7 @@ class NestBuilder:
         items = items_of(schedule.body)
         nests = [item for item in items if isinstance(item, syntax.ForStatement) and item.meta]
         if not items:
-            if isinstance(schedule.body, syntax.Block):
-                raise self._reporter.refuse("MF0014", schedule.keyword, "this schedule is empty")
-            raise RefusedError
+            raise self._reporter.refuse("MF0014", schedule.keyword, "this schedule is empty")
         if not meta_loops(schedule.body):
             if any(isinstance(item, syntax.Opaque) for item in items):
                 raise RefusedError  # reported where it was parsed; what it would have been cannot be told
@@ -189,10 +187,12 @@ class NestBuilder:
 
     def _sink(self, declaration: syntax.Declaration, level: _Level, loops: str) -> tuple[ir.Stmt, ...]:
         """Build a declaration that stands between two loops of one half, to be repeated by every iteration."""
+        reads_before = len(self._uniform_reads)
         declared = self._declare(declaration, level)
         for statement in declared:
             reads = [part for one in ir.expressions_of(statement) for part in ir.walk_expression(one)]
             if isinstance(statement, ir.BlockArray) or any(isinstance(part, ir.Element) for part in reads):
+                del self._uniform_reads[reads_before:]
                 self._refuse_among(declaration, loops)
                 return ()
             if isinstance(statement, ir.Declare):

@@ -28,9 +28,14 @@ _KEYWORDS = frozenset(
 
 def similar(word: str, candidates: Sequence[str], least: float = 0.7) -> str | None:
     """Return the candidate that a word was probably meant to be, ``None`` where none is close."""
-    rated = [(SequenceMatcher(None, word, candidate).ratio(), candidate) for candidate in candidates]
-    best = max(rated, default=(0.0, ""))
+    best = max(((_likeness(word, candidate), candidate) for candidate in candidates), default=(0.0, ""))
     return best[1] if best[0] >= least else None
+
+
+def _likeness(word: str, candidate: str) -> float:
+    """Return how alike two words are, from 0 to 1; letters in another order are a likely slip in short words."""
+    swapped = 0.9 if word != candidate and sorted(word) == sorted(candidate) else 0.0
+    return max(swapped, SequenceMatcher(None, word, candidate).ratio())
 
 
 def is_schedule_keyword(tokens: Sequence[Token], index: int) -> bool:
@@ -196,7 +201,7 @@ class Structure:
     def _conditional(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
         word = self._tokens[index].text
         close = self._partners[index + 1]
-        condition = self._expression(index + 2, close, inside, self._hull(index, close + 1))
+        condition = self._expression(index + 2, close, inside, self._hull(index + 1, close + 1))
         body, stop = self._body(close + 1, end, inside, depth)
         if word == "while":
             return syntax.WhileStatement(condition, body, False, self._hull(index, stop)), stop
@@ -338,7 +343,7 @@ class Structure:
             if inside:
                 where = place or self._tokens[min(index, len(self._tokens) - 1)].span
                 self._reporter.error("MF0010", where, "an expression is missing here")
-            return syntax.Unsupported("nothing", place or self._tokens[min(index, len(self._tokens) - 1)].span, ())
+            return syntax.Unsupported("", place or self._tokens[min(index, len(self._tokens) - 1)].span, ())
         try:
             self._trust(index, end, inside)
             return self._grammar.expression(self._tokens[index:end], self._types)

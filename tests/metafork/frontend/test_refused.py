@@ -1,0 +1,212 @@
+"""One test for each construct that is refused: code, line, column and the exact text of the span."""
+
+import pytest
+
+from tests.metafork.frontend.marked import assert_refused, block, loops, small, thread
+
+CASES = {
+    # the text
+    "no schedule": ("MF0002", "«int» f(void) { return 0; }\n"),
+    "comment without end": ("MF0003", "int x;\n «/*» meta_schedule\n"),
+    "open brace": ("MF0004", "void f(int n, int a[n])\n«{»\n  meta_schedule { }\n"),
+    "closing bracket": ("MF0004", "void f(int n, int a[n]) { meta_schedule { a[1«)» = 2; } }\n"),
+    "if without endif": ("MF0004", "«#if A»\n" + thread("a[i] = 1;")),
+    "deep expression": ("MF0005", thread("  «a[i] = " + "- " * 150 + "1.0f;»")),
+    "deep parentheses": ("MF0005", thread("  «a[i] = " + "(" * 3000 + "1.0f" + ")" * 3000 + ";»")),
+    "long sum": ("MF0005", thread("  «a[i] = " + "1.0f + " * 2000 + "1.0f;»")),
+    "deep blocks": ("MF0005", thread("{" * 75 + "«{»" + "}" * 76)),
+    "ifdef around": ("MF0006", "«#ifdef A»\n" + thread("a[i] = 1;") + "#endif\n"),
+    "ifdef inside": ("MF0006", thread("«#ifdef A»\na[i] = 1;\n#endif\n")),
+    "define inside": ("MF0007", thread("«#define X 1»\na[i] = X;\n")),
+    "include inside": ("MF0007", thread('«#include "body.inc"»\n')),
+    "macro under a condition": ("MF0008", "#ifndef N\n#define N 4\n#endif\n" + thread("a[i] = «N»;")),
+    "pasting macro": ("MF0008", "#define J(x, y) x##y\n" + thread("a[i] = «J»(alp, ha);")),
+    "variadic macro": ("MF0008", "#define V(...) __VA_ARGS__\n" + thread("a[i] = «V»(1);")),
+    "macro arguments": ("MF0009", "#define ADD(x, y) ((x) + (y))\n" + thread("a[i] = «ADD(1)»;")),
+    "syntax error": ("MF0010", thread("a[i] = 1 +* «;»")),
+    "missing semicolon": ("MF0010", thread("a[i] = 1«»\n      a[j] = 2;")),
+    "missing last semicolon": ("MF0010", thread("a[i] = 1«»")),
+    "missing condition": ("MF0010", thread("if «()» a[i] = 1;")),
+    "do without while": ("MF0010 MF0210", thread("«do» a[i] = 1;")),
+    "cache clause": (
+        "MF0010",
+        "void f(int n, int a[n]) { meta_schedule cache(a «+» 1) { "
+        + loops("i")
+        + "meta_for (int j = 0; j < 1; j++) a[i] = 1; } }",
+    ),
+    "misspelled meta_schedule": ("MF0011", "void f(int n) {\n  «meta_schedul» { }\n}\n"),
+    "misspelled meta_for": (
+        "MF0011",
+        "void f(int n, int a[n]) {\n  meta_schedule { «meta_fro» (int i = 0; i < n; i++) "
+        + loops("j")
+        + "a[i] = 1; }\n}\n",
+    ),
+    "misspelled for": ("MF0011", thread("«fro» (int k = 0; k < n; k++) a[k] = 1;")),
+    "misspelled if": ("MF0011", thread("«fi» (i < 3) { a[i] = 1; }")),
+    "misspelled while": ("MF0011", thread("«whlie» (i < 3) a[i] = 1;")),
+    "misspelled else": ("MF0011", thread("if (i) a[i] = 1; «esle» { a[i] = 2; }")),
+    "misspelled cache": (
+        "MF0011",
+        "void f(int n, int a[n]) { meta_schedule «cahce»(a) { "
+        + loops("i")
+        + "meta_for (int j = 0; j < 1; j++) a[i] = 1; } }",
+    ),
+    "meta_for outside": (
+        "MF0012",
+        thread("a[i] = 1;").replace("  meta_schedule {", "  «meta_for» (int k = 0; k < n; k++) ;\n  meta_schedule {"),
+    ),
+    "nested schedule": ("MF0013", thread("«meta_schedule» { a[i] = 1; }")),
+    "empty schedule": ("MF0014", "void f(int n) { «meta_schedule» { } }"),
+    "nothing after meta_schedule": ("MF0014", "void f(int n) { «meta_schedule» ; }"),
+    "schedule outside a function": (
+        "MF0015",
+        "int g(void) { return 1; }\nint n;\n«meta_schedule» { " + loops("i") + "; }\n",
+    ),
+    # the nest
+    "one meta_for": ("MF0101", small("«meta_for (int i = 0; i < n; i++)» a[i] = 1;")),
+    "three meta_fors": ("MF0101", small("«" + loops("i") + "» " + loops("jk") + "a[i] = 1;")),
+    "uneven": (
+        "MF0102",
+        block(
+            "«meta_for (int u = 0; u < m; u++)» a[u] = 1;\n"
+            "meta_for (int v = 0; v < m; v++) meta_for (int w = 0; w < m; w++) a[v] = 1;"
+        ),
+    ),
+    "start": ("MF0103", thread("a[i] = 1;").replace("int j = 0", "int j = «1»")),
+    "no start": ("MF0103", thread("a[i] = 1;").replace("int j = 0;", "«int j;»")),
+    "variable declared before": ("MF0103", thread("a[i] = 1;", "int j;\n").replace("int j = 0; j", "«j = 0»; j")),
+    "condition": ("MF0103", thread("a[i] = 1;").replace("j < m", "«j <= m»")),
+    "condition of another": ("MF0103", thread("a[i] = 1;").replace("j < m", "«i < m»")),
+    "step": ("MF0103", thread("a[i] = 1;").replace("j++", "«j += 2»")),
+    "step down": ("MF0103", thread("a[i] = 1;").replace("j++", "«j--»")),
+    "head": (
+        "MF0103",
+        thread("a[i] = 1;").replace("meta_for (int j = 0; j < m; j++)", "«meta_for (int j = 0; j < m)»"),
+    ),
+    "floating variable": ("MF0103", thread("a[i] = 1;").replace("int j = 0;", "«float j = 0;»")),
+    "floating extent": ("MF0104", thread("a[i] = 1;").replace("j < m", "j < «2 * alpha»")),
+    "extent of a grid variable": ("MF0105", thread("a[i] = 1;").replace("j < m", "j < «i» + 1")),
+    "extent of a block's scalar": ("MF0105", block("int e = n - i;\nmeta_for (int j = 0; j < «e»; j++) a[j] = 1;")),
+    "extent of an array": ("MF0105", thread("a[i] = 1;").replace("j < m", "j < «idx[0]»")),
+    "extent of a call": ("MF0105", thread("a[i] = 1;").replace("j < m", "j < «abs(m)»")),
+    "statement before the grid": ("MF0106", small("«a[0] = 1;» " + loops("ij") + "a[i] = 1;")),
+    "loop around the grid": ("MF0106", small("«for (int t = 0; t < n; t++)» " + loops("ij") + "a[i] = 1;")),
+    "if between threads": ("MF0106", small(loops("ijk") + "«if» (i > 1) " + loops("l") + "a[i] = 1;")),
+    "read between grid loops": ("MF0106", small(loops("i") + "{ «int x = a[i];» " + loops("jkl") + "a[i] = x; }")),
+    "two nests": ("MF0107", small(loops("ij") + "a[i] = 1;\n «" + loops("i") + "» " + loops("j") + "a[i] = 1;")),
+    "write at block level": ("MF0108", block("«a[i]» = 0; meta_for (int j = 0; j < m; j++) a[j] = 1;")),
+    "block scalar written by threads": (
+        "MF0109",
+        block("int e = 0;\nmeta_for (int j = 0; j < m; j++) { «e» += j; a[j] = e; }"),
+    ),
+    "scalar between thread loops": (
+        "MF0109",
+        small(loops("ijk") + "{ int x = 0; " + loops("l") + "a[i] = «x»++; }").replace(
+            "a[i] = «x»++;", "{ «x»++; a[i] = x; }"
+        ),
+    ),
+    "uniform read of what is written": (
+        "MF0110",
+        block("for (int k = 0; k < «idx[0]»; k++) meta_for (int j = 0; j < m; j++) idx[j] = 1;"),
+    ),
+    "break": ("MF0111", thread("if (j > 3) «break;»")),
+    "continue": ("MF0111", thread("if (j > 3) «continue;» a[i] = 1;")),
+    "no meta_for": ("MF0112", "void f(int n, int a[n]) { «meta_schedule» { for (int i = 0; i < n; i++) a[i] = 1; } }"),
+    "thread index written": ("MF0113", thread("«j» = 3;")),
+    "grid index written": ("MF0113", thread("«i»++;")),
+    # constructs
+    "pointer declared": ("MF0201", thread("float «*p = a»;")),
+    "pointer parameter": (
+        "MF0201",
+        "void f(int n, int *p) { meta_schedule { " + loops("i") + "meta_for (int j = 0; j < 1; j++) «p»[i] = 1; } }",
+    ),
+    "pointer cast": ("MF0201", thread("a[i] = ((«int *»)a)[0];").replace("((«int *»)a)[0]", "(long)(«int *»)n")),
+    "address": ("MF0202", thread("a[i] = «&alpha»;")),
+    "dereference": ("MF0203", thread("a[i] = «*a»;")),
+    "store through a pointer": ("MF0203", thread("«*a» = 1;")),
+    "goto": ("MF0204", thread("«goto end;»")),
+    "label": ("MF0204", thread("«again»: a[i] = 1;")),
+    "struct variable": ("MF0205", thread("struct p «q»;")),
+    "struct definition": ("MF0205", thread("«struct p { int x; };»")),
+    "member": (
+        "MF0205",
+        "struct s { int x; };\nvoid f(int n, struct s q, int a[n]) { meta_schedule { "
+        + loops("i")
+        + "meta_for (int j = 0; j < 1; j++) a[i] = «q.x»; } }",
+    ),
+    "unknown function": ("MF0206", thread("a[i] = «foo»(alpha);")),
+    "printf": ("MF0206", thread('«printf»("%d", i);')),
+    "misspelled function": ("MF0206", thread("a[i] = «sqrft»(alpha);")),
+    "arguments": ("MF0207", thread("a[i] = «sqrtf(alpha, 2)»;")),
+    "array without extent": (
+        "MF0208",
+        "void f(int n, int a[]) { meta_schedule { " + loops("i") + "meta_for (int j = 0; j < 1; j++) «a»[i] = 1; } }",
+    ),
+    "block array without extent": ("MF0208", block("float «t[]»; meta_for (int j = 0; j < m; j++) a[j] = 1;")),
+    "private array": ("MF0209", thread("float «t[4]»; t[0] = 1;")),
+    "do": ("MF0210", thread("«do» { a[i] = 1; } while (a[i] < 3);")),
+    "switch": ("MF0211", thread("«switch» (i) { case 1: a[i] = 1; break; }")),
+    "return": ("MF0212", thread("if (i) «return;»")),
+    "assignment inside": ("MF0213", thread("a[i] = «a[j] = 2»;")),
+    "increment inside": ("MF0213", thread("int k = 0; a[i] = «k++»;")),
+    "prefix increment inside": ("MF0213", thread("int k = 0; a[«++k»] = 1;")),
+    "comma in a step": ("MF0214", thread("for (int k = 0, l = 0; k < n; «k++, l++») a[k] = l;")),
+    "comma inside": ("MF0214", thread("a[i] = («n, m»);")),
+    "string": ("MF0215", thread('a[i] = «"x"»;')),
+    "long double": ("MF0216", thread("long double «x = 1»;")),
+    "cast to long double": ("MF0216", thread("a[i] = («long double») 1;")),
+    "bool array": ("MF0216", block("_Bool «t[m]»; meta_for (int j = 0; j < m; j++) a[j] = 1;")),
+    "static local": ("MF0217", thread("static int «k»; a[i] = k;")),
+    "volatile local": ("MF0217", thread("volatile int «k = 0»; a[i] = k;")),
+    "compound literal": ("MF0218", thread("a[i] = «(int){1}»;")),
+    "braced initialiser": ("MF0218", thread("int k = {1}; a[i] = 1;").replace("k = {1}", "«k = {1}»")),
+    "no effect": ("MF0219", thread("«a[i];»")),
+    "comparison as statement": ("MF0219", thread("«a[i] == 1;»")),
+    "typedef inside": ("MF0220", thread("typedef int «t»; a[i] = 1;")),
+    "function declared inside": ("MF0220", thread("int «g(int)»; a[i] = 1;")),
+    "initialised block array": ("MF0221", block("int «t[1] = {1}»; meta_for (int j = 0; j < m; j++) a[j] = 1;")),
+    # names and types
+    "undeclared": ("MF0301", thread("a[i] = «beta»;")),
+    "undeclared array": ("MF0301", thread("«c»[i] = 1;")),
+    "too few indices": ("MF0302", thread("a[i] = «b[i]»;")),
+    "too many indices": ("MF0302", thread("«a[i][j]» = 1;")),
+    "no index": ("MF0302", thread("a[i] = «a» + 1;")),
+    "floating index": ("MF0303", thread("a[«alpha»] = 1;")),
+    "parameter written": ("MF0304", thread("«n» = 3; a[i] = 1;")),
+    "parameter incremented": ("MF0304", thread("«m»++; a[i] = 1;")),
+    "value argument written": ("MF0304", thread("«alpha» += a[i];")),
+    "const array": ("MF0305", thread("«a[i]» = 1;").replace("float a[n]", "const float a[n]")),
+    "const local": ("MF0305", thread("const int k = 1; «k» = 2; a[i] = k;")),
+    "floating remainder": ("MF0306", thread("a[i] = «alpha % 2»;")),
+    "floating shift": ("MF0306", thread("a[i] = «alpha << 2»;")),
+    "floating complement": ("MF0306", thread("a[i] = «~alpha»;")),
+    "floating remainder assigned": ("MF0306", thread("«a[i] %= 2;»")),
+    "declared twice": ("MF0307", thread("int k = 1; int «k» = 2; a[i] = k;")),
+    "cached scalar": ("MF0308", thread("a[i] = 1;").replace("meta_schedule", "meta_schedule cache(«n»)")),
+    "cached unknown": ("MF0308", thread("a[i] = 1;").replace("meta_schedule", "meta_schedule cache(a, «bb»)")),
+    "cached but not used": ("MF0308", thread("a[i] = 1;").replace("meta_schedule", "meta_schedule cache(«b»)")),
+    "extent changed": ("MF0309", thread("a[i] = 1;", "  n = n / 2;\n").replace("float a[n]", "float a[«n»]")),
+    "scalar indexed": ("MF0310", thread("a[i] = «n[i]»;")),
+    "sum assigned": ("MF0311", thread("«i + 1» = 2;")),
+    "call assigned": ("MF0311", thread("«sqrt(2.0)» = 2;")),
+    "extent of a call on the host": ("MF0312", thread("a[i] = 1;").replace("float a[n]", "float a[«size(n)»]")),
+    "word of C++": ("MF0313", thread("new[i] = 1;").replace("float a[n]", "float «new»[n]")),
+    "octal": ("MF0010", thread("a[i] = «089»;")),
+    "huge constant": ("MF0314", thread("a[i] = «99999999999999999999»;")),
+    "long double constant": ("MF0314", thread("a[i] = «1.0L»;")),
+    "unknown type": (
+        "MF0315",
+        "void f(int n, FILE g, int a[n]) { meta_schedule { "
+        + loops("i")
+        + "meta_for (int j = 0; j < 1; j++) a[i] = «g»; } }",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refused(name):
+    codes, marked = CASES[name]
+    codes = codes.split()
+    if len(codes) > 1:
+        marked = marked.replace("«", "«" * len(codes)).replace("»", "»" * len(codes))
+    assert_refused(marked, *codes)
