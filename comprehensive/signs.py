@@ -44,7 +44,7 @@ class Signs:
     def add(self, facts: Iterable[Constraint]) -> None:
         """Learn lower bounds from facts of the form ``c <= k*x`` (others teach nothing)."""
         for fact in facts:
-            terms = dict(dict(fact.difference.terms()))
+            terms = dict(fact.difference.terms())
             constant = terms.pop((), Fraction(0))
             if fact.relation == "==" or len(terms) != 1:
                 continue
