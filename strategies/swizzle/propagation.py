@@ -1,0 +1,193 @@
+"""Propagation: from what is known of some cells to what must hold of others, until nothing changes.
+
+*Forced tables.*  Where the goal needs every cell of a stage, each cell must hold a term that can still reach a place
+where it is needed.  If exactly one source of a cell holds such a term, the stage's table is forced there; once it is
+forced everywhere, the table is looked up among the options.  No coordinate is named for this: that a lane stage keeps
+the register index shows in which sources a cell has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strategies.swizzle.network import JUNK_BIT, ZERO_BIT, Bits, ExactFold, LooseFold, Network, PairFold
+from strategies.swizzle.stages import Bools, Candidates, Ints, Stage
+
+
+class DeadEndError(Exception):
+    """No completion of the partial choice meets the goal."""
+
+
+@dataclass(slots=True)
+class State:
+    """Domains by level, remaining options by stage, and the values that these take at each local."""
+
+    domains: list[Bits]
+    candidates: list[Candidates | None]
+    values: list[Bools]
+
+    def copy(self) -> State:
+        """Return an independent state; domains are copied, options are shared."""
+        return State([one.copy() for one in self.domains], list(self.candidates), list(self.values))
+
+
+def start(network: Network) -> State:
+    """Return the state in which nothing is chosen."""
+    everything = [stage.everything for stage in network.stages]
+    return State([one.copy() for one in network.domains], list(everything), [stage.reads for stage in network.stages])
+
+
+def propagate(network: Network, state: State) -> None:
+    """Narrow domains and options until nothing changes; raises ``DeadEndError``."""
+    folds: list[ExactFold | LooseFold | PairFold] = [*network.exact, *network.loose, *network.pairs]
+    clock = [0] * len(state.domains)
+    total = len(network.exact) + len(network.pairs) + len(network.loose) + len(network.stages)
+    seen: list[tuple[int, ...] | None] = [None] * total
+    changed = True
+    while changed:
+        changed = False
+        position = 0
+        for fold in folds:
+            levels = (fold.inner, fold.outer) if isinstance(fold, PairFold) else (fold.level,)
+            now = tuple(clock[level] for level in levels)
+            if seen[position] != now:
+                touched = _fold(state, fold)
+                for level in touched:
+                    clock[level] += 1
+                    changed = True
+                seen[position] = tuple(clock[level] for level in levels)
+            position += 1
+        for number, stage in enumerate(network.stages):
+            if seen[position] != (clock[stage.level],):
+                if _stage(state, number, stage):
+                    clock[stage.level] += 1
+                    changed = True
+                seen[position] = (clock[stage.level],)
+            position += 1
+
+
+def _stage(state: State, number: int, stage: Stage) -> bool:
+    domain, values = state.domains[stage.level], state.values[number]
+    wanted, offered = domain[stage.outputs], domain[stage.sources]
+    fits = (offered & wanted[:, None, :]).any(axis=2) & values[stage.locals_]
+    allowed = np.logical_and.reduceat(fits[stage.order], stage.starts, axis=0) & values
+    if not allowed.any(axis=1).all():
+        raise DeadEndError
+    if not np.array_equal(allowed, values):
+        remaining = stage.narrow(state.candidates[number], allowed)
+        if remaining is not None and len(remaining) == 0:
+            raise DeadEndError
+        state.candidates[number] = remaining
+        allowed = stage.values(remaining, allowed)
+        state.values[number] = allowed
+    chosen = allowed[stage.locals_]
+    reachable = np.bitwise_or.reduce(np.where(chosen[:, :, None], offered, np.uint64(0)), axis=1)
+    narrowed = wanted & reachable
+    if not narrowed.any(axis=1).all():
+        raise DeadEndError
+    changed = not np.array_equal(narrowed, wanted)
+    if changed:
+        domain[stage.outputs] = narrowed
+    forced = np.flatnonzero(chosen.sum(axis=1) == 1)
+    if forced.size:
+        sources = stage.sources[forced, chosen[forced].argmax(axis=1)]
+        before = domain[sources]
+        if bool((before & ~narrowed[forced]).any()):
+            np.bitwise_and.at(domain, sources, narrowed[forced])
+            changed = True
+            if not domain[sources].any(axis=1).all():
+                raise DeadEndError
+    return changed
+
+
+def _fold(state: State, fold: ExactFold | PairFold | LooseFold) -> list[int]:
+    if isinstance(fold, ExactFold):
+        return _exact_fold(state, fold)
+    if isinstance(fold, PairFold):
+        return _pair_fold(state, fold)
+    domain = state.domains[fold.level]
+    hopeless = (state.domains[fold.outer][fold.outputs, 0] & JUNK_BIT) != 0
+    now = domain[fold.groups]
+    narrowed = np.where(hopeless[:, None, None], now, now & fold.allowed)
+    return _written(domain, fold.level, fold.groups, now, narrowed)
+
+
+def _written(domain: Bits, level: int, variables: Ints, before: Bits, after: Bits) -> list[int]:
+    if np.array_equal(before, after):
+        return []
+    if not after.any(axis=-1).all():
+        raise DeadEndError
+    # A variable may stand at several places: all of them narrow it.
+    np.bitwise_and.at(domain, variables, after)
+    if not domain[variables].any(axis=-1).all():
+        raise DeadEndError
+    return [level]
+
+
+def _exact_fold(state: State, fold: ExactFold) -> list[int]:
+    domain = state.domains[fold.level]
+    before = domain[fold.groups]
+    allowed = fold.needed.copy()
+    allowed[:, 0] |= np.where(fold.zeros_allowed, ZERO_BIT, np.uint64(0))
+    empty = ~fold.needed.any(axis=1)
+    allowed[empty, 0] |= ZERO_BIT
+    after = before & allowed[:, None, :]
+    once = np.zeros_like(fold.needed)
+    twice = np.zeros_like(fold.needed)
+    for place in range(after.shape[1]):
+        twice |= once & after[:, place]
+        once |= after[:, place]
+    if bool((fold.needed & ~once).any()):
+        raise DeadEndError
+    # A term with one supplier left takes that supplier for itself.
+    only = fold.once & once & ~twice
+    taken = after & only[:, None, :]
+    after = np.where(np.expand_dims(taken.any(axis=2), 2), taken, after)
+    return _written(domain, fold.level, fold.groups, before, after)
+
+
+def _pair_fold(state: State, fold: PairFold) -> list[int]:
+    inner, outer = state.domains[fold.inner], state.domains[fold.outer]
+    left, right, result = (
+        unpacked(domain[variables])
+        for domain, variables in ((inner, fold.left), (inner, fold.right), (outer, fold.outputs))
+    )
+    possible = result[:, fold.result]
+    straight = possible & left[:, fold.one] & right[:, fold.two]
+    crossed = possible & left[:, fold.two] & right[:, fold.one]
+    produced = _gathered(straight | crossed, fold.result, result.shape[1])
+    if fold.absorbing:
+        produced[:, 0] = result[:, 0] & (left[:, 0] | right[:, 0])
+    else:
+        produced[:, 0] = result[:, 0] & left[:, 0] & right[:, 0]
+    produced[:, 1] = result[:, 1]
+    settled = ~(produced[:, 0] | produced[:, 1])
+    lefts = _gathered(straight, fold.one, left.shape[1]) | _gathered(crossed, fold.two, left.shape[1])
+    rights = _gathered(straight, fold.two, left.shape[1]) | _gathered(crossed, fold.one, left.shape[1])
+    lefts[~settled], rights[~settled] = left[~settled], right[~settled]
+    touched = _written(outer, fold.outer, fold.outputs, outer[fold.outputs], packed(produced))
+    touched += _written(inner, fold.inner, fold.left, inner[fold.left], packed(lefts) & inner[fold.left])
+    touched += _written(inner, fold.inner, fold.right, inner[fold.right], packed(rights) & inner[fold.right])
+    return touched
+
+
+def _gathered(flags: Bools, columns: Ints, width: int) -> Bools:
+    """Or the columns of ``flags`` into the columns they name."""
+    where = np.zeros((columns.size, width), dtype=np.float32)
+    where[np.arange(columns.size), columns] = 1
+    return (flags.astype(np.float32) @ where) > 0
+
+
+def unpacked(bits: Bits) -> Bools:
+    """Return one boolean a bit."""
+    rows = np.ascontiguousarray(bits).view(np.uint8).reshape(bits.shape[0], -1)
+    return np.unpackbits(rows, axis=1, bitorder="little").astype(bool)
+
+
+def packed(flags: Bools) -> Bits:
+    """Return the bits of booleans, the inverse of ``unpacked``."""
+    result: NDArray[np.uint64] = np.packbits(flags, axis=1, bitorder="little").view(np.uint64)
+    return result
