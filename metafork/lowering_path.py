@@ -92,6 +92,15 @@ class PathLowering:
         """Lower a block-level body with the copies of the windows that live there."""
         here = [(held, self.names[id(held)]) for held in self.plan.windows if held.window.level == level]
         result: list[Stmt] = []
+        # Scalars that windows start from (decoded grid variables) come before the copies.
+        leading = 0
+        while (
+            leading < len(body)
+            and isinstance(body[leading], Declare)
+            and not any(_reads_memory(expr) for expr in expressions_of(body[leading]))
+        ):
+            result += self._block_statement(body[leading], level)
+            leading += 1
         loads = [
             stmt
             for held, name in here
@@ -102,7 +111,7 @@ class PathLowering:
             result += self._meet()
             result += loads
             self.dirty = True
-        for stmt in body:
+        for stmt in body[leading:]:
             result += self._block_statement(stmt, level)
         stores: list[Stmt] = []
         for held, name in here:
@@ -273,6 +282,7 @@ class PathLowering:
 
     def _simple(self, stmt: Declare | Assign) -> list[Stmt]:
         if isinstance(stmt, Declare):
+            self._symbols.setdefault(stmt.name, Var(stmt.name, stmt.type))
             return [Declare(stmt.name, stmt.type, None if stmt.value is None else self._expression(stmt.value))]
         value = self._expression(stmt.value)
         if isinstance(stmt.target, Var):

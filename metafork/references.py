@@ -165,8 +165,10 @@ class _Walk:
         self._phase: int | None = None
         self._phases = 0
         self._order = 0
+        self._reassigned: frozenset[str] = frozenset()
 
     def program(self, program: Program) -> Iterator[Reference]:
+        self._reassigned = assigned_scalars(program.body)
         for loop in program.grid:
             self._enter(known_extent(self._scope, loop, LoopKind.GRID), loop.var)
         yield from self._body(program.body)
@@ -177,11 +179,12 @@ class _Walk:
         self._scope.values[variable] = value
 
     def _body(self, body: tuple[Stmt, ...]) -> Iterator[Reference]:
-        bounded = self._bounded
+        bounded, depth = self._bounded, len(self._loops)
         for stmt in body:
             yield from self._statement(stmt)
             if any(isinstance(inner, Break | Continue) for inner in walk_statements((stmt,))):
                 self._bounded = False
+        del self._loops[depth:]
         self._bounded = bounded
 
     def _statement(self, stmt: Stmt) -> Iterator[Reference]:
@@ -189,7 +192,7 @@ class _Walk:
             case Declare(name=name, value=value):
                 if value is not None:
                     yield from self._reads(value)
-                self._scope.values[name] = None if value is None else self._scope.polynomial(value)
+                self._scope.values[name] = None if value is None else self._declared(name, value)
             case Assign(target=target, op=op, value=value):
                 yield from self._assignment(target, op, value)
             case If(condition=condition, then=then, otherwise=otherwise):
@@ -203,6 +206,31 @@ class _Walk:
                 yield from self._threads(threads, body)
             case BlockArray() | Break() | Continue() | Barrier():
                 return
+
+    def _declared(self, name: str, value: Expr) -> Polynomial | None:
+        """Return the value of a scalar; a quotient of grid variables becomes a symbol of its own, alike for a block.
+
+        So an index decoded from an enlarged grid (``p = pk / s, k = pk % s``) stays linear in what it is decoded to.
+        """
+        known = self._scope.polynomial(value)
+        if known is not None or self._phase is not None or name in self._reassigned:
+            return known
+        if not (isinstance(value, Binary) and value.op in ("/", "%") and value.type.integer):
+            return None
+        left, right = self._scope.polynomial(value.left), self._scope.polynomial(value.right)
+        if left is None or right is None or not right.symbols <= self._scope.constants:
+            return None
+        loops = [loop for loop in self._loops if loop.var in left.symbols]
+        grid = {loop.var: loop for loop in self._loops if loop.kind is LoopKind.GRID}
+        if not loops or any(loop.var not in grid for loop in loops) or any(c < 0 for c in left.terms().values()):
+            return None
+        trips: Polynomial | None = right
+        if value.op == "/":
+            # With 0 <= i < t, i/s lies below t/s where s divides t, and nothing is said otherwise.
+            alone = loops[0].trips if left == Polynomial.symbol(loops[0].var) else None
+            trips = None if alone is None else alone.divide_exactly(right)
+        self._loops.append(LoopRange(name, trips, LoopKind.GRID, dense=False))
+        return Polynomial.symbol(name)
 
     def _assignment(self, target: Var | Element, op: str, value: Expr) -> Iterator[Reference]:
         yield from self._reads(value)
