@@ -113,17 +113,24 @@ def _listed(tree: ScheduleTree, symbol: str) -> bool:
     """The four limits are always listed, other machine symbols where a condition has them."""
     if symbol in {tree.machine.get(name) for name in LIMITS} or symbol in {c.limit for c in tree.counters}:
         return True
-    return any(symbol in constraint.symbols for constraint in tree.start if not _is_sign(constraint))
+    return any(symbol in constraint.symbols for constraint in tree.start if not is_sign(constraint))
 
 
-def _is_sign(constraint: Constraint) -> bool:
-    return constraint.relation == "<=" and not constraint.left and len(constraint.right.terms()) == 1
+def is_sign(constraint: Constraint) -> bool:
+    """Say whether a constraint is ``0 <= x`` for a symbol."""
+    right = constraint.right
+    return (
+        constraint.relation == "<="
+        and not constraint.left
+        and len(right.symbols) == 1
+        and right in {Polynomial.symbol(name) for name in right.symbols}
+    )
 
 
 def displayed_start(start: Iterable[Constraint], derived: Iterable[DerivedSymbol]) -> tuple[Constraint, ...]:
     """Return the start system without what is understood or follows at sight (``1 <= s*B`` from ``1 <= s, 1 <= B``)."""
     understood = {constraint for symbol in derived for constraint in _definition(symbol)}
-    kept = [c for c in dict.fromkeys(start) if c not in understood and not _is_sign_of_symbol(c)]
+    kept = [c for c in dict.fromkeys(start) if c not in understood and not is_sign(c)]
     symbols = {name for constraint in kept for name in constraint.symbols}
     signs = [at_most(ZERO, Polynomial.symbol(name)) for name in symbols]
     for constraint in tuple(kept):
@@ -137,7 +144,3 @@ def _definition(symbol: DerivedSymbol) -> tuple[Constraint, ...]:
     """The constraints that say what a derived symbol is, less those under which it is defined at all."""
     facts = symbol.constraints()
     return facts[2:] if symbol.kind in ("floor", "ceiling") else facts
-
-
-def _is_sign_of_symbol(constraint: Constraint) -> bool:
-    return _is_sign(constraint) and constraint.right in {Polynomial.symbol(name) for name in constraint.symbols}

@@ -16,11 +16,11 @@ from typing import Any
 
 from comprehensive import registry, render, report, tree_json
 from comprehensive.discussion import Discussion
-from comprehensive.document import TreeDocument, document_of
+from comprehensive.document import TreeDocument, document_of, is_sign
 from comprehensive.options import MachineLike, machine_values, with_assumptions
 from comprehensive.points import Number
-from comprehensive.quintuple import Case
-from comprehensive.start import identifiers, start_of
+from comprehensive.quintuple import Case, Outcome
+from comprehensive.start import Start, identifiers, start_of
 from comprehensive.trace import trace
 from comprehensive.tree import CounterInfo, Leaf, ScheduleTree, Statistics
 from evaluators.counter import Counter
@@ -28,6 +28,7 @@ from metafork.frontend import parse
 from metafork.ir import Program, Version
 from metafork.source import Source
 from metafork.translation_unit import TranslationUnit
+from strategies.caching import with_cached_arrays
 from strategies.strategy import Strategy
 
 Progress = Callable[[str, Statistics], None]
@@ -140,10 +141,13 @@ def discuss(
 
     ``taken`` are the names of the whole input, ``fixed`` numbers for machine fields and targets.
     """
+    choice = with_cached_arrays(program)
+    program = choice.program
     start = start_of(program, counters, taken, fixed)
     discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress)
     outcome = discussion.run(Version(program))
     names = tuple(strategy.name for strategy in strategies)
+    shown = _shown(start, outcome)
     return ScheduleTree(
         program=program,
         machine=start.machine,
@@ -155,8 +159,8 @@ def discuss(
         ),
         strategies=names,
         root=outcome.root,
-        leaves=tuple(_leaf(program, number, case, names) for number, case in enumerate(outcome.cases, 1)),
-        notes=(*start.notes, *outcome.notes),
+        leaves=tuple(_leaf(program, number, case, names, shown) for number, case in enumerate(outcome.cases, 1)),
+        notes=(*((f"cache of {name}", why) for name, why in choice.reasons), *start.notes, *outcome.notes),
         complete=outcome.complete,
         fixed=start.fixed,
         opaque=start.opaque,
@@ -164,7 +168,16 @@ def discuss(
     )
 
 
-def _leaf(program: Program, number: int, case: Case[Version], available: Sequence[str]) -> Leaf:
+def _shown(start: Start, outcome: Outcome[Version]) -> frozenset[str]:
+    """Return the symbols that matter to a reader of a witness: those of conditions, not those computed from others."""
+    conditions = [c for c in start.constraints if not is_sign(c)]
+    conditions += [condition for case in outcome.cases for path in case.paths for condition in path]
+    names = {name for condition in conditions for name in condition.symbols}
+    names |= {name for symbol in outcome.derived for operand in symbol.operands for name in operand.symbols}
+    return frozenset(names - {symbol.name for symbol in outcome.derived})
+
+
+def _leaf(program: Program, number: int, case: Case[Version], available: Sequence[str], shown: frozenset[str]) -> Leaf:
     words = case.counters.get("shared_memory")
     return Leaf(
         id=number,
@@ -174,5 +187,5 @@ def _leaf(program: Program, number: int, case: Case[Version], available: Sequenc
         trace=trace(case.steps, case.strategies, available, words is not None and bool(words.numerator)),
         kernel=f"{program.name}_leaf{number}",
         counters=case.counters,
-        witness=case.witness,
+        witness=None if case.witness is None else {n: v for n, v in case.witness.items() if n in shown},
     )

@@ -27,7 +27,10 @@ WIDTH = 40
 TOP_DOWN_UP_TO = 4
 """Trees with more leaves than this grow to the right, where their height is the number of leaves."""
 
-_FONT = "Helvetica,Arial,sans-serif"
+_FONT = "Courier"
+"""A font of fixed width: Graphviz's estimate of a text's width then holds whatever font the viewer has."""
+
+_VIEWED = "ui-monospace,'DejaVu Sans Mono',Menlo,'Liberation Mono','Courier New',monospace"
 
 
 class NoGraphvizError(Exception):
@@ -39,10 +42,10 @@ def dot(document: TreeDocument, full: bool = False) -> str:
     most = max((len(schedule.leaves) for schedule in document.schedules), default=0)
     lines = [
         "digraph metafork {",
-        f'  graph [rankdir={"TB" if most <= TOP_DOWN_UP_TO else "LR"}, fontname="{_FONT}", fontsize=13, nodesep=0.25,'
+        f'  graph [rankdir={"TB" if most <= TOP_DOWN_UP_TO else "LR"}, fontname="{_FONT}", fontsize=12, nodesep=0.25,'
         ' ranksep=0.6, pad=0.2, labeljust=l, style=rounded, color="#888888"];',
-        f'  node [fontname="{_FONT}", fontsize=12, margin="0.16,0.08", color="#222222"];',
-        f'  edge [fontname="{_FONT}", fontsize=11];',
+        f'  node [fontname="{_FONT}", fontsize=11, margin="0.12,0.06", color="#222222"];',
+        f'  edge [fontname="{_FONT}", fontsize=10];',
     ]
     for index, schedule in enumerate(document.schedules):
         title = f"{schedule.name}: schedule at line {schedule.line} of {document.source}, function {schedule.function}"
@@ -58,7 +61,9 @@ def svg(dot_text: str) -> str:
     completed = subprocess.run(
         [_graphviz(), "-Tsvg"], input=dot_text, capture_output=True, text=True, check=True, encoding="utf-8"
     )
-    return completed.stdout
+    return completed.stdout.replace(f'font-family="{_FONT}"', f'font-family="{_VIEWED}"').replace(
+        f'font-family="{_FONT},monospace"', f'font-family="{_VIEWED}"'
+    )
 
 
 def _graphviz() -> str:
@@ -104,8 +109,10 @@ class _Drawing:
                 rows = [_row(f"<b>{text}</b>")]
                 if reason != "inconsistent":
                     rows += [_row(line) for line in self._system(system)]
-                    rows += [_row(f"<i>{escape(line)}</i>") for line in textwrap.wrap(reason, WIDTH + 8)]
-                self._nodes.append(f'{name} [shape=octagon, style=dashed, margin="0.02,0.02", label={_table(rows)}];')
+                    # Why the other strategies did not apply is long, and stands in the report.
+                    short = reason.split("; not applicable")[0]
+                    rows += [_row(f"<i>{escape(line)}</i>") for line in textwrap.wrap(short, WIDTH)]
+                self._nodes.append(f'{name} [shape=box, style=dashed, margin="0.06,0.04", label={_table(rows)}];')
                 return name
             case Node():
                 name = self._fresh("node")
