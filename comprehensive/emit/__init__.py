@@ -1,0 +1,23 @@
+"""The files that users link: header, ``.cu``, host functions and CMake package (DESIGN section 7).
+
+``write_outputs`` is the entry; ``rendered_files`` gives the same texts without writing them.
+"""
+
+from __future__ import annotations
+
+from comprehensive.emit.checked_expressions import ComputationError
+from comprehensive.emit.condition_tables import TabulationError
+from comprehensive.emit.leaf_code import LeafCode, leaf_code
+from comprehensive.emit.outputs import Optimized, rendered_files, runtime_include_dir, write_files, write_outputs
+
+__all__ = [
+    "ComputationError",
+    "LeafCode",
+    "Optimized",
+    "TabulationError",
+    "leaf_code",
+    "rendered_files",
+    "runtime_include_dir",
+    "write_files",
+    "write_outputs",
+]

@@ -1,0 +1,162 @@
+"""C text that computes integer expressions of the IR on the host in checked 64-bit arithmetic (``metafork/exact.h``).
+
+Each step that leaves 64 bits, divides by zero, or whose result C would wrap or leave undefined in an unsigned or a
+converted type sets ``metafork_failed`` instead; so a value is either the one that C gives or known to be unusable.
+Floating subexpressions keep their own types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from metafork.ir import (
+    COMPARISONS,
+    LOGICAL,
+    Binary,
+    Call,
+    Cast,
+    Conditional,
+    Element,
+    Expr,
+    FloatConst,
+    IntConst,
+    Unary,
+    Var,
+)
+from metafork.types import ScalarType, common_type
+
+_STEPS = {
+    "+": "metafork_add",
+    "-": "metafork_subtract",
+    "*": "metafork_multiply",
+    "/": "metafork_divide",
+    "%": "metafork_remainder",
+    "<<": "metafork_shift_left",
+    ">>": "metafork_shift_right",
+}
+_FLAG = "&metafork_failed"
+
+
+class ComputationError(Exception):
+    """The host cannot compute an expression: it reads an array, or a name that the host does not know."""
+
+
+def int64_constant(value: int) -> str:
+    """Return a constant of type ``int64_t``."""
+    if value == -(2**63):
+        return "INT64_MIN"
+    return f"INT64_C({value})" if value >= 0 else f"-INT64_C({-value})"
+
+
+def within_type(text: str, type_: ScalarType) -> str:
+    """Return ``text`` checked against the range of an integer type; 64-bit unsigned types keep their lower half."""
+    if type_ is ScalarType.BOOL:
+        return f"(int64_t)(({text}) != 0)"
+    bits = 8 * type_.size
+    if type_.signed:
+        if bits == 64:
+            return text
+        return f"metafork_within({_FLAG}, {text}, {int64_constant(-(2 ** (bits - 1)))}, {2 ** (bits - 1) - 1})"
+    most = "INT64_MAX" if bits == 64 else str(2**bits - 1)
+    return f"metafork_within({_FLAG}, {text}, 0, {most})"
+
+
+def checked(expr: Expr, names: Mapping[str, str]) -> str:
+    """Return the text of an ``int64_t`` expression with the value of ``expr``; ``names`` gives the known scalars.
+
+    Raises ``ComputationError``.
+    """
+    if expr.type.floating:
+        return f"metafork_truncate({_FLAG}, {_floating(expr, names)})"
+    match expr:
+        case IntConst(value=value):
+            if value >= 2**63:
+                raise ComputationError(f"{value} does not fit 64 signed bits")
+            return int64_constant(value)
+        case Var(name=name):
+            return f"(int64_t){_known(name, names)}"
+        case Unary(op=op, operand=operand):
+            match op:
+                case "+":
+                    return checked(operand, names)
+                case "-":
+                    return _bounded(f"metafork_subtract({_FLAG}, 0, {checked(operand, names)})", expr.type)
+                case "!":
+                    return f"(int64_t)!{_truth(operand, names)}"
+                case _:
+                    return _bounded(f"~({checked(operand, names)})", expr.type)
+        case Cast(type=type_, operand=operand):
+            if type_ is ScalarType.BOOL:
+                return f"(int64_t){_truth(operand, names)}"
+            return within_type(checked(operand, names), type_)
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            first, second = (_converted(arm, expr.type, names) for arm in (then, otherwise))
+            return f"({_truth(condition, names)} ? {first} : {second})"
+        case Binary(op=op, left=left, right=right) if op in LOGICAL:
+            return f"(int64_t)({_truth(left, names)} {op} {_truth(right, names)})"
+        case Binary(op=op, left=left, right=right) if op in COMPARISONS:
+            common = common_type(left.type, right.type)
+            return f"(int64_t)({_converted(left, common, names)} {op} {_converted(right, common, names)})"
+        case Binary(op=op, left=left, right=right):
+            operands = [left, right]
+            if op in ("<<", ">>"):
+                first, second = (checked(operand, names) for operand in operands)
+            else:
+                first, second = (_converted(operand, expr.type, names) for operand in operands)
+            if op in _STEPS:
+                return _bounded(f"{_STEPS[op]}({_FLAG}, {first}, {second})", expr.type)
+            return f"({first} {op} {second})"
+        case Call() | Element() | FloatConst():
+            raise ComputationError("the host cannot read an array or call a function here")
+        case _:
+            assert_never(expr)
+
+
+def _known(name: str, names: Mapping[str, str]) -> str:
+    if name not in names:
+        raise ComputationError(f"{name} is not known on the host")
+    return names[name]
+
+
+def _bounded(text: str, type_: ScalarType) -> str:
+    """Signed results may use all 64 bits (C leaves their overflow undefined); unsigned ones would wrap in C."""
+    return text if type_.signed else within_type(text, type_)
+
+
+def _converted(expr: Expr, type_: ScalarType, names: Mapping[str, str]) -> str:
+    if type_.floating:
+        return f"({type_.spelling}){_floating(expr, names)}"
+    text = checked(expr, names)
+    return within_type(text, type_) if expr.type.signed and not type_.signed else text
+
+
+def _truth(expr: Expr, names: Mapping[str, str]) -> str:
+    text = _floating(expr, names) if expr.type.floating else checked(expr, names)
+    return f"(({text}) != 0)"
+
+
+def _floating(expr: Expr, names: Mapping[str, str]) -> str:
+    """Return the text of a floating value of the expression's own type (an integer's text where it is an integer)."""
+    if not expr.type.floating:
+        return f"({checked(expr, names)})"
+    match expr:
+        case FloatConst(text=text):
+            return f"({text})"
+        case Var(name=name):
+            return _known(name, names)
+        case Unary(op=op, operand=operand):
+            return f"({op}{_floating(operand, names)})"
+        case Cast(type=type_, operand=operand):
+            return f"(({type_.spelling}){_floating(operand, names)})"
+        case Binary(op=op, left=left, right=right):
+            return f"({_converted(left, expr.type, names)} {op} {_converted(right, expr.type, names)})"
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            first, second = (_converted(arm, expr.type, names) for arm in (then, otherwise))
+            return f"({_truth(condition, names)} ? {first} : {second})"
+        case Call(name=name, arguments=arguments):
+            # The double form of a function converts its arguments itself; a cast keeps C++ from choosing another one.
+            kind = "float" if expr.type is ScalarType.FLOAT else "double"
+            return f"{name}({', '.join(f'({kind}){_floating(argument, names)}' for argument in arguments)})"
+        case _:
+            raise ComputationError("the host cannot read an array here")

@@ -1,0 +1,292 @@
+"""C++ text that launches the leaves of one schedule: ``NAME_launch`` on device pointers, and the drop-in's entry.
+
+For each leaf a function computes the host scalars and the shape in checked 64-bit arithmetic, converts the kernel's
+scalars to their own types, checks the shape against the device, and launches.  ``metafork_run_NAME`` computes the sizes
+of the arrays and the trip counts, and hands all to ``metafork_dispatch`` (``metafork/dispatch.h``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from comprehensive.emit.checked_expressions import ComputationError, checked, within_type
+from comprehensive.emit.identifiers import c_string
+from comprehensive.emit.leaf_code import LeafCode
+from comprehensive.emit.select_text import derived_definitions, target_names
+from comprehensive.emit.signature import Signature, element_type
+from comprehensive.tree import ScheduleTree
+from metafork.ir import Derived, Expr, Phase, Program, Var, walk_expression, walk_statements
+from metafork.kernel import Argument, Kernel, Space
+from metafork.types import ScalarType
+
+_MAX_ARRAYS = 64
+
+
+def launch_text(tree: ScheduleTree, signature: Signature, codes: Sequence[LeafCode], values: int) -> str:
+    """Return the definitions that launch the leaves of one schedule; ``values`` is the length of its vector of values.
+
+    Raises ``ComputationError`` where the host cannot compute what a launch needs.
+    """
+    if len(tree.program.arrays) > _MAX_ARRAYS:
+        raise ComputationError(f"more than {_MAX_ARRAYS} arrays in one schedule")
+    lines: list[str] = []
+    for leaf, code in zip(tree.leaves, codes, strict=True):
+        lines += [*_attempt(signature, leaf.id, code), ""]
+    lines += [*_attempt_any(tree, signature), ""]
+    lines += [*_launch(signature), ""]
+    lines += _run(tree, signature, values)
+    return "\n".join(lines) + "\n"
+
+
+def launch_declaration(signature: Signature) -> str:
+    """Return the declarator of ``NAME_launch``."""
+    declarations = [f"int {signature.leaf}", f"void *{signature.stream}", *_inputs(signature)]
+    return f"{signature.name}_launch({', '.join(declarations)})"
+
+
+def run_types(signature: Signature) -> str:
+    """Return the parameter types of ``metafork_run_NAME``, which the host file declares and calls."""
+    types = ["metafork_array *const *"] + ["long long"] * len(signature.parameters)
+    types += [declaration.rsplit(" ", 1)[0] for declaration in signature.value_declarations()]
+    return ", ".join(types)
+
+
+def _inputs(signature: Signature) -> list[str]:
+    return [*signature.integers(), *signature.value_declarations(), *signature.pointer_declarations()]
+
+
+def _input_names(signature: Signature) -> list[str]:
+    return [*signature.parameters.values(), *signature.values.values(), *signature.arrays.values()]
+
+
+def _attempt(signature: Signature, leaf: int, code: LeafCode) -> list[str]:
+    """Return the function that checks one leaf (``metafork_go`` false) or launches it."""
+    name, kernel = signature.name, code.kernel
+    declarations = ", ".join(
+        ["bool metafork_go", "metafork_shape *metafork_s", "void *metafork_stream", *_inputs(signature)]
+    )
+    known, body = _host_scalars(signature, kernel)
+    arguments: list[str] = []
+    for scalar in kernel.scalars:
+        declaration, argument = _scalar(scalar, signature, known)
+        body.append(declaration)
+        arguments.append(argument)
+    arguments += [signature.arrays[memory.name] for memory in kernel.memories if memory.space is Space.GLOBAL]
+    shape = [
+        f"metafork_s->{field}[{axis}] = {checked(extent, known)};"
+        for field, extents in (("grid", kernel.grid), ("block", kernel.block))
+        for axis, extent in enumerate(extents)
+    ]
+    shape.append(f"metafork_s->shared_bytes = {checked(kernel.shared_bytes, known)};")
+    parameters = ", ".join(signature.parameters.values()) or "0"
+    names = ", ".join(c_string(parameter) for parameter in signature.parameters) or '""'
+    trace = [
+        f"    static const char *const metafork_names[] = {{{names}}};",
+        f"    const int64_t metafork_numbers[] = {{{parameters}}};",
+        f"    metafork_trace_launch({c_string(name)}, {leaf}, metafork_s, metafork_names, metafork_numbers, "
+        f"{len(signature.parameters)});",
+    ]
+    pointers = ", ".join(f"(void *)&{argument}" for argument in arguments) or "nullptr"
+    return [
+        f"static int {name}_attempt{leaf}({declarations})",
+        "{",
+        "    int metafork_failed = 0;",
+        *(f"    (void){unused};" for unused in ["metafork_stream", *_input_names(signature)]),
+        *(f"    {line}" for line in [*body, *shape]),
+        "    if (metafork_failed) return METAFORK_EOVERFLOW;",
+        "#if defined(METAFORK_CPU)",
+        "    const int metafork_error = metafork_check_shape(metafork_s, nullptr);",
+        "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
+        *trace,
+        f"    return metafork_launch_blocks({c_string(kernel.name)}, metafork_s,",
+        f"                                  [&] {{ {kernel.name}({', '.join(arguments)}); }});",
+        "#else",
+        *_function(name, leaf, code),
+        "    if (metafork_error == METAFORK_OK) metafork_error = metafork_check_shape(metafork_s, metafork_function);",
+        "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
+        *trace,
+        f"    void *metafork_arguments[] = {{{pointers}}};",
+        "    return metafork_launch_kernel(metafork_function, metafork_s, metafork_stream, metafork_arguments);",
+        "#endif",
+        "}",
+    ]
+
+
+def ptx_name(schedule: str, leaf: int) -> str:
+    """Return the name of the variable that holds a leaf's PTX."""
+    return f"{schedule}_ptx{leaf}"
+
+
+def _function(schedule: str, leaf: int, code: LeafCode) -> list[str]:
+    if code.ptx is None:
+        return [
+            f"    const void *metafork_function = (const void *){code.kernel.name};",
+            "    int metafork_error = METAFORK_OK;",
+        ]
+    return [
+        "    const void *metafork_function = nullptr;",
+        f"    int metafork_error = metafork_load(&{ptx_name(schedule, leaf)}, &metafork_function);",
+    ]
+
+
+def _host_scalars(signature: Signature, kernel: Kernel) -> tuple[dict[str, str], list[str]]:
+    """Return the C text of every scalar that a launch may use, and the declarations of those computed for it."""
+    own = {scalar.name for scalar in kernel.host_scalars}
+    wanted = {argument.name for argument in kernel.scalars}
+    for expr in _launch_expressions(kernel):
+        wanted |= {part.name for part in walk_expression(expr) if isinstance(part, Var)}
+    program = [d for d in derived_definitions(signature.program.derived, wanted) if d.name not in own]
+    known = dict(signature.scalar_names)
+    return known, _definitions([*program, *kernel.host_scalars], known)
+
+
+def _launch_expressions(kernel: Kernel) -> list[Expr]:
+    return [*(scalar.definition for scalar in kernel.host_scalars), *kernel.grid, *kernel.block, kernel.shared_bytes]
+
+
+def _definitions(derived: Sequence[Derived], known: dict[str, str]) -> list[str]:
+    lines = []
+    for definition in derived:
+        local = f"metafork_h_{definition.name}"
+        text = within_type(checked(definition.definition, known), definition.type)
+        lines.append(f"const int64_t {local} = {text};")
+        known[definition.name] = local
+    return lines
+
+
+def _scalar(argument: Argument, signature: Signature, known: dict[str, str]) -> tuple[str, str]:
+    """Return the declaration of a kernel's scalar argument in its own type, and its name."""
+    if argument.name not in known:
+        raise ComputationError(f"the kernel takes {argument.name}, which the host does not know")
+    local = f"metafork_a_{argument.name}"
+    spelling = "bool" if argument.type is ScalarType.BOOL else argument.type.spelling
+    text = known[argument.name]
+    if argument.name not in signature.values:
+        text = within_type(text, argument.type)
+    return f"const {spelling} {local} = ({spelling})({text});", local
+
+
+def _attempt_any(tree: ScheduleTree, signature: Signature) -> list[str]:
+    name = signature.name
+    declarations = [
+        "int metafork_leaf",
+        "bool metafork_go",
+        "metafork_shape *metafork_s",
+        "void *metafork_stream",
+        *_inputs(signature),
+    ]
+    arguments = ", ".join(["metafork_go", "metafork_s", "metafork_stream", *_input_names(signature)])
+    return [
+        f"static int {name}_attempt({', '.join(declarations)})",
+        "{",
+        "    switch (metafork_leaf) {",
+        *(f"    case {leaf.id}: return {name}_attempt{leaf.id}({arguments});" for leaf in tree.leaves),
+        "    default: return METAFORK_EINVAL;",
+        "    }",
+        "}",
+    ]
+
+
+def _launch(signature: Signature) -> list[str]:
+    arguments = ", ".join([signature.leaf, "true", "&metafork_s", signature.stream, *_input_names(signature)])
+    return [
+        f'extern "C" int {launch_declaration(signature)}',
+        "{",
+        "    metafork_shape metafork_s = {};",
+        f"    return {signature.name}_attempt({arguments});",
+        "}",
+    ]
+
+
+def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
+    """Return the entry of the drop-in and the schedule's description."""
+    name, program = signature.name, tree.program
+    count = len(program.arrays)
+    uses = [
+        f"{{{c_string(array.name)}, {str(array.name in signature.written).lower()}}}" for array in program.arrays
+    ] or ['{"", false}']
+    targets = target_names(tree)
+    known = dict(signature.scalar_names)
+    wanted = {
+        p.name for array in program.arrays for e in array.extents for p in walk_expression(e) if isinstance(p, Var)
+    }
+    sizes = _definitions(derived_definitions(program.derived, wanted), known)
+    for index, array in enumerate(program.arrays):
+        text = str(array.element.size)
+        for extent in array.extents:
+            size = f"metafork_within(&metafork_failed, {checked(extent, known)}, 0, INT64_MAX)"
+            text = f"metafork_multiply(&metafork_failed, {text}, {size})"
+        sizes.append(f"metafork_bytes[{index}] = {text};")
+    chosen = ", ".join(["metafork_m", *signature.parameters.values(), "metafork_v"])
+    pointers = [
+        f"({'' if array.name in signature.written else 'const '}{element_type(array.element)} *)metafork_d[{index}]"
+        for index, array in enumerate(program.arrays)
+    ]
+    attempt = ", ".join(
+        [
+            "metafork_leaf, metafork_go, metafork_s, nullptr",
+            *signature.parameters.values(),
+            *signature.values.values(),
+            *(f"metafork_d == nullptr ? nullptr : {pointer}" for pointer in pointers),
+        ]
+    )
+    declarations = [
+        "metafork_array *const *metafork_arrays",
+        *signature.integers("long long"),
+        *signature.value_declarations(),
+    ]
+    return [
+        f"static const metafork_use {name}_uses[] = {{{', '.join(uses)}}};",
+        f"static const char *const {name}_targets[] = {{{', '.join(map(c_string, targets or ['']))}}};",
+        f"static int {name}_said;",
+        f"static const metafork_schedule {name}_schedule = {{",
+        f"    {c_string(name)}, {name}_leaves, {len(tree.leaves)}, {name}_start, {len(tree.start)},",
+        f"    {name}_uses, {count}, {name}_targets, {len(targets)}, &{name}_said}};",
+        "",
+        "/* Runs the schedule on host arrays, or returns 0: then the host function runs the serial code. */",
+        f'extern "C" int metafork_run_{name}({", ".join(declarations)})',
+        "{",
+        "    int metafork_failed = 0;",
+        f"    int64_t metafork_bytes[{max(count, 1)}] = {{}};",
+        "    bool metafork_empty = false;",
+        *(f"    (void){value};" for value in signature.values.values()),
+        *_empty(program, signature),
+        *(f"    {line}" for line in sizes),
+        f"    return metafork_dispatch<{values}>(",
+        f"        &{name}_schedule, metafork_arrays, metafork_bytes, metafork_failed != 0, metafork_empty,",
+        "        [&](const metafork_machine *metafork_m, int64_t *metafork_v) {",
+        f"            return {name}_choose({chosen});",
+        "        },",
+        "        [&](int metafork_leaf, bool metafork_go, metafork_shape *metafork_s, void *const *metafork_d) {",
+        "            (void)metafork_d;",
+        f"            return {name}_attempt({attempt});",
+        "        });",
+        "}",
+    ]
+
+
+def _empty(program: Program, signature: Signature) -> list[str]:
+    """Return the test for a trip count less than 1; extents that the host cannot compute are left to the launch."""
+    loops = [
+        *program.grid,
+        *(loop for stmt in walk_statements(program.body) if isinstance(stmt, Phase) for loop in stmt.threads),
+    ]
+    lines: list[str] = []
+    for extent in dict.fromkeys(loop.extent for loop in loops):
+        known = dict(signature.scalar_names)
+        wanted = {part.name for part in walk_expression(extent) if isinstance(part, Var)}
+        try:
+            inner = _definitions(derived_definitions(program.derived, wanted), known)
+            text = checked(extent, known)
+        except ComputationError:
+            continue
+        # The flag is a local one: a trip count that cannot be computed is not an empty nest.
+        lines += [
+            "    {",
+            "        int metafork_failed = 0;",
+            *(f"        {line}" for line in inner),
+            f"        const int64_t metafork_extent = {text};",
+            "        metafork_empty = metafork_empty || (!metafork_failed && metafork_extent < 1);",
+            "    }",
+        ]
+    return lines

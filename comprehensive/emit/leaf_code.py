@@ -1,0 +1,39 @@
+"""The code of one leaf: its kernel form, the CUDA text, and the PTX where IR strategies were applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from comprehensive.tree import Leaf
+from metafork.kernel import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class LeafCode:
+    """``text`` is CUDA C++; ``ptx`` is set where the leaf is what LLVM made of the kernel's IR (``ir`` is that IR).
+
+    The CPU build runs ``text`` in both cases.
+    """
+
+    kernel: Kernel
+    text: str
+    ir: str | None = None
+    ptx: str | None = None
+
+
+CodeOf = Callable[[Leaf], LeafCode]
+
+
+def leaf_code(leaf: Leaf) -> LeafCode:
+    """Lower a leaf's program and print it, for the leaf's own kernel name."""
+    from metafork import cuda, lowering
+
+    kernel = lowering.lower(leaf.version.program, leaf.kernel)
+    text = cuda.kernel_text(kernel)
+    if not leaf.version.ir_strategies:
+        return LeafCode(kernel, text)
+    from metafork import llvm_ir, ptx_target
+
+    ir = ptx_target.optimize(llvm_ir.module_text(kernel), leaf.version.ir_strategies)
+    return LeafCode(kernel, text, ir, ptx_target.emit_ptx(ir))

@@ -1,0 +1,148 @@
+"""Writing the output directory: complete files under temporary names first, then one rename each.
+
+An interrupted run leaves the last good output: until every file is complete, none of the old ones is touched, and
+signals wait during the renames.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import metafork
+from comprehensive.emit.cmake_file import cmake_file
+from comprehensive.emit.device_file import Codes, device_file
+from comprehensive.emit.header_file import header_file
+from comprehensive.emit.host_file import host_file
+from comprehensive.emit.leaf_code import CodeOf, LeafCode, leaf_code
+from comprehensive.tree import ScheduleTree
+from metafork.translation_unit import TranslationUnit
+
+
+class Optimized(Protocol):
+    """What a finished run has: the file, and the tree of each of its schedules, in order."""
+
+    @property
+    def unit(self) -> TranslationUnit:
+        """The parsed file."""
+        ...
+
+    @property
+    def schedules(self) -> Sequence[ScheduleTree]:
+        """The trees."""
+        ...
+
+
+def runtime_include_dir() -> Path:
+    """Return the directory that generated files are compiled with as ``-I``."""
+    return Path(metafork.__file__).resolve().parent / "runtime" / "include"
+
+
+def rendered_files(
+    result: Optimized,
+    *,
+    code_of: CodeOf = leaf_code,
+    allow_fma: bool = False,
+) -> dict[str, str]:
+    """Return the linked files by their path inside of the output directory: header, ``.cu``, host file, CMake, runtime.
+
+    Leaves with PTX also have it, and its IR, under ``leaves/``.
+    """
+    unit, trees = result.unit, result.schedules
+    codes: Codes = {tree.program.name: [code_of(leaf) for leaf in tree.leaves] for tree in trees}
+    files = {
+        f"{unit.name}.h": header_file(unit, trees),
+        f"{unit.name}.cu": device_file(unit, trees, codes),
+        f"{unit.name}_host.c": host_file(unit, trees),
+        "CMakeLists.txt": cmake_file(unit.name, allow_fma=allow_fma),
+    }
+    for leaf_codes in codes.values():
+        for code in leaf_codes:
+            files |= _leaf_files(code)
+    for header in sorted((runtime_include_dir() / "metafork").glob("*.h")):
+        files[f"include/metafork/{header.name}"] = header.read_text(encoding="utf-8")
+    return files
+
+
+def _leaf_files(code: LeafCode) -> dict[str, str]:
+    texts = {"ll": code.ir, "ptx": code.ptx}
+    return {f"leaves/{code.kernel.name}.{kind}": text for kind, text in texts.items() if text is not None}
+
+
+def write_outputs(
+    result: Optimized,
+    directory: Path,
+    *,
+    code_of: CodeOf = leaf_code,
+    allow_fma: bool = False,
+    extra: Mapping[str, str] | None = None,
+    depfile: Path | None = None,
+) -> tuple[Path, ...]:
+    """Write everything that users link, and ``extra`` files (by path inside of the directory); return their paths.
+
+    ``depfile`` gets a make rule that says that the outputs depend on the source.  Raises ``OSError`` where the
+    directory cannot be written; nothing is changed then.
+    """
+    files = {**rendered_files(result, code_of=code_of, allow_fma=allow_fma), **(extra or {})}
+    written = write_files(directory, files)
+    _remove_stale_leaves(directory, result.unit.name, files)
+    if depfile is not None:
+        targets = [str(path) for path in written if path.parent == directory]
+        rule = f"{' '.join(map(_make_escaped, targets))}: {_make_escaped(result.unit.source.name)}\n"
+        write_files(depfile.parent, {depfile.name: rule})
+    return written
+
+
+def write_files(directory: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
+    """Write files so that each is either the old one or complete, and none is new unless all are complete."""
+    pending: list[tuple[Path, Path]] = []
+    try:
+        for name, text in files.items():
+            path = directory / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            pending.append((Path(temporary), path))
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+                # mkstemp makes files for their owner alone; outputs have the modes of other new files.
+                os.fchmod(stream.fileno(), 0o666 & ~_umask())
+        with _signals_held():
+            for temporary_path, path in pending:
+                temporary_path.replace(path)
+    finally:
+        for temporary_path, _ in pending:
+            temporary_path.unlink(missing_ok=True)
+    return tuple(path for _, path in pending)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def _remove_stale_leaves(directory: Path, stem: str, files: Mapping[str, str]) -> None:
+    """Remove leaf files of an earlier run that had more leaves."""
+    pattern = re.compile(rf"{re.escape(stem)}_k\d+_leaf\d+\.\w+")
+    for path in (directory / "leaves").glob(f"{stem}_k*"):
+        if pattern.fullmatch(path.name) and f"leaves/{path.name}" not in files:
+            path.unlink()
+
+
+def _make_escaped(path: str) -> str:
+    return path.replace("$", "$$").replace("#", "\\#").replace(" ", "\\ ")

@@ -1,0 +1,258 @@
+"""C text that chooses a leaf: the vector of values, Start, the walk of the tree, and the leaves' own limits.
+
+``NAME_choose`` fills the vector and returns the leaf, 0 for none, -1 outside of Start and -2 where a derived value does
+not fit; ``NAME_select`` and the drop-in both use it.  Machine parameters come from ``metafork_machine``, derived
+symbols are computed in the tree's order, opaque derived scalars by their C expressions in checked arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import assert_never
+
+from comprehensive.document import document_of
+from comprehensive.emit.checked_expressions import checked, within_type
+from comprehensive.emit.condition_tables import ConditionTables, TabulationError
+from comprehensive.emit.identifiers import c_comment, c_string
+from comprehensive.emit.signature import Signature
+from comprehensive.tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from metafork.ir import Derived, Var, walk_expression
+from metafork.machine import FIELDS, SYMBOLS
+from metafork.polynomial import Polynomial, at_most
+from metafork.symbols import DerivedSymbol
+
+_MEASURES = {
+    "registers_per_thread": "METAFORK_REGISTERS_PER_THREAD",
+    "registers_per_block": "METAFORK_REGISTERS_PER_BLOCK",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SelectText:
+    """The text, and how many values the vector has."""
+
+    text: str
+    values: int
+
+
+def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
+    """Return the definitions that choose a leaf of one schedule.
+
+    Raises ``TabulationError`` or ``ComputationError`` where a condition is outside of what the runtime evaluates.
+    """
+    name = signature.name
+    order = document_of(tree).order
+    tables = ConditionTables(name, order)
+    for parameter in signature.parameters:
+        tables.add_slot(parameter)
+    fill = [f"metafork_v[{tables.slots[p]}] = {text};" for p, text in signature.parameters.items()]
+    fill += _machine_values(tree, tables)
+    fill += _opaque_values(tree, signature, tables)
+    for symbol in tree.derived:
+        # The operands are tabulated first: a symbol is defined by earlier ones.
+        call = _derived_value(symbol, tables)
+        slot = tables.add_slot(symbol.name)
+        comment = c_comment(f"{symbol.name} = {symbol.definition(order)}")
+        fill.append(f"metafork_v[{slot}] = {call}; /* {comment} */")
+
+    start = [tables.condition(constraint) for constraint in tree.start]
+    rows: list[str] = []
+    walk = "\n".join(_walk(tree.root, tables, name, order, rows, 1))
+    limits = [_limits(tree, leaf, tables) for leaf in tree.leaves]
+    if tables.base_slot is not None:
+        fill.insert(0, f"metafork_v[{tables.base_slot}] = INT64_C(1) << 62;")
+
+    lines = ["/* The polynomials of the conditions: {coefficient, degree, {places in the vector of values}}. */"]
+    lines += tables.lines
+    lines += _table(f"static const metafork_condition {name}_start[]", start, "metafork_condition")
+    lines += _table(f"static const metafork_condition {name}_conditions[]", rows, "metafork_condition")
+    for leaf, leaf_limits in zip(tree.leaves, limits, strict=True):
+        lines += _table(f"static const metafork_limit {name}_limits{leaf.id}[]", leaf_limits, "metafork_limit")
+    leaves = [
+        f"{{{name}_limits{leaf.id}, {len(leaf_limits)}}}" for leaf, leaf_limits in zip(tree.leaves, limits, strict=True)
+    ]
+    lines += _table(f"static const metafork_leaf {name}_leaves[]", leaves, "metafork_leaf")
+    integers = ", ".join([*signature.integers(), "int64_t *metafork_v"])
+    arguments = ", ".join([*signature.parameters.values(), "metafork_v"])
+    size = max(tables.size, 1)
+    lines += [
+        "",
+        "/* The leaf that the tree gives, 0: none, -1: outside of Start, -2: a derived value does not fit. */",
+        f"static int {name}_choose(const metafork_machine *metafork_m, {integers})",
+        "{",
+        "    int metafork_failed = 0;",
+        "    (void)metafork_m;",
+        *(f"    {line}" for line in fill),
+        f"    for (int metafork_i = 0; metafork_i < {len(start)}; metafork_i++)",
+        f"        if (!metafork_holds(&{name}_start[metafork_i], metafork_v)) return -1;",
+        "    if (metafork_failed) return -2;",
+        walk,
+        "}",
+        "",
+        f'extern "C" int {select_declaration(signature)}',
+        "{",
+        f"    int64_t metafork_v[{size}] = {{}};",
+        f"    if ({signature.machine} == nullptr) return METAFORK_EINVAL;",
+        f"    const int metafork_chosen = {name}_choose({signature.machine}, {arguments});",
+        "    return metafork_chosen < 0 ? 0 : metafork_chosen;",
+        "}",
+        "",
+        f'extern "C" const char *{name}_leaf_system(int {signature.leaf})',
+        "{",
+        f"    switch ({signature.leaf}) {{",
+        *(f"    case {leaf.id}: return {c_string(system_text(leaf, order))};" for leaf in tree.leaves),
+        "    default: return nullptr;",
+        "    }",
+        "}",
+    ]
+    return SelectText("\n".join(lines) + "\n", size)
+
+
+def select_declaration(signature: Signature) -> str:
+    """Return the declarator of ``NAME_select``."""
+    machine = f"const metafork_machine *{signature.machine}"
+    return f"{signature.name}_select({', '.join([machine, *signature.integers()])})"
+
+
+def system_text(leaf: Leaf, order: tuple[str, ...]) -> str:
+    """Return a leaf's systems as one condition: ``(a <= b && c < d) || (...)``; ``1`` where nothing is asked."""
+    systems = [" && ".join(constraint.text(order) for constraint in system) for system in leaf.systems]
+    if not systems or not all(systems):
+        return "1"
+    return systems[0] if len(systems) == 1 else " || ".join(f"({system})" for system in systems)
+
+
+def _table(declaration: str, rows: list[str], type_: str) -> list[str]:
+    """Return a table; C++ has no empty arrays, so an empty one gets a row that nobody reads."""
+    return [f"{declaration} = {{", *(f"    {row}," for row in rows or [f"{type_}{{}}"]), "};"]
+
+
+def _machine_values(tree: ScheduleTree, tables: ConditionTables) -> list[str]:
+    lines = []
+    fields = {symbol: field for field, symbol in SYMBOLS.items()}
+    targets = {counter.limit: counter for counter in tree.counters if counter.kind == "performance"}
+    for key, symbol in tree.machine.items():
+        if symbol in tree.fixed:
+            continue
+        field = fields.get(key, key)
+        if field in FIELDS:
+            lines.append(f"metafork_v[{tables.add_slot(symbol)}] = metafork_m->{field}; /* {symbol} */")
+        elif symbol in targets:
+            lines += _target_values(targets[symbol], key, tables)
+        else:
+            raise TabulationError(f"{key} is no field of a machine and no target of a performance counter")
+    return lines
+
+
+def _target_values(counter: CounterInfo, key: str, tables: ConditionTables) -> list[str]:
+    numerator, denominator = tables.add_target(counter.limit)
+    target = counter.target if counter.target is not None else Fraction(0)
+    finds = [
+        f"metafork_find_target(metafork_m, {c_string(name)}, &metafork_v[{numerator}], &metafork_v[{denominator}]);"
+        for name in dict.fromkeys((counter.name, key))
+    ]
+    return [
+        f"metafork_v[{numerator}] = {target.numerator}; /* {counter.limit}, the target of {counter.name} */",
+        f"metafork_v[{denominator}] = {target.denominator};",
+        *finds,
+    ]
+
+
+def target_names(tree: ScheduleTree) -> list[str]:
+    """Return the names by which ``METAFORK_MACHINE`` may give a performance target of this tree."""
+    names: dict[str, None] = {}
+    for counter in tree.counters:
+        if counter.kind == "performance":
+            names[counter.name] = None
+            names.update({key: None for key, symbol in tree.machine.items() if symbol == counter.limit})
+    return list(names)
+
+
+def derived_definitions(derived: tuple[Derived, ...], wanted: set[str]) -> list[Derived]:
+    """Return the derived scalars that ``wanted`` ones need, themselves included, in order."""
+    needed = set(wanted)
+    for definition in reversed(derived):
+        if definition.name in needed:
+            needed |= {part.name for part in walk_expression(definition.definition) if isinstance(part, Var)}
+    return [definition for definition in derived if definition.name in needed]
+
+
+def _opaque_values(tree: ScheduleTree, signature: Signature, tables: ConditionTables) -> list[str]:
+    lines: list[str] = []
+    known = dict(signature.scalar_names)
+    for definition in derived_definitions(tree.program.derived, set(tree.opaque)):
+        local = f"metafork_d_{definition.name}"
+        text = within_type(checked(definition.definition, known), definition.type)
+        lines.append(f"const int64_t {local} = {text};")
+        known[definition.name] = local
+    for name in tree.opaque:
+        if name not in known:
+            raise TabulationError(f"{name} is opaque, but no derived scalar of the program")
+        lines.append(f"metafork_v[{tables.add_slot(name)}] = {known[name]};")
+    return lines
+
+
+def _derived_value(symbol: DerivedSymbol, tables: ConditionTables) -> str:
+    operands, factor = tables.polynomials(symbol.operands)
+    match symbol.kind:
+        case "floor" | "ceiling":
+            first, second = (f"metafork_polynomial{operand}" for operand in operands)
+            return f"metafork_{symbol.kind}({first}, {second}, metafork_v, &metafork_failed)"
+        case "maximum" | "minimum":
+            if any(operand.symbols & tables.denominators.keys() for operand in symbol.operands):
+                raise TabulationError(f"{symbol.name} is an extremum over a performance target")
+            direction = 1 if symbol.kind == "maximum" else -1
+            # A named array: the operands are a table of their own.
+            rows = ", ".join(operands)
+            table = f"{tables.prefix}_operands_{len(tables.lines)}"
+            tables.lines.append(f"static const metafork_polynomial {table}[] = {{{rows}}};")
+            return f"metafork_extremum({direction}, {table}, {len(operands)}, {factor}, metafork_v, &metafork_failed)"
+        case _:
+            assert_never(symbol.kind)
+
+
+def _walk(
+    tree: Tree,
+    tables: ConditionTables,
+    name: str,
+    order: tuple[str, ...],
+    rows: list[str],
+    depth: int,
+) -> list[str]:
+    indent = "    " * min(depth, 12)
+    match tree:
+        case LeafReference(leaf=leaf):
+            return [f"{indent}return {leaf};"]
+        case NoLeaf(reason=reason):
+            return [f"{indent}return 0; /* {c_comment(reason)} */"]
+        case Node(condition=condition, accept=accept, refuse=refuse):
+            row = tables.condition(condition)
+            if row not in rows:
+                rows.append(row)
+            test = f"metafork_holds(&{name}_conditions[{rows.index(row)}], metafork_v)"
+            return [
+                f"{indent}if ({test}) {{ /* {c_comment(condition.text(order))} */",
+                *_walk(accept, tables, name, order, rows, depth + 1),
+                f"{indent}}}",
+                *_walk(refuse, tables, name, order, rows, depth),
+            ]
+        case _:
+            assert_never(tree)
+
+
+def _limits(tree: ScheduleTree, leaf: Leaf, tables: ConditionTables) -> list[str]:
+    """Return the ``value <= limit`` of each resource counter of a leaf."""
+    rows = []
+    for counter in tree.counters:
+        value = leaf.counters.get(counter.name)
+        if counter.kind != "resource" or value is None:
+            continue
+        if counter.limit in tree.fixed:
+            limit = Polynomial.constant(tree.fixed[counter.limit])
+        else:
+            limit = Polynomial.symbol(counter.limit)
+        condition = tables.condition(at_most(value.numerator, limit * value.denominator))
+        measure = _MEASURES.get(counter.name, "METAFORK_ESTIMATED")
+        rows.append(f"{{{c_string(counter.name)}, {condition}, {measure}}}")
+    return rows

@@ -1,0 +1,112 @@
+"""The C interface of one schedule: names, parameter lists and which arrays it reads and writes (DESIGN section 7).
+
+Integer parameters come in declaration order with the variables of enclosing serial loops last, then value arguments
+and arrays in declaration order.  ``select`` takes the integers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from comprehensive.emit.identifiers import safe_identifiers
+from metafork.ir import Array, Assign, Element, Program, expressions_of, walk_expression, walk_statements
+from metafork.types import ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The interface of one schedule.
+
+    ``parameters``, ``values`` and ``arrays`` map names of the input to identifiers of the generated text; ``machine``,
+    ``leaf`` and ``stream`` are the names of the interface's own parameters, chosen so that they clash with none.
+    """
+
+    program: Program
+    parameters: Mapping[str, str]
+    values: Mapping[str, str]
+    arrays: Mapping[str, str]
+    machine: str
+    leaf: str
+    stream: str
+    written: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """The name of the schedule: the prefix of its functions."""
+        return self.program.name
+
+    @property
+    def scalar_names(self) -> dict[str, str]:
+        """C text of every scalar of the input that the functions take."""
+        return {**self.parameters, **self.values}
+
+    def integers(self, type_: str = "int64_t") -> list[str]:
+        """Return the declarations of the integer parameters."""
+        return [f"{type_} {name}" for name in self.parameters.values()]
+
+    def value_declarations(self) -> list[str]:
+        """Return the declarations of the value arguments."""
+        return [
+            f"{value_type(value.type)} {self.values[value.name]}"
+            for value in self.program.values
+            if value.name in self.values
+        ]
+
+    def pointer_declarations(self) -> list[str]:
+        """Return the declarations of the device pointers."""
+        return [f"{self.pointer_type(array)}{self.arrays[array.name]}" for array in self.program.arrays]
+
+    def pointer_type(self, array: Array) -> str:
+        """Return ``const float *`` for an array that is only read, ``float *`` for others."""
+        return f"{'' if array.name in self.written else 'const '}{element_type(array.element)} *"
+
+
+def element_type(type_: ScalarType) -> str:
+    """Return the spelling of an element type in C and C++ alike."""
+    return "unsigned char" if type_ is ScalarType.BOOL else type_.spelling
+
+
+def value_type(type_: ScalarType) -> str:
+    """Return the spelling of a value argument's type in C and C++ alike."""
+    return "int" if type_ is ScalarType.BOOL else type_.spelling
+
+
+def signature_of(program: Program) -> Signature:
+    """Return the interface of a schedule's program."""
+    parameters = [p.name for p in program.parameters if not p.of_serial_loop]
+    parameters += [p.name for p in program.parameters if p.of_serial_loop]
+    scalars = safe_identifiers([*parameters, *(value.name for value in program.values)])
+    arrays = safe_identifiers([f"d_{array.name}" for array in program.arrays], scalars.values())
+    taken = {*scalars.values(), *arrays.values()}
+    own = safe_identifiers(["m", "leaf", "stream"], taken)
+    return Signature(
+        program=program,
+        parameters={name: scalars[name] for name in parameters},
+        values={value.name: scalars[value.name] for value in program.values},
+        arrays={array.name: arrays[f"d_{array.name}"] for array in program.arrays},
+        machine=own["m"],
+        leaf=own["leaf"],
+        stream=own["stream"],
+        written=written_arrays(program),
+    )
+
+
+def written_arrays(program: Program) -> frozenset[str]:
+    """Return the names of the arrays that some statement of the program assigns to."""
+    return frozenset(
+        stmt.target.array
+        for stmt in walk_statements(program.body)
+        if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
+    )
+
+
+def touched_arrays(program: Program) -> frozenset[str]:
+    """Return the names of the arrays that the program reads or writes."""
+    return frozenset(
+        part.array
+        for stmt in walk_statements(program.body)
+        for expr in expressions_of(stmt)
+        for part in walk_expression(expr)
+        if isinstance(part, Element)
+    )
