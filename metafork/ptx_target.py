@@ -1,0 +1,140 @@
+"""The NVPTX target of LLVM: pass pipelines on IR text, and PTX.
+
+A pipeline is a tuple of pass names, run in order.  ``O1``, ``O2`` and ``O3`` stand for LLVM's own pipelines;
+``O3-rolled`` is ``O3`` without unrolling; all other names are single passes, spelled as LLVM spells them (``sroa``,
+``instcombine``, ``sink``).  LLVM's process-wide options are never touched: all that is said here is said to a pass
+manager or to a target machine of one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import llvmlite.binding as llvm
+
+TRIPLE = "nvptx64-nvidia-cuda"
+STANDARD = ("O3",)
+"""What is run on the IR of a leaf without IR strategies."""
+
+_PIPELINES = {"O1": (1, True), "O2": (2, True), "O3": (3, True), "O3-rolled": (3, False)}
+_PASSES = {
+    "adce": "aggressive_dce",
+    "aggressive-instcombine": "aggressive_instcombine",
+    "dce": "dead_code_elimination",
+    "dse": "dead_store_elimination",
+    "instcombine": "instruction_combine",
+    "instnamer": "instruction_namer",
+    "jump-threading": "jump_threading",
+    "lcssa": "lcssa",
+    "loop-deletion": "loop_deletion",
+    "loop-reduce": "loop_strength_reduce",
+    "loop-rotate": "loop_rotate",
+    "loop-simplify": "loop_simplify",
+    "loop-unroll": "loop_unroll",
+    "newgvn": "new_gvn",
+    "reassociate": "reassociate",
+    "sccp": "sccp",
+    "simplifycfg": "simplify_cfg",
+    "sink": "sinking",
+    "sroa": "sroa",
+}
+
+
+class TargetError(ValueError):
+    """LLVM cannot do what was asked; the message says why."""
+
+
+class ExternalFunctionError(TargetError):
+    """A kernel calls functions that LLVM has no exact code for; ``names`` are theirs, sorted."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        super().__init__(f"no exact PTX without the CUDA device library: {', '.join(self.names)}")
+
+
+def _machine(target: str, level: int) -> llvm.TargetMachine:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    if not target.startswith("sm_"):
+        raise TargetError(f"{target} is no target; targets look like sm_80")
+    try:
+        return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=target, features="", opt=level)
+    except RuntimeError as error:
+        raise TargetError(f"LLVM has no target {target}: {error}") from error
+
+
+def parsed(ir_text: str) -> llvm.ModuleRef:
+    """Parse and verify IR text; raises ``TargetError``."""
+    try:
+        module = llvm.parse_assembly(ir_text)
+        module.verify()
+    except RuntimeError as error:
+        raise TargetError(str(error)) from error
+    return module
+
+
+def run_pipeline(module: llvm.ModuleRef, pipeline: Sequence[str], target: str = "sm_80") -> None:
+    """Run a pipeline on a module, in place; raises ``TargetError`` for an unknown name of a pass."""
+    machine = _machine(target, 3)
+    module.data_layout = str(machine.target_data)
+    single: list[str] = []
+    for name in (*pipeline, None):
+        if name in _PASSES:
+            single.append(name)
+            continue
+        if single:
+            passes = llvm.create_new_function_pass_manager()
+            for one in single:
+                getattr(passes, f"add_{_PASSES[one]}_pass")()
+            builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+            for function in module.functions:
+                if not function.is_declaration:
+                    passes.run(function, builder)
+            single = []
+        if name is None:
+            return
+        if name not in _PIPELINES:
+            raise TargetError(f"no pass or pipeline is called {name}")
+        level, unrolling = _PIPELINES[name]
+        options = llvm.create_pipeline_tuning_options(speed_level=level)
+        options.loop_unrolling = unrolling
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+
+
+def optimize(ir_text: str, pipeline: Sequence[str] = STANDARD, target: str = "sm_80") -> str:
+    """Return the IR after a pipeline, as text; raises ``TargetError``."""
+    module = parsed(ir_text)
+    run_pipeline(module, pipeline, target)
+    return str(module)
+
+
+def external_functions(module: llvm.ModuleRef) -> tuple[str, ...]:
+    """Return the names of the functions that a module calls and does not define, intrinsics left out, sorted."""
+    return tuple(
+        sorted(
+            function.name
+            for function in module.functions
+            if function.is_declaration and not function.name.startswith("llvm.")
+        )
+    )
+
+
+def emit_ptx(ir_text: str, target: str = "sm_80") -> str:
+    """Return the PTX of IR, which should be optimized before; ``target`` is ``sm_75`` or later.
+
+    Raises ``ExternalFunctionError`` where a function without exact code is called, ``TargetError`` for a target that
+    LLVM does not know or IR that it rejects.
+    """
+    module = parsed(ir_text)
+    names = external_functions(module)
+    if names:
+        raise ExternalFunctionError(names)
+    return ptx_of(module, target)
+
+
+def ptx_of(module: llvm.ModuleRef, target: str = "sm_80") -> str:
+    """Return the PTX of a module, external calls included (they are what is counted, not what is run)."""
+    machine = _machine(target, 3)
+    module.data_layout = str(machine.target_data)
+    return str(machine.emit_assembly(module))
