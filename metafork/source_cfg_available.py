@@ -7,11 +7,12 @@ at an available site can be read at the point (the site dominates it).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from metafork.ir import (
+    LOGICAL,
     Assign,
     Barrier,
     Binary,
@@ -40,21 +41,23 @@ from metafork.source_cfg import (
     Test,
     successors,
 )
-from metafork.source_cfg_substitution import variables
+from metafork.source_cfg_substitution import variables, with_operands
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Site:
     """One computation of a pure scalar expression.
 
-    ``position`` counts the statements of the block; the number of statements stands for the terminator.
-    ``conditional`` says that the expression may be skipped when its statement runs (right of ``&&``, an arm of
-    ``?:``).  ``order`` numbers the sites of a block in evaluation order, parents before their parts.
+    ``position`` counts the statements of the block; the number of statements stands for the terminator.  ``path`` leads
+    from the statement to the expression: first the number among the expressions it evaluates, then that of the operand
+    at each step down.  ``conditional`` says that the expression may be skipped when its statement runs (right of
+    ``&&``, an arm of ``?:``).  ``order`` numbers the sites of a block in evaluation order, parents before their parts.
     """
 
     block: int
     position: int
     order: int
+    path: tuple[int, ...]
     expr: Expr
     conditional: bool
 
@@ -103,13 +106,36 @@ def sites_of(cfg: SourceCfg, number: int) -> tuple[Site, ...]:
     block = cfg.blocks[number]
     result: list[Site] = []
     for position, stmt in enumerate(block.statements):
-        for expr in _evaluated(stmt):
-            for part, conditional in _parts(expr, False):
-                result.append(Site(number, position, len(result), part, conditional))
+        for place, expr in enumerate(_evaluated(stmt)):
+            for path, part, conditional in _parts(expr, (place,), False):
+                result.append(Site(number, position, len(result), path, part, conditional))
     if isinstance(block.terminator, Select):
-        for part, conditional in _parts(block.terminator.condition, False):
-            result.append(Site(number, len(block.statements), len(result), part, conditional))
+        for path, part, conditional in _parts(block.terminator.condition, (0,), False):
+            result.append(Site(number, len(block.statements), len(result), path, part, conditional))
     return tuple(result)
+
+
+def with_site_replaced(cfg: SourceCfg, site: Site, new: Expr) -> SourceCfg:
+    """Return the CFG with the expression of one site replaced; equal expressions elsewhere stay."""
+    block = cfg.blocks[site.block]
+    if site.position == len(block.statements):
+        terminator = block.terminator
+        assert isinstance(terminator, Select)
+        condition = _replaced(terminator.condition, site.path[1:], new)
+        return cfg.with_block(site.block, replace(block, terminator=replace(terminator, condition=condition)))
+    stmt = block.statements[site.position]
+    parts = list(_evaluated(stmt))
+    parts[site.path[0]] = _replaced(parts[site.path[0]], site.path[1:], new)
+    before, after = block.statements[: site.position], block.statements[site.position + 1 :]
+    return cfg.with_block(site.block, replace(block, statements=(*before, _with_evaluated(stmt, parts), *after)))
+
+
+def _replaced(expr: Expr, path: tuple[int, ...], new: Expr) -> Expr:
+    if not path:
+        return new
+    operands = list(subexpressions(expr))
+    operands[path[0]] = _replaced(operands[path[0]], path[1:], new)
+    return with_operands(expr, operands)
 
 
 def _evaluated(stmt: Simple) -> tuple[Expr, ...]:
@@ -126,20 +152,26 @@ def _evaluated(stmt: Simple) -> tuple[Expr, ...]:
             assert_never(stmt)
 
 
-def _parts(expr: Expr, conditional: bool) -> Iterator[tuple[Expr, bool]]:
-    if not isinstance(expr, IntConst | FloatConst | Var | Element) and is_pure(expr):
-        yield expr, conditional
-    match expr:
-        case Binary(op="&&" | "||", left=left, right=right):
-            yield from _parts(left, conditional)
-            yield from _parts(right, True)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
-            yield from _parts(condition, conditional)
-            yield from _parts(then, True)
-            yield from _parts(otherwise, True)
+def _with_evaluated(stmt: Simple, parts: Sequence[Expr]) -> Simple:
+    match stmt:
+        case Declare():
+            return replace(stmt, value=parts[0]) if parts else stmt
+        case Assign(target=Element() as target):
+            return replace(stmt, target=replace(target, indices=tuple(parts[:-1])), value=parts[-1])
+        case Assign():
+            return replace(stmt, value=parts[0])
+        case BlockArray() | Barrier():
+            return stmt
         case _:
-            for operand in subexpressions(expr):
-                yield from _parts(operand, conditional)
+            assert_never(stmt)
+
+
+def _parts(expr: Expr, path: tuple[int, ...], conditional: bool) -> Iterator[tuple[tuple[int, ...], Expr, bool]]:
+    if not isinstance(expr, IntConst | FloatConst | Var | Element) and is_pure(expr):
+        yield path, expr, conditional
+    for place, operand in enumerate(subexpressions(expr)):
+        lazy = place > 0 and (isinstance(expr, Conditional) or (isinstance(expr, Binary) and expr.op in LOGICAL))
+        yield from _parts(operand, (*path, place), conditional or lazy)
 
 
 def is_pure(expr: Expr) -> bool:
