@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from metafork.facts import Scope, program_facts
-from metafork.ir import BlockArray, Declare, For, Program, Stmt, Var, Version, walk_statements
+from metafork.ir import BlockArray, Declare, Expr, For, Program, Stmt, Var, Version, walk_statements
 from metafork.source_cfg_substitution import (
     assigned_variables,
     declared_here,
@@ -45,7 +45,7 @@ from metafork.source_cfg_substitution import (
 )
 from strategies.dependence import iterations_independent
 from strategies.grid_index import Joining, join
-from strategies.rolling import rolled_bodies
+from strategies.rolling import definition_of, rolled_bodies
 from strategies.spine import Body, Spine, counted_extent, replaced_on_spine, shadowed_name, spine_of
 from strategies.strategy import Applied, NotApplied
 
@@ -100,7 +100,14 @@ def _candidates(program: Program) -> Iterator[tuple[Program, For, str]]:
 
 def _rolled(program: Program, spine: Spine) -> Iterator[tuple[Program, For, str]]:
     variable = fresh_name("k", names_of(program))
-    for body in rolled_bodies(spine.innermost, variable, program_facts(program)):
+    steps = {loop.init.name for loop in spine.loops if isinstance(loop.init, Declare)}
+    changing = assigned_variables(program.body) - steps
+    definitions: dict[str, Expr] = {}
+    for stmt in spine.declarations:
+        value = definition_of(stmt)
+        if value is not None and not (variables(value) | {stmt.name}) & changing:
+            definitions[stmt.name] = value
+    for body in rolled_bodies(spine.innermost, variable, program_facts(program), definitions):
         loop = body[-1]
         assert isinstance(loop, For)
         first = spine.innermost[0]

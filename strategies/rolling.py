@@ -16,7 +16,7 @@ Overflow: an index is not negative, and neither is a rolled scalar (its polynomi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -43,6 +43,7 @@ from metafork.ir import (
 )
 from metafork.polynomial import Polynomial
 from metafork.source_cfg_substitution import (
+    arrays_read,
     assigned_variables,
     declared_here,
     names_in,
@@ -66,13 +67,49 @@ class Place(Enum):
     SCALAR = auto()
 
 
-def rolled_bodies(body: Body, variable: str, facts: Facts) -> Iterator[Body]:
+def rolled_bodies(body: Body, variable: str, facts: Facts, definitions: Mapping[str, Expr]) -> Iterator[Body]:
     """Yield the ways to roll the end of ``body`` into one loop over ``variable``, a fresh name; most groups first.
 
-    What stands before the loop are declarations.
+    What stands before the loop are declarations.  ``definitions`` are values of integer scalars declared around the
+    body.  Declarations of integer scalars between the groups (``cse`` makes such) are moved to the front where the body
+    as it stands cannot be rolled.
     """
     if len(body) > MAX_STATEMENTS:
         return
+    yield from _rolled_as_it_stands(body, variable, facts, definitions)
+    assigned = assigned_variables(body)
+    early = [stmt for stmt in body if isinstance(stmt, Declare) and _movable(stmt, assigned)]
+    moved = (*early, *(stmt for stmt in body if not any(stmt is other for other in early)))
+    if moved != body:
+        values = {stmt.name: stmt.value for stmt in early if stmt.value is not None}
+        for rolled in _rolled_as_it_stands(moved, variable, facts, {**definitions, **values}):
+            yield _without_unread(rolled)
+
+
+def _movable(stmt: Declare, assigned: frozenset[str]) -> bool:
+    value = definition_of(stmt)
+    return value is not None and not (variables(value) | {stmt.name}) & assigned
+
+
+def definition_of(stmt: Declare) -> Expr | None:
+    """Return the value of an integer scalar that its name stands for exactly, ``None`` where there is no such."""
+    value = stmt.value
+    if value is None or value.type != stmt.type or not stmt.type.integer or arrays_read(value):
+        return None
+    return value
+
+
+def _without_unread(body: Body) -> Body:
+    """Return ``body`` without the movable declarations at its start that nothing reads any more."""
+    kept: list[Stmt] = []
+    for stmt in reversed(body):
+        if isinstance(stmt, Declare) and definition_of(stmt) is not None and stmt.name not in names_in(tuple(kept)):
+            continue
+        kept.append(stmt)
+    return tuple(reversed(kept))
+
+
+def _rolled_as_it_stands(body: Body, variable: str, facts: Facts, definitions: Mapping[str, Expr]) -> Iterator[Body]:
     for start in range(len(body)):
         if any(not isinstance(stmt, Declare) for stmt in body[:start]):
             return
@@ -83,12 +120,12 @@ def rolled_bodies(body: Body, variable: str, facts: Facts) -> Iterator[Body]:
             if len(work) % size:
                 continue
             groups = [work[position : position + size] for position in range(0, len(work), size)]
-            loop = _rolled(groups, variable, facts)
+            loop = _rolled(groups, variable, facts, definitions)
             if loop is not None:
                 yield (*body[:start], loop)
 
 
-def _rolled(groups: list[Body], variable: str, facts: Facts) -> For | None:
+def _rolled(groups: list[Body], variable: str, facts: Facts, definitions: Mapping[str, Expr]) -> For | None:
     for position, group in enumerate(groups):
         # What a group declares must not be wanted outside it.
         others = [stmt for other, stmts in enumerate(groups) if other != position for stmt in stmts]
@@ -96,7 +133,7 @@ def _rolled(groups: list[Body], variable: str, facts: Facts) -> For | None:
             return None
     index = Var(variable)
     try:
-        alignments = [_Alignment(groups[0], group, facts, index) for group in groups[1:]]
+        alignments = [_Alignment(groups[0], group, facts, definitions, index) for group in groups[1:]]
     except _DifferentError:
         return None
     shifts = alignments[0].differences
@@ -124,8 +161,9 @@ class _Alignment:
     with ``k*shift`` added at these places, the shift being that of this group.
     """
 
-    def __init__(self, first: Body, other: Body, facts: Facts, index: Var) -> None:
+    def __init__(self, first: Body, other: Body, facts: Facts, definitions: Mapping[str, Expr], index: Var) -> None:
         self._facts = facts
+        self._definitions = definitions
         self._index = index
         self._assigned = assigned_variables((*first, *other))
         self._renamed: dict[str, Expr] = {}
@@ -201,20 +239,42 @@ class _Alignment:
         return with_operands(one, merged)
 
     def _shifted(self, number: int, one: Expr, two: Expr, place: Place) -> Expr:
+        shift = None
+        # Scalars give way to their definitions only where the shift does not show without: t of ``t = j + N/2``.
+        for first_depth, second_depth in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)):
+            first, second = self._unfolded(one, first_depth), self._unfolded(two, second_depth)
+            shift = shift_between(first, second)
+            if shift is not None:
+                break
+        if shift is None:
+            raise _DifferentError
+        values = (self._polynomial(first), self._polynomial(second))
+        if values[0] is None or values[1] is None or values[0] == values[1]:
+            raise _DifferentError
+        if place is Place.SCALAR and any(c < 0 for value in values if value for c in value.terms().values()):
+            raise _DifferentError
+        self.differences[number] = self._fully(second) - self._fully(first)
+        subtracted, size = shift
+        return simplified(binary("-" if subtracted else "+", one, binary("*", self._index, size)))
+
+    def _unfolded(self, expr: Expr, depth: int) -> Expr:
+        for _ in range(depth):
+            expr = substitute(expr, self._definitions)
+        return expr
+
+    def _fully(self, expr: Expr) -> Polynomial:
+        """Return the polynomial in terms of scalars without definition, so that equal shifts are equal."""
+        value = self._polynomial(self._unfolded(expr, len(self._definitions)))
+        if value is None:
+            raise _DifferentError
+        return value
+
+    def _polynomial(self, expr: Expr) -> Polynomial | None:
         scope = Scope.of(self._facts)
-        for name in variables(one) | variables(two):
+        for name in variables(expr):
             if name not in self._facts.values:
                 scope.values[name] = Polynomial.symbol(name)
-        first, second = scope.polynomial(one), scope.polynomial(two)
-        shift = shift_between(one, two)
-        if first is None or second is None or first == second or shift is None:
-            raise _DifferentError
-        if place is Place.SCALAR and any(c < 0 for value in (first, second) for c in value.terms().values()):
-            raise _DifferentError
-        self.differences[number] = second - first
-        subtracted, size = shift
-        moved = binary("*", self._index, size)
-        return simplified(binary("-" if subtracted else "+", one, moved))
+        return scope.polynomial(expr)
 
 
 def _bare(expr: Expr) -> tuple[object, ...]:
