@@ -17,9 +17,8 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	touch $@
 
 demo: $(VENV)/.installed
-	$(BIN)/metafork optimize examples/matmul.mf -o build/demo/matmul.out
-	$(MAKE) --no-print-directory -C examples demo METAFORK=../$(BIN)/metafork OUT=../build/demo/matmul.out
-	@echo "the decision tree is drawn in build/demo/matmul.out/matmul.tree.svg"
+	$(MAKE) --no-print-directory -C examples run-matmul METAFORK=../$(BIN)/metafork
+	@echo "the decision tree is drawn in build/examples/matmul/out/matmul.tree.svg"
 
 test: lint types unit
 
@@ -33,6 +32,10 @@ types: $(VENV)/.installed-test
 
 unit: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+# Figures for bench/results; `make bench` needs a quiet machine.
+bench: $(VENV)/.installed-test
+	$(BIN)/python bench/optimize.py
 
 clean:
 	rm -rf build $(VENV) *.egg-info
