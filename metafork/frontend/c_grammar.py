@@ -21,7 +21,7 @@ from metafork.frontend import syntax
 from metafork.frontend.tokens import Token, TokenKind, hull
 from metafork.source import Span
 
-DEPTH_LIMIT = 120
+DEPTH_LIMIT = 130
 """Deepest expression that is accepted, in operators; what follows (proofs, printers) recurses over expressions."""
 
 _SKIPPED = {"__restrict__", "__restrict", "__extension__", "__inline", "__inline__", "inline", "__volatile__"}
@@ -139,6 +139,22 @@ class _Parser(CParser):  # type: ignore[misc]  # pycparser has no types
         return bool(self._starts_declaration())
 
 
+def _without_extensions(tokens: Sequence[Token]) -> list[Token]:
+    """Leave out words and attributes of compilers that say nothing about a declaration's meaning."""
+    kept: list[Token] = []
+    depth = 0
+    waiting = False  # for the parentheses of an attribute
+    for token in tokens:
+        if depth or (waiting and token.text == "("):
+            depth += {"(": 1, ")": -1}.get(token.text, 0)
+            waiting = False
+        elif token.text in ("__attribute__", "__attribute"):
+            waiting = True
+        elif token.text not in _SKIPPED:
+            kept.append(token)
+    return kept
+
+
 class Grammar:
     """Parses pieces of C.  ``types`` are the typedef names that are known."""
 
@@ -164,7 +180,7 @@ class Grammar:
         return result
 
     def _run(self, tokens: Sequence[Token], types: frozenset[str], parse: Any) -> Any:
-        self._given = [token for token in tokens if token.text not in _SKIPPED]
+        self._given = _without_extensions(tokens)
         if not self._given:
             raise GrammarError("nothing stands here", tokens[0].span if tokens else Span(1, 1, 1, 1, 0, 0))
         try:

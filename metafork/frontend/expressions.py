@@ -287,7 +287,12 @@ class ExpressionBuilder:
         if len(call.arguments) != len(parameters):
             message = f"`{name}` takes {_count(len(parameters), 'argument')}, {len(call.arguments)} given"
             raise self._reporter.refuse("MF0207", call.span, message)
-        return ir.Call(name, self._all(*call.arguments), result, call.span)
+        # C converts arguments to the parameters' types; written out, because C++ would choose an overload instead.
+        arguments = tuple(
+            argument if argument.type is wanted else ir.Cast(wanted, argument, argument.span)
+            for argument, wanted in zip(self._all(*call.arguments), parameters, strict=True)
+        )
+        return ir.Call(name, arguments, result, call.span)
 
 
 def _count(number: int, word: str) -> str:

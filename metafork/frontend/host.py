@@ -8,6 +8,8 @@ in it.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -15,10 +17,12 @@ from metafork import ir
 from metafork.frontend import syntax
 from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
 from metafork.frontend.reporter import RefusedError, Reporter
-from metafork.frontend.tokens import TokenKind
+from metafork.frontend.tokens import Token, TokenKind
 from metafork.frontend.vocabulary import MATH_FUNCTIONS, PRINTING_FUNCTIONS, SCANNING_FUNCTIONS, scalar_type
 from metafork.source import Source, Span
 from metafork.types import ScalarType
+
+_WRITING = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"})
 
 
 @dataclass(eq=False)
@@ -26,7 +30,8 @@ class Variable:
     """A variable of the host.
 
     ``type`` is set for scalars, ``element`` and ``extents`` for arrays with extents; ``fault`` is the code of the
-    diagnostic for any other variable.  ``since`` is the offset from which it has its declared extents.
+    diagnostic for any other variable.  ``since`` is the offset from which it has its declared extents, ``escapes`` the
+    offset where its address is given away, after which every call may write it.
     """
 
     name: str
@@ -41,7 +46,7 @@ class Variable:
     is_global: bool = False
     is_parameter: bool = False
     initialised: bool = False
-    escapes: bool = False
+    escapes: float = math.inf
     scope: dict[str, Variable] = field(default_factory=dict)
     writes: list[Write] = field(default_factory=list)
 
@@ -134,6 +139,7 @@ class HostFunction:
         self._unstructured = False
         self.sites: list[Site] = []
         self.assertions: list[Assertion] = []
+        self.body = body
         self.variables: list[Variable] = [*globals_.values(), *parameters.values()]
         self._visit_items(body, {**globals_, **parameters}, (), body.span)
 
@@ -203,7 +209,10 @@ class HostFunction:
             case syntax.Opaque(tokens=tokens, span=span):
                 names = {token.text for token in tokens if token.kind is TokenKind.NAME}
                 self._unstructured = self._unstructured or bool(names & {"goto", "setjmp"})
-                self._forget(names, scope, span)
+                self._calls.append(span.start)
+                self._forget(_perhaps_written(tokens), scope, span)
+                for name in _addressed(tokens) & scope.keys():
+                    scope[name].escapes = min(scope[name].escapes, span.start)
             case syntax.ScheduleStatement():
                 self.sites.append(Site(statement, dict(scope), loops))
             case syntax.Empty():
@@ -272,12 +281,14 @@ class HostFunction:
                 ):
                     if isinstance(target, syntax.Name):
                         self._forget({target.name}, scope, span)
+                    elif not _is_element(target, scope):
+                        self._calls.append(span.start)  # a store through a pointer reaches what a call reaches
                 case syntax.Prefix(op="&", operand=target):
                     names = {one.name for one in syntax.walk(target) if isinstance(one, syntax.Name)}
                     self._forget(names, scope, span)
                     if id(node) not in harmless:
                         for name in names & scope.keys():
-                            scope[name].escapes = True
+                            scope[name].escapes = min(scope[name].escapes, span.start)
                 case syntax.Invocation(callee=callee, arguments=arguments):
                     name = callee.name if isinstance(callee, syntax.Name) else ""
                     if name in SCANNING_FUNCTIONS:
@@ -313,12 +324,10 @@ class HostFunction:
     def stable(self, variable: Variable, since: int, site: Site) -> Span | None:
         """Return ``None`` where a variable keeps its value from an offset to a schedule, else where it may change."""
         schedule = site.statement.span
-        if variable.escapes:
-            return variable.span
         around = [loop for loop in self._loops if loop.start < schedule.start < loop.end and not loop.start < since]
         offsets = [write.offset for write in variable.writes]
-        if variable.is_global and not variable.const:
-            offsets += self._calls
+        if not variable.const:
+            offsets += [call for call in self._calls if variable.is_global or variable.escapes <= call]
         for offset in offsets:
             if since < offset < schedule.start or any(loop.start <= offset < loop.end for loop in around):
                 line = self._source.text.count("\n", 0, offset) + 1
@@ -330,7 +339,7 @@ class HostFunction:
 
     def definition(self, variable: Variable, site: Site) -> Write | None:
         """Return the one assignment that gives a scalar its value at a schedule, ``None`` where there is no such."""
-        if self._unstructured or variable.escapes or (variable.is_global and not variable.const):
+        if self._unstructured or (variable.is_global and not variable.const):
             return None
         before = [write for write in variable.writes if write.offset < site.statement.span.start]
         if not before:
@@ -350,6 +359,31 @@ class HostFunction:
             if not self._unstructured and self._dominates(assertion.block, assertion.offset, site):
                 for conjunct in _conjuncts(assertion.condition):
                     yield conjunct, assertion
+
+
+def _perhaps_written(tokens: tuple[Token, ...]) -> set[str]:
+    """Return the names that a statement may write, of which only the tokens are known."""
+    if any(token.text in ("asm", "__asm__", "__asm") for token in tokens):
+        return {token.text for token in tokens if token.kind is TokenKind.NAME}
+    found = _addressed(tokens)
+    for before, name, after in zip(("", *(one.text for one in tokens)), tokens, (*tokens[1:], None), strict=False):
+        behind = "" if after is None else after.text
+        if name.kind is TokenKind.NAME and (before in ("++", "--") or behind in _WRITING):
+            found.add(name.text)
+    return found
+
+
+def _addressed(tokens: tuple[Token, ...]) -> set[str]:
+    """Return the names after an ``&``, which may take their address."""
+    pairs = itertools.pairwise(tokens)
+    return {name.text for before, name in pairs if before.text == "&" and name.kind is TokenKind.NAME}
+
+
+def _is_element(target: syntax.Expression, scope: dict[str, Variable]) -> bool:
+    """Whether a target is an element of an array, not something behind a pointer."""
+    while isinstance(target, syntax.Subscript):
+        target = target.base
+    return isinstance(target, syntax.Name) and target.name in scope and scope[target.name].element is not None
 
 
 def _conjuncts(condition: syntax.Expression) -> Iterator[syntax.Expression]:

@@ -7,6 +7,7 @@ condition has no certain value; its name stays, with a fault that is reported wh
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -69,13 +70,18 @@ class ExpansionError(Exception):
 
 
 class Preprocessed:
-    """The active tokens of a file (directives left out), its directives, conditionals and macros."""
+    """The active tokens of a file (directives left out), its directives, conditionals and macros.
+
+    ``reduced`` is true where only the first branch of every undecided conditional is among the tokens.
+    """
 
     def __init__(self, tokens: Iterable[Token]) -> None:
         self.tokens: list[Token] = []
+        self._alternatives: list[Span] = []  # tokens of second and later branches of undecided conditionals
         self.directives: list[Directive] = []
         self.conditionals: list[Conditional] = []
         self.unbalanced: list[Directive] = []
+        self.reduced = False
         self._events: list[_Event] = []
         self._scan(tokens)
 
@@ -87,6 +93,8 @@ class Preprocessed:
             if token.kind is not TokenKind.DIRECTIVE:
                 if all(branch.active for branch in stack):
                     self.tokens.append(token)
+                    if any(branch.later and not branch.decided for branch in stack):
+                        self._alternatives.append(token.span)
                 continue
             directive = _directive(token)
             active = all(branch.active for branch in stack)
@@ -149,6 +157,14 @@ class Preprocessed:
         elif event.name not in _NEVER_EXPANDED:
             known[event.name] = event.macro
 
+    def first_branches(self) -> Preprocessed:
+        """Return the same with the first branch only of every undecided conditional."""
+        left_out = {span.start for span in self._alternatives}
+        single = copy.copy(self)
+        single.tokens = [token for token in self.tokens if token.span.start not in left_out]
+        single.reduced = True
+        return single
+
     def within_conditional(self, span: Span) -> Conditional | None:
         """Return an undecided conditional around (or overlapping) a span, if there is one."""
         for conditional in self.conditionals:
@@ -185,8 +201,10 @@ class _Branch:
     active: bool
     decided: bool
     taken: bool
+    later: bool = False
 
     def next(self, directive: Directive) -> None:
+        self.later = True
         if not self.decided:
             self.active = True
         elif directive.word == "else":

@@ -31,10 +31,12 @@ class ProgramBuilder:
         """Return the program; raises ``RefusedError`` after reporting everything that is wrong with the schedule."""
         statement = self._site.statement
         reserved = self._reserved(_free_names(statement.body))
-        builder = NestBuilder(self._reporter, self._host.typedefs, self._symbol, list(self._site.visible), reserved)
+        builder = NestBuilder(
+            self._reporter, self._host.typedefs, self._symbol, list(self._site.visible), reserved, statement
+        )
         nest: Nest | None = None
         with contextlib.suppress(RefusedError):
-            nest = builder.build(statement)
+            nest = builder.build()
         if nest is None:
             raise RefusedError
         clause = self._cache_clause(nest)

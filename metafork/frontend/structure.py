@@ -313,7 +313,7 @@ class Structure:
             tokens = [*self._tokens[index:comma], Token(TokenKind.PUNCTUATOR, ";", close.span)]
         try:
             self._trust(index, stop + 1, inside)
-            simple = self._grammar.simple_statement(tokens, self._types)
+            simple = self._declaration_or_expression(tokens)
         except GrammarError as error:
             self._syntax_error(error, inside)
             return self._opaque(index, stop + 1), stop + 1
@@ -326,6 +326,22 @@ class Structure:
             added = {one.name for one in simple.declarators if "typedef" in one.type.storage}
             self._types |= added
         return simple, stop + 1
+
+    def _declaration_or_expression(self, tokens: Sequence[Token]) -> syntax.Declaration | syntax.ExpressionStatement:
+        """Parse a simple statement; where it makes no sense otherwise, its first word is taken for a type's name."""
+        try:
+            return self._grammar.simple_statement(tokens, self._types)
+        except GrammarError:
+            words = [token for token in tokens if token.text not in ("const", "static", "volatile", "register")]
+            if len(words) < 3 or words[0].kind is not TokenKind.NAME or words[0].text in _KEYWORDS:
+                raise
+            if words[1].kind is not TokenKind.NAME and words[1].text != "*":
+                raise
+            try:
+                return self._grammar.simple_statement(tokens, self._types | {words[0].text})
+            except GrammarError:
+                pass
+            raise
 
     def _trailing_comma(self, index: int, stop: int) -> int | None:
         """Return the index of a comma that ends a declaration where the next one follows on a line of its own."""

@@ -7,6 +7,7 @@ no other way out than its end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from metafork.frontend import syntax
@@ -88,7 +89,7 @@ def _pure(expression: syntax.Expression, site: Site, arrays: frozenset[str]) -> 
         match node:
             case syntax.Name(name=name):
                 variable = site.visible.get(name)
-                if name in arrays or (variable is not None and (variable.is_global or variable.escapes)):
+                if name in arrays or (variable is not None and (variable.is_global or variable.escapes < math.inf)):
                     return False
             case syntax.Prefix(op="*" | "&") | syntax.Member() | syntax.Unsupported():
                 return False

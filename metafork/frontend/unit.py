@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
 from metafork import ir
 from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.definitions import FunctionText, definitions, split_commas
 from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
 from metafork.frontend.host import HostFunction, Site, Variable, declared
 from metafork.frontend.preprocessor import ExpansionError, Preprocessed
@@ -38,7 +38,6 @@ from metafork.source import Source, Span
 from metafork.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
 from metafork.types import ScalarType
 
-_CONTROL = frozenset({"if", "for", "while", "switch", "do", "else", "return", "meta_for", "meta_schedule"})
 _C_WORDS = frozenset(
     {
         *("auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern"),
@@ -46,18 +45,6 @@ _C_WORDS = frozenset(
         *("sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while"),
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _FunctionText:
-    """A function definition as indices of tokens: first token, name, parentheses, braces."""
-
-    first: int
-    name: int
-    open_paren: int
-    close_paren: int
-    open_brace: int
-    close_brace: int
 
 
 def unit_name(source_name: str) -> str:
@@ -85,8 +72,14 @@ class UnitParser:
 
     def parse(self) -> TranslationUnit:
         """Return the parsed file; raises ``DiagnosticsError`` with every fault that was found."""
-        with contextlib.suppress(RefusedError):
+        try:
             self._parse()
+        except RefusedError:
+            pass  # reported; finish raises
+        except RecursionError:
+            # Single limits hold everywhere, but limits of several kinds may be met at once.
+            span = self._lines.span(0, 0)
+            self._reporter.error("MF0005", span, "statements and expressions are nested too deeply in this file")
         self._reporter.finish()
         return TranslationUnit(
             self._source, self._name, tuple(self._functions), tuple(self._schedules), tuple(self._transfers)
@@ -102,20 +95,20 @@ class UnitParser:
                 place = tokens[0].span if tokens else self._lines.span(0, 0)
                 raise self._reporter.refuse("MF0002", place, "there is no `meta_schedule` in this file")
             raise RefusedError
-        functions, outside = _definitions(tokens, partners)
+        functions, outside = definitions(tokens, partners)
         holding = [one for one in functions if any(one.open_brace < at < one.close_brace for at in keywords)]
         stray = [at for at in keywords if not any(one.open_brace < at < one.close_brace for one in functions)]
         if stray and functions:
             for at in stray:
                 self._reporter.error("MF0015", tokens[at].span, "this schedule stands in no function")
         if stray and not functions:
-            self._check_directives(preprocessed, self._lines.span(0, len(self._source.text)), fragment=True)
+            self._check_directives(preprocessed, self._lines.span(0, len(self._source.text)))
             self._fragment(preprocessed)
             return
         globals_ = self._globals(preprocessed, outside)
         for definition in holding:
             try:
-                self._function(preprocessed, definition, dict(globals_[1]) if globals_[0] else {}, functions)
+                self._function(preprocessed, definition, globals_)
             except RefusedError:
                 continue
 
@@ -132,6 +125,10 @@ class UnitParser:
         try:
             return preprocessed, match_brackets(preprocessed.tokens)
         except BracketError as error:
+            # Two branches of an #if may open the same brace; then the first branch stands for both.
+            with contextlib.suppress(BracketError):
+                single = preprocessed.first_branches()
+                return single, match_brackets(single.tokens)
             related = ((error.opened.span, "this bracket is open"),) if error.opened is not None else ()
             message = f"this `{error.token.text}` has no partner"
             raise self._reporter.refuse("MF0004", error.token.span, message, related=related) from None
@@ -148,9 +145,12 @@ class UnitParser:
                     "MF0011", token.span, f"`{token.text}` is no keyword; did you mean `meta_schedule`?"
                 )
 
-    def _check_directives(self, preprocessed: Preprocessed, span: Span, fragment: bool = False) -> None:
+    def _check_directives(self, preprocessed: Preprocessed, span: Span) -> None:
         """Refuse conditional compilation around or inside a schedule, and directives inside one."""
-        del fragment
+        if preprocessed.reduced and (conditional := preprocessed.within_conditional(span)) is not None:
+            raise self._reporter.refuse(
+                "MF0006", conditional.opening, "the branches of this condition open and close different brackets"
+            )
         for index, token in enumerate(preprocessed.tokens):
             if not (span.start <= token.span.start < span.end) or not is_schedule_keyword(preprocessed.tokens, index):
                 continue
@@ -180,7 +180,7 @@ class UnitParser:
 
     # --- declarations of the file -----------------------------------------------------------------------------
 
-    def _globals(self, preprocessed: Preprocessed, outside: list[tuple[int, int]]) -> tuple[bool, dict[str, Variable]]:
+    def _globals(self, preprocessed: Preprocessed, outside: list[tuple[int, int]]) -> dict[str, Variable]:
         """Note the types that the file defines; return the variables that it declares outside functions."""
         found: dict[str, Variable] = {}
         for first, behind in outside:
@@ -206,18 +206,16 @@ class UnitParser:
                     variable.scope = dict(found)
                     variable.is_global = True
                     found[declarator.name] = variable
-        return bool(found), found
+        return found
 
     # --- functions --------------------------------------------------------------------------------------------
 
     def _function(
         self,
         preprocessed: Preprocessed,
-        text: _FunctionText,
+        text: FunctionText,
         globals_: dict[str, Variable],
-        functions: list[_FunctionText],
     ) -> None:
-        del functions
         tokens = preprocessed.tokens
         whole = hull(tokens[text.first].span, tokens[text.close_brace].span)
         body_span = hull(tokens[text.open_brace].span, tokens[text.close_brace].span)
@@ -259,11 +257,11 @@ class UnitParser:
         return HostFunction(self._source, self._reporter, self._typedefs, globals_, parameters, block, uncertain)
 
     def _parameters(
-        self, preprocessed: Preprocessed, text: _FunctionText, globals_: dict[str, Variable]
+        self, preprocessed: Preprocessed, text: FunctionText, globals_: dict[str, Variable]
     ) -> tuple[tuple[FunctionParameter, ...], dict[str, Variable]]:
         tokens = preprocessed.tokens
         inside = (text.open_paren + 1, text.close_paren)
-        pieces = _split_commas(tokens, *inside)
+        pieces = split_commas(tokens, *inside)
         parameters: list[FunctionParameter] = []
         variables: dict[str, Variable] = {}
         since = tokens[text.open_brace].span.start
@@ -273,8 +271,9 @@ class UnitParser:
                 continue
             spelled = self._source.text[piece[0].span.start : piece[-1].span.end]
             declarator: syntax.Declarator | None = None
+            expanded = self._expand(preprocessed, piece)
             with contextlib.suppress(GrammarError, TooDeepError):
-                declarator = self._grammar.parameter(self._expand(preprocessed, piece), self._types)
+                declarator = self._grammar.parameter(expanded, self._types)
             if declarator is None:
                 names = [token for token in piece if token.kind is TokenKind.NAME]
                 name = names[-1].text if len(names) > 1 else ""
@@ -282,6 +281,8 @@ class UnitParser:
                 if name:
                     variable = Variable(name, names[-1].span, since, is_parameter=True)
                     variable.fault, variable.message = "MF0315", f"the type of `{name}` is not understood"
+                    if fault := next((token.fault for token in expanded if token.fault), ""):
+                        variable.fault, variable.message = "MF0008", f"the type of `{name}` is not certain: {fault}"
                     variables[name] = variable
                 continue
             variable = declared(declarator, self._typedefs, since)
@@ -337,10 +338,8 @@ class UnitParser:
         host = self._host(preprocessed, tokens, whole, {}, {}, fragment=True)
         parameters: list[FunctionParameter] = []
         dropped: list[Span] = []
-        structure = Structure(tokens, self._grammar, Reporter(self._source), self._types, True)
-        top = structure.statements(whole)
         written = {one.span: one for one in host.variables}
-        for item in top.items:
+        for item in host.body.items:
             if not isinstance(item, syntax.Declaration):
                 continue
             taken = [one for one in item.declarators if self._is_argument(one, written)]
@@ -403,76 +402,3 @@ def _between(before: Span, last: Span) -> Span:
 
 def _up_to(first: Span, behind: Span) -> Span:
     return Span(first.line, first.column, behind.line, behind.column, first.start, behind.start)
-
-
-def _split_commas(tokens: Sequence[Token], index: int, end: int) -> list[tuple[int, int]]:
-    pieces: list[tuple[int, int]] = []
-    start, depth = index, 0
-    for here in range(index, end):
-        text = tokens[here].text
-        if text in ("(", "[", "{"):
-            depth += 1
-        elif text in (")", "]", "}"):
-            depth -= 1
-        elif text == "," and depth == 0:
-            pieces.append((start, here))
-            start = here + 1
-    pieces.append((start, end))
-    return pieces
-
-
-def _definitions(
-    tokens: Sequence[Token], partners: dict[int, int]
-) -> tuple[list[_FunctionText], list[tuple[int, int]]]:
-    """Return the function definitions of a file, and the ranges of its other declarations."""
-    functions: list[_FunctionText] = []
-    others: list[tuple[int, int]] = []
-    start = index = 0
-    while index < len(tokens):
-        text = tokens[index].text
-        if text in ("(", "["):
-            index = partners[index] + 1
-        elif text == ";":
-            others.append((start, index + 1))
-            start = index = index + 1
-        elif text == "{":
-            function = _definition(tokens, partners, start, index)
-            if function is not None:
-                functions.append(function)
-                start = index = partners[index] + 1
-            elif [token.text for token in tokens[start:index]][:1] == ["extern"] and index == start + 2:
-                start = index = index + 1  # extern "C" { ... }: what is inside counts as the file's own
-            elif index > start and tokens[start].text in _CONTROL:
-                start = index = partners[index] + 1
-            else:
-                index = partners[index] + 1
-        elif text == "}":
-            start = index = index + 1
-        else:
-            index += 1
-    return functions, others
-
-
-def _definition(tokens: Sequence[Token], partners: dict[int, int], start: int, brace: int) -> _FunctionText | None:
-    """Return the function whose body opens at ``brace``, where what stands before it is a function's header."""
-    if brace == start or any(tokens[here].text == "=" for here in range(start, brace)):
-        return None
-    groups: list[tuple[int, int]] = []
-    here = start
-    while here < brace:
-        if tokens[here].text in ("(", "["):
-            if tokens[here].text == "(":
-                groups.append((here, partners[here]))
-            here = partners[here] + 1
-        else:
-            here += 1
-    for opening, closing in groups:
-        if opening == start:
-            continue
-        name = tokens[opening - 1]
-        if name.kind is not TokenKind.NAME or name.text in ("__attribute__", "__attribute", "__declspec", "_Alignas"):
-            continue
-        if name.text in _CONTROL or tokens[start].text in _CONTROL:
-            return None
-        return _FunctionText(start, opening - 1, opening, closing, brace, partners[brace])
-    return None

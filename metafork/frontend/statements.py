@@ -1,0 +1,326 @@
+"""Statements at block level and in threads: scalars, assignments, branches, serial loops.
+
+The two levels differ in what they may touch: at block level nothing is written but the block's scalars, because every
+thread runs it alike; in a thread nothing is written that its neighbours share, but elements of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from metafork import ir
+from metafork.frontend import syntax
+from metafork.frontend.expressions import ArraySymbol, ExpressionBuilder, Origin, ScalarSymbol
+from metafork.frontend.reporter import RefusedError, Reporter
+from metafork.frontend.scopes import Scopes
+from metafork.source import Span
+from metafork.types import ScalarType
+
+
+@dataclass(slots=True)
+class Level:
+    """Where a statement stands: at block level or in a thread, and how many serial loops are around it there."""
+
+    origin: Origin
+    serial_loops: int = 0
+
+
+def first_word(span: Span, word: str) -> Span:
+    """Return the span of the first word of a statement."""
+    length = len(word)
+    return Span(span.line, span.column, span.line, span.column + length, span.start, span.start + length)
+
+
+class StatementBuilder:
+    """Builds statements of ``metafork.ir``.
+
+    ``phase`` builds a nest of thread loops that stands at block level.  ``shared`` are scalars that no iteration may
+    write, ``written`` the arrays that are written, ``uniform_reads`` the reads of arrays at block level.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        typedefs: dict[str, ScalarType],
+        scopes: Scopes,
+        phase: Callable[[syntax.ForStatement], ir.Phase],
+    ) -> None:
+        self._reporter = reporter
+        self._scopes = scopes
+        self._phase = phase
+        self.expressions = ExpressionBuilder(reporter, typedefs, scopes.resolve, scopes.visible)
+        self.shared: dict[str, Span] = {}
+        self.written: set[str] = set()
+        self.uniform_reads: list[ir.Element] = []
+
+    def statements(self, statement: syntax.Statement, level: Level) -> tuple[ir.Stmt, ...]:
+        """Build a statement with a scope of its own."""
+        built: list[ir.Stmt] = []
+        items = statement.items if isinstance(statement, syntax.Block) else (statement,)
+        with self._scopes.scope():
+            for item in items:
+                try:
+                    built.extend(self._statement(item, level))
+                except RefusedError:
+                    continue
+        return tuple(built)
+
+    def _statement(self, statement: syntax.Statement, level: Level) -> tuple[ir.Stmt, ...]:
+        match statement:
+            case syntax.Block():
+                return self.statements(statement, level)
+            case syntax.Declaration():
+                return self.declare(statement, level)
+            case syntax.ExpressionStatement(expression=expression, span=span):
+                return self._effect(expression, span, level)
+            case syntax.IfStatement(condition=condition, then=then, otherwise=otherwise, span=span):
+                test = self._condition(condition, level)
+                yes = self.statements(then, level)
+                no = () if otherwise is None else self.statements(otherwise, level)
+                return () if test is None else (ir.If(test, yes, no, span),)
+            case syntax.ForStatement(meta=True):
+                if level.origin is not Origin.BLOCK:
+                    raise self._reporter.refuse(
+                        "MF0106", statement.head, "a `meta_for` stands inside the code of a thread"
+                    )
+                return (self._phase(statement),)
+            case syntax.ForStatement():
+                return self._for(statement, level)
+            case syntax.WhileStatement(is_do=True, span=span):
+                raise self._reporter.refuse("MF0210", first_word(span, "do"), "a `do` loop stands in a schedule")
+            case syntax.WhileStatement(condition=condition, body=body, span=span):
+                test = self._condition(condition, level)
+                inner = self.statements(body, Level(level.origin, level.serial_loops + 1))
+                return () if test is None else (ir.While(test, inner, span),)
+            case syntax.Jump(word=word, span=span):
+                return self._jump(word, span, level)
+            case syntax.SwitchStatement(span=span):
+                raise self._reporter.refuse("MF0211", first_word(span, "switch"), "a `switch` stands in a schedule")
+            case syntax.LabelledStatement(label=label, span=span):
+                raise self._reporter.refuse("MF0204", first_word(span, label), "a label stands in a schedule")
+            case syntax.Empty() | syntax.Opaque() | syntax.ScheduleStatement():
+                return ()  # nothing, or reported where it was parsed
+
+    def _condition(self, condition: syntax.Expression, level: Level) -> ir.Expr | None:
+        try:
+            return self._value(condition, level)
+        except RefusedError:
+            return None
+
+    def _for(self, loop: syntax.ForStatement, level: Level) -> tuple[ir.Stmt, ...]:
+        with self._scopes.scope():
+            ahead: tuple[ir.Stmt, ...] = ()
+            fault = False
+            try:
+                if isinstance(loop.init, syntax.Declaration):
+                    ahead = self.declare(loop.init, level)
+                elif loop.init is not None:
+                    ahead = self._effect(loop.init, loop.init.span, level)
+            except RefusedError:
+                fault = True
+            test = None if loop.condition is None else self._condition(loop.condition, level)
+            step: ir.Assign | None = None
+            if loop.step is not None:
+                try:
+                    step = self._step(loop.step, level)
+                except RefusedError:
+                    fault = True
+            body = self.statements(loop.body, Level(level.origin, level.serial_loops + 1))
+        if fault or (test is None and loop.condition is not None):
+            return ()
+        init: ir.Declare | ir.Assign | None = None
+        if ahead and isinstance(ahead[-1], ir.Declare | ir.Assign):
+            init, ahead = ahead[-1], ahead[:-1]
+        return (*ahead, ir.For(init, test, step, body, loop.span))
+
+    def _step(self, step: syntax.Expression, level: Level) -> ir.Assign:
+        if isinstance(step, syntax.Comma):
+            raise self._reporter.refuse(
+                "MF0214",
+                step.span,
+                "a comma operator stands in the step of a loop",
+                way_out="step one variable here and compute the others from it in the body.",
+            )
+        (built,) = self._effect(step, step.span, level)
+        assert isinstance(built, ir.Assign)
+        return built
+
+    def _jump(self, word: str, span: Span, level: Level) -> tuple[ir.Stmt, ...]:
+        match word:
+            case "goto":
+                raise self._reporter.refuse("MF0204", span, "a `goto` stands in a schedule")
+            case "return":
+                raise self._reporter.refuse("MF0212", span, "a `return` stands in a schedule")
+            case _ if not level.serial_loops:
+                raise self._reporter.refuse("MF0111", span, f"this `{word}` would leave a `meta_for`")
+            case "break":
+                return (ir.Break(span),)
+            case _:
+                return (ir.Continue(span),)
+
+    # --- declarations -----------------------------------------------------------------------------------------
+
+    def declare(self, declaration: syntax.Declaration, level: Level) -> tuple[ir.Stmt, ...]:
+        """Build a declaration in the innermost scope; raises ``RefusedError``."""
+        if not declaration.declarators:
+            raise self._reporter.refuse("MF0205", declaration.span, "a structure is declared in a schedule")
+        built: list[ir.Stmt] = []
+        for declarator in declaration.declarators:
+            try:
+                built.append(self._declarator(declarator, level))
+            except RefusedError:
+                # The name is known from here on, so that its uses are not reported as well.
+                self._scopes.give_up(declarator.name, declarator.name_span)
+        return tuple(built)
+
+    def _declarator(self, declarator: syntax.Declarator, level: Level) -> ir.Stmt:
+        type_, name, span = declarator.type, declarator.name, declarator.span
+        if "typedef" in type_.storage:
+            raise self._reporter.refuse("MF0220", span, "a type is defined in a schedule")
+        if type_.function:
+            raise self._reporter.refuse("MF0220", span, f"the function `{name}` is declared in a schedule")
+        if type_.pointers:
+            raise self._reporter.refuse("MF0201", span, f"`{name}` is a pointer")
+        words = (type_.storage & {"static", "extern", "_Thread_local"}) | (type_.qualifiers & {"volatile", "_Atomic"})
+        if words:
+            raise self._reporter.refuse("MF0217", span, f"`{name}` is declared `{min(words)}` in a schedule")
+        scalar = self.expressions.named_type(
+            syntax.TypeName(type_.words, type_.qualifiers, type_.storage, (), 0, False, type_.span)
+        )
+        if type_.extents:
+            return self._block_array(declarator, scalar, level)
+        symbol = ScalarSymbol("", scalar, level.origin, declarator.name_span, "const" in type_.qualifiers)
+        unique = self._scopes.introduce(name, symbol, declarator.name_span)
+        value = None if declarator.value is None else self._value(declarator.value, level)
+        return ir.Declare(unique, scalar, value, span)
+
+    def _block_array(self, declarator: syntax.Declarator, element: ScalarType, level: Level) -> ir.BlockArray:
+        name, span = declarator.name, declarator.span
+        if level.origin is not Origin.BLOCK:
+            raise self._reporter.refuse("MF0209", span, f"the array `{name}` is declared in the code of a thread")
+        if declarator.value is not None:
+            raise self._reporter.refuse("MF0221", span, f"the block's array `{name}` is initialised")
+        if element is ScalarType.BOOL:
+            raise self._reporter.refuse("MF0216", span, f"the array `{name}` has elements of type `_Bool`")
+        extents: list[ir.Expr] = []
+        for extent in declarator.type.extents:
+            if extent is None:
+                raise self._reporter.refuse("MF0208", span, f"the array `{name}` has no extent")
+            extents.append(self.extent(extent))
+        self._scopes.check(name, declarator.name_span)
+        unique = self._scopes.fresh(name)
+        array = ir.Array(unique, element, tuple(extents), span)
+        constant = "const" in declarator.type.qualifiers
+        self._scopes.declare_array(name, ArraySymbol(array, constant, of_block=True))
+        return ir.BlockArray(array, span)
+
+    # --- effects ----------------------------------------------------------------------------------------------
+
+    def _effect(self, expression: syntax.Expression, span: Span, level: Level) -> tuple[ir.Stmt, ...]:
+        """Build what an expression statement does: assignments, ``++`` and ``--``."""
+        match expression:
+            case syntax.Assignment(op=op, target=target, value=value):
+                return (self._assign(target, op.removesuffix("="), value, span, level),)
+            case (
+                syntax.Postfix(op="++" | "--" as op, operand=target)
+                | syntax.Prefix(op="++" | "--" as op, operand=target)
+            ):
+                return (self._assign(target, op[0], syntax.Constant("1", expression.span), span, level),)
+            case syntax.Comma(items=items):
+                return tuple(statement for item in items for statement in self._effect(item, item.span, level))
+            case syntax.Conversion(type=syntax.TypeName(words=("void",))):
+                return ()
+            case _:
+                self._value(expression, level)
+                raise self._reporter.refuse("MF0219", span, "this statement has no effect")
+
+    def _assign(
+        self, target: syntax.Expression, op: str, value: syntax.Expression, span: Span, level: Level
+    ) -> ir.Assign:
+        built: ir.Var | ir.Element | None = None
+        with suppress(RefusedError):
+            built = self._target(target, level)
+        right = self._value(value, level)
+        if built is None:
+            raise RefusedError
+        if op in ("%", "&", "|", "^", "<<", ">>"):
+            self.expressions.require_integers(f"{op}=", (built, right), span)
+        return ir.Assign(built, op, right, span)
+
+    def _target(self, target: syntax.Expression, level: Level) -> ir.Var | ir.Element:
+        if isinstance(target, syntax.Subscript):
+            element = self.expressions.element(target)
+            self._note(element, level, reads=False)
+            symbol = self._scopes.array(element.array)
+            if symbol.const:
+                message = f"the array `{element.array}` is `const`"
+                raise self._reporter.refuse(
+                    "MF0305", target.span, message, related=((symbol.array.span, "declared here"),)
+                )
+            if level.origin is Origin.BLOCK:
+                raise self._reporter.refuse("MF0108", target.span, f"`{element.array}` is written at block level")
+            self.written.add(element.array)
+            return element
+        if not isinstance(target, syntax.Name):
+            self.expressions.build(target)  # reports pointers and structures by their own codes
+            raise self._reporter.refuse("MF0311", target.span, "this cannot be assigned")
+        found = self.expressions.build(target)
+        if not isinstance(found, ir.Var):
+            raise self._reporter.refuse("MF0311", target.span, "a constant cannot be assigned")
+        self._check_write(target, found, level)
+        return found
+
+    def _check_write(self, target: syntax.Name, found: ir.Var, level: Level) -> None:
+        symbol = self._scopes.local(found.name)
+        if symbol is None:
+            host = self._scopes.resolve(target.name)
+            related = ((host.span, "declared here"),) if isinstance(host, ScalarSymbol) else ()
+            message = f"`{target.name}` is declared outside the schedule and written in it"
+            raise self._reporter.refuse("MF0304", target.span, message, related=related)
+        related = ((symbol.span, "declared here"),)
+        if symbol.const:
+            raise self._reporter.refuse("MF0305", target.span, f"`{target.name}` is `const`", related=related)
+        if symbol.origin in (Origin.GRID_INDEX, Origin.THREAD_INDEX):
+            message = f"`{target.name}` is the variable of a `meta_for`"
+            raise self._reporter.refuse("MF0113", target.span, message, related=related)
+        if found.name in self.shared or (symbol.origin is Origin.BLOCK and level.origin is Origin.THREAD):
+            message = f"`{target.name}` is shared by the iterations that write it here"
+            raise self._reporter.refuse("MF0109", target.span, message, related=related)
+
+    def _value(self, expression: syntax.Expression, level: Level) -> ir.Expr:
+        built = self.expressions.build(expression)
+        self._note(built, level)
+        return built
+
+    def _note(self, expression: ir.Expr, level: Level, reads: bool = True) -> None:
+        """Note the arrays that an expression reads at block level."""
+        if level.origin is Origin.BLOCK:
+            for part in ir.walk_expression(expression):
+                if isinstance(part, ir.Element) and (reads or part is not expression):
+                    self.uniform_reads.append(part)
+
+    def check_uniform_reads(self) -> None:
+        """Refuse reads at block level of what the schedule writes; to be called when all statements are built."""
+        for read in self.uniform_reads:
+            if read.array in self.written:
+                self._reporter.error(
+                    "MF0110", read.span, f"`{read.array}` is read at block level and written in the same schedule"
+                )
+
+    def extent(self, expression: syntax.Expression) -> ir.Expr:
+        """Build an extent: an integer expression over parameters."""
+        extent = self.expressions.build(expression)
+        for part in ir.walk_expression(extent):
+            if isinstance(part, ir.Element):
+                raise self._reporter.refuse("MF0105", part.span, f"this extent reads the array `{part.array}`")
+            if isinstance(part, ir.Call):
+                raise self._reporter.refuse("MF0105", part.span, f"this extent calls `{part.name}`")
+            if isinstance(part, ir.Var) and (symbol := self._scopes.local(part.name)) is not None:
+                message = f"this extent depends on `{part.name}`, a variable of {symbol.origin.value}"
+                raise self._reporter.refuse("MF0105", part.span, message, related=((symbol.span, "declared here"),))
+        if extent.type.floating:
+            message = f"this extent has type `{extent.type.spelling}`"
+            raise self._reporter.refuse("MF0104", expression.span, message)
+        return extent
