@@ -1,1 +1,56 @@
-"""MetaFork: comprehensive optimization of parametric CUDA kernels."""
+"""MetaFork: comprehensive optimization of parametric CUDA kernels.
+
+``metafork.optimize(path_or_text)`` gives the decision trees of a MetaFork file as a ``Result``.  This is the one place
+of the package that looks up to ``comprehensive``, and it does so only when a name is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from comprehensive.optimize import Result, optimize
+    from comprehensive.tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree
+    from metafork.diagnostics import Diagnostic, DiagnosticsError
+    from metafork.machine import Machine
+
+_HOME = {
+    "optimize": "comprehensive.optimize",
+    "Result": "comprehensive.optimize",
+    "ScheduleTree": "comprehensive.tree",
+    "Node": "comprehensive.tree",
+    "Leaf": "comprehensive.tree",
+    "LeafReference": "comprehensive.tree",
+    "NoLeaf": "comprehensive.tree",
+    "CounterInfo": "comprehensive.tree",
+    "Diagnostic": "metafork.diagnostics",
+    "DiagnosticsError": "metafork.diagnostics",
+    "Machine": "metafork.machine",
+}
+
+__all__ = [
+    "CounterInfo",
+    "Diagnostic",
+    "DiagnosticsError",
+    "Leaf",
+    "LeafReference",
+    "Machine",
+    "NoLeaf",
+    "Node",
+    "Result",
+    "ScheduleTree",
+    "optimize",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from where it lives."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'metafork' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted(__all__)

@@ -1,0 +1,70 @@
+"""How the commands say that something is wrong: diagnostics of the input (status 1), mistakes in options (status 2)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from metafork.diagnostics import Diagnostic, render_json, render_sarif, render_text
+from metafork.source import Source
+
+FORMATS = ("text", "json", "sarif")
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def diagnostics_option(function: Decorated) -> Decorated:
+    """Add ``--diagnostics``."""
+    return click.option(
+        "--diagnostics",
+        "form",
+        type=click.Choice(FORMATS),
+        default="text",
+        show_default=True,
+        help="How faults of the input are reported (to standard error).",
+    )(function)
+
+
+def shown(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str], form: str, color: bool) -> str:
+    """Return diagnostics in one of the formats."""
+    match form:
+        case "json":
+            return render_json(diagnostics)
+        case "sarif":
+            return render_sarif(diagnostics)
+        case _:
+            return render_text(diagnostics, texts, color)
+
+
+def print_diagnostics(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str], form: str, err: bool = True) -> None:
+    """Print diagnostics; in colour on a terminal only."""
+    stream = sys.stderr if err else sys.stdout
+    text = shown(diagnostics, texts, form, stream.isatty())
+    click.echo(text, err=err, nl=not text.endswith("\n"))
+
+
+def read_source(path: Path) -> Source:
+    """Read an input file.  Raises ``click.ClickException`` (status 1) for a file that is not UTF-8 text."""
+    try:
+        return Source(str(path), path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise click.ClickException(f"{path} is no UTF-8 text: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from error
+
+
+@contextmanager
+def mistakes_of_options() -> Iterator[None]:
+    """Turn unknown names, bad machines and bad assumptions into usage errors."""
+    from comprehensive.inequality_text import InequalityError
+    from comprehensive.registry import UnknownNameError
+    from metafork.machine import MachineError
+
+    try:
+        yield
+    except (UnknownNameError, MachineError, InequalityError) as error:
+        raise click.UsageError(str(error)) from error

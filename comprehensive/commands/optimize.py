@@ -1,0 +1,172 @@
+"""``metafork optimize FILE...``: trees, kernels and dispatcher of MetaFork files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from comprehensive.commands.faults import diagnostics_option, mistakes_of_options, print_diagnostics, read_source
+
+if TYPE_CHECKING:
+    from comprehensive.optimize import Result
+    from comprehensive.tree import Statistics
+
+
+def _names(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The directory to write; by default FILE's stem with `.out`. With several files, the parent of those.",
+)
+@click.option("--counters", callback=_names, help="Names, in the order in which they are evaluated; all by default.")
+@click.option("--strategies", callback=_names, help="Names, in the order in which they are tried; all by default.")
+@click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
+@click.option("--machine", help="Fix machine symbols: a preset (sm_80), values (T=1024,Z=12288), or both.")
+@click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
+@click.option("--target", default="sm_80", show_default=True, help="The target of --emit ptx.")
+@click.option("--allow-fma", is_flag=True, help="Let the generated build contract a*b + c (results may differ).")
+@click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON; files are written only with -o.")
+@click.option("--time-limit", type=click.FloatRange(min=0), help="Seconds for each schedule's case discussion.")
+@diagnostics_option
+@click.pass_context
+def command(
+    context: click.Context,
+    files: tuple[Path, ...],
+    output: Path | None,
+    counters: list[str] | None,
+    strategies: list[str] | None,
+    assume: tuple[str, ...],
+    machine: str | None,
+    emit: str | None,
+    target: str,
+    allow_fma: bool,
+    as_json: bool,
+    time_limit: float | None,
+    form: str,
+) -> None:
+    """Write the decision tree, kernels and dispatcher of MetaFork files."""
+    from comprehensive.optimize import optimize
+    from metafork.diagnostics import Diagnostic, DiagnosticsError
+
+    found: list[Diagnostic] = []
+    texts: dict[str, str] = {}
+    for path in files:
+        source = read_source(path)
+        texts[source.name] = source.text
+        with mistakes_of_options(), _Progress() as progress:
+            try:
+                result = optimize(
+                    source,
+                    counters=counters,
+                    strategies=strategies,
+                    machine=machine,
+                    assume=assume,
+                    time_limit=time_limit,
+                    progress=progress,
+                )
+            except DiagnosticsError as error:
+                found += error.diagnostics
+                continue
+        folder = _folder(path, output, len(files) > 1)
+        if output is not None or not as_json:
+            _write(result, folder, target if emit == "ptx" else None, allow_fma)
+        if as_json:
+            click.echo(result.to_json(), nl=False)
+        else:
+            click.echo(_summary(result, folder))
+    if found or form != "text":
+        print_diagnostics(found, texts, form)
+    context.exit(1 if found else 0)
+
+
+def _folder(path: Path, output: Path | None, several: bool) -> Path:
+    own = Path(f"{path.stem}.out")
+    if output is None:
+        return own
+    return output / own if several else output
+
+
+def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool) -> None:
+    from comprehensive import render
+    from comprehensive.emit import write_outputs
+    from comprehensive.leaf_files import LeafTexts
+    from metafork.lowering import CannotLowerError
+    from metafork.ptx_target import TargetError
+
+    stem = result.unit.name
+    texts = LeafTexts()
+    try:
+        leaves, problems = texts.files(result, ptx_target)
+    except CannotLowerError as error:
+        raise click.ClickException(f"{result.unit.source.name}: a leaf has no kernel: {error}") from error
+    except TargetError as error:
+        raise click.UsageError(str(error)) from error
+    extra = {
+        f"{stem}.tree.json": result.to_json(),
+        f"{stem}.tree.dot": result.to_dot(),
+        "report.md": result.to_report(),
+        **leaves,
+    }
+    try:
+        extra[f"{stem}.tree.svg"] = result.to_svg()
+    except render.NoGraphvizError as error:
+        problems.append(f"{stem}.tree.svg is not drawn: {error}")
+    except subprocess.CalledProcessError as error:
+        problems.append(f"{stem}.tree.svg is not drawn: Graphviz failed: {error.stderr.strip()}")
+    try:
+        write_outputs(result, folder, code_of=texts.code_of, allow_fma=allow_fma, extra=extra)
+    except OSError as error:
+        raise click.ClickException(f"{folder} cannot be written: {error.strerror or error}") from error
+    for problem in problems:
+        click.echo(f"metafork: {problem}", err=True)
+
+
+def _summary(result: Result, folder: Path) -> str:
+    lines = []
+    for schedule in result.document.schedules:
+        count = len(schedule.leaves)
+        lines.append(f"{schedule.name}: {count} {'leaf' if count == 1 else 'leaves'}")
+        for leaf in schedule.leaves:
+            systems = [" and ".join(schedule.text(c) for c in system) or "always" for system in leaf.systems]
+            text = systems[0] if len(systems) == 1 else " or ".join(f"({system})" for system in systems)
+            lines.append(f"  leaf {leaf.id} ({', '.join(leaf.strategies) or 'as written'}): {text}")
+        if not schedule.complete:
+            lines.append("  the time limit left branches unexplored; report.md lists them")
+    if not result.schedules:
+        lines.append("there is no meta_schedule in this file")
+    return "\n".join([*lines, f"wrote {folder}/ (start with {folder}/report.md)"])
+
+
+class _Progress:
+    """One line on a terminal, from the second second on."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._shown = False
+        self._next = self._began + 1.0
+
+    def __enter__(self) -> Callable[[str, Statistics], None] | None:
+        return self._show if sys.stderr.isatty() else None
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            click.echo("\r\033[K", err=True, nl=False)
+
+    def _show(self, name: str, statistics: Statistics) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._shown, self._next = True, now + 0.2
+            text = f"\r\033[K{name}: {statistics.nodes} nodes, {statistics.paths} paths, {now - self._began:.0f} s"
+            click.echo(text, err=True, nl=False)

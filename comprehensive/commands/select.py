@@ -1,0 +1,150 @@
+"""``metafork select DIR --machine sm_80 n=1024 B0=16 ...``: which leaf, and why not the others."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from comprehensive.commands.faults import mistakes_of_options
+
+if TYPE_CHECKING:
+    from comprehensive.document import ScheduleDocument
+    from comprehensive.points import Number
+    from comprehensive.selection import Selection
+
+
+@click.command()
+@click.argument("directory", type=click.Path(exists=True, path_type=Path))
+@click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option(
+    "--machine", required=True, help="A preset (sm_80), values (R=63,T=1024,Z=12288), or both (sm_80,Z=4096)."
+)
+@click.option("--schedule", "only", help="The name of one schedule; all of the file by default.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(directory: Path, values: tuple[str, ...], machine: str, only: str | None, as_json: bool) -> None:
+    """Say which leaf a machine and parameter values choose, and why not the others.
+
+    DIRECTORY is an output directory of `metafork optimize`, or a *.tree.json file.  The walk uses the estimates of the
+    tree; at run time the dispatcher also looks at the compiled kernels' own registers.
+    """
+    from comprehensive.options import machine_values
+    from comprehensive.selection import MissingValueError, select
+
+    schedules = [s for s in _schedules(directory) if only is None or s.name == only]
+    if not schedules:
+        raise click.UsageError(f"there is no schedule {only!r}" if only else "the tree has no schedule")
+    given = _numbers(values, schedules)
+    with mistakes_of_options():
+        targets = [name for schedule in schedules for name in schedule.fields.values()]
+        limits = machine_values(machine, targets)
+    results: list[dict[str, Any]] = []
+    for schedule in schedules:
+        point: dict[str, Number] = {symbol: limits[name] for symbol, name in schedule.fields.items() if name in limits}
+        for counter in schedule.counters:
+            if counter.target is not None:
+                point.setdefault(counter.limit, counter.target)
+        _refuse_other_machine(schedule, point)
+        try:
+            selection = select(schedule, {**point, **given})
+        except MissingValueError as error:
+            raise click.UsageError(_missing(schedule, error.names)) from error
+        if as_json:
+            results.append(_as_json(schedule, selection))
+        else:
+            click.echo("\n".join(_lines(schedule, selection)))
+    if as_json:
+        click.echo(json.dumps({"format": "metafork-selection", "version": 1, "schedules": results}, indent=1))
+
+
+def _schedules(directory: Path) -> tuple[ScheduleDocument, ...]:
+    from comprehensive.tree_json import TreeFormatError, load
+
+    path = directory
+    if directory.is_dir():
+        found = sorted(directory.glob("*.tree.json"))
+        if len(found) != 1:
+            what = "no *.tree.json" if not found else f"several trees ({', '.join(p.name for p in found)}); name one"
+            raise click.UsageError(f"{directory} has {what}")
+        path = found[0]
+    try:
+        return load(path).schedules
+    except TreeFormatError as error:
+        raise click.ClickException(f"{path}: {error}") from error
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _numbers(values: tuple[str, ...], schedules: list[ScheduleDocument]) -> dict[str, int]:
+    known = sorted({name for s in schedules for name in (*s.data, *s.program, *s.opaque)})
+    numbers: dict[str, int] = {}
+    for text in values:
+        name, equals, number = text.partition("=")
+        name = name.strip()
+        if not equals:
+            raise click.UsageError(f"{text!r} is not NAME=VALUE")
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"parameters: {', '.join(known)}"
+            raise click.UsageError(f"there is no parameter {name!r}; {hint}")
+        try:
+            numbers[name] = int(number)
+        except ValueError:
+            raise click.UsageError(f"{name} is an integer, not {number!r}") from None
+    return numbers
+
+
+def _missing(schedule: ScheduleDocument, names: tuple[str, ...]) -> str:
+    parameters = [name for name in names if name not in schedule.machine]
+    limits = [schedule.fields.get(name, name) for name in names if name in schedule.machine]
+    parts = []
+    if parameters:
+        parts.append(f"no value is given for {', '.join(parameters)} (write {parameters[0]}=...)")
+    if limits:
+        parts.append(f"--machine does not give {', '.join(limits)}")
+    return f"{schedule.name}: {'; '.join(parts)}"
+
+
+def _refuse_other_machine(schedule: ScheduleDocument, point: Mapping[str, Number]) -> None:
+    for symbol, number in schedule.fixed.items():
+        if symbol in point and point[symbol] != number:
+            name = schedule.fields.get(symbol, symbol)
+            raise click.UsageError(f"the tree was made for {name} = {number}, not {point[symbol]}")
+
+
+def _lines(schedule: ScheduleDocument, selection: Selection) -> list[str]:
+    lines: list[str] = []
+    if selection.outside:
+        lines.append(f"{schedule.name}: no leaf; the values lie outside of the start system:")
+        lines += [f"  {violation}" for violation in selection.outside]
+    elif not selection.leaf:
+        lines.append(f"{schedule.name}: no leaf; {selection.region}")
+    else:
+        leaf = schedule.leaves[selection.leaf - 1]
+        lines.append(f"{schedule.name}: leaf {leaf.id}, {leaf.kernel} ({', '.join(leaf.strategies) or 'as written'})")
+        for name, number in selection.estimates.items():
+            lines.append(f"  {name} = {schedule.value_text(leaf.counters[name])} = {number}")
+    for number, violations in selection.violated.items():
+        lines.append(f"  not leaf {number}: {'; '.join(map(str, violations))}")
+    return lines
+
+
+def _as_json(schedule: ScheduleDocument, selection: Selection) -> dict[str, Any]:
+    def number(value: Number) -> int | str:
+        return int(value) if Fraction(value).denominator == 1 else str(value)
+
+    return {
+        "schedule": schedule.name,
+        "leaf": selection.leaf,
+        "kernel": schedule.leaves[selection.leaf - 1].kernel if selection.leaf else None,
+        "estimates": {name: number(value) for name, value in selection.estimates.items()},
+        "derived": {name: number(value) for name, value in selection.derived.items()},
+        "outside": [str(violation) for violation in selection.outside],
+        "region": selection.region or None,
+        "others": {str(leaf): [str(v) for v in violations] for leaf, violations in selection.violated.items()},
+    }
