@@ -18,10 +18,11 @@ from enum import IntEnum
 from metafork.ptx.cfg import EXIT, Cfg, Loop
 from metafork.ptx.evaluate import Evaluator, Value, instruction_types, type_width
 from metafork.ptx.opcodes import Effect, effect, is_known, written
+from metafork.ptx.sampling import Sampler
 from metafork.ptx.solver import Prover, Verdict
 from metafork.ptx.syntax import Address, Instruction, Name, Vector
 from metafork.ptx.terms import Poly, Terms
-from metafork.ptx.traces import LoadRecord, Store, Trace, matching_lanes, overlap_in_lanes, stride
+from metafork.ptx.traces import LoadRecord, Store, Trace, matching_lanes, overlap_in_lanes
 
 MOST_STATES = 8
 """More states than this at one join become one, with unknowns where they differ."""
@@ -134,7 +135,8 @@ class _Emulator:
         self.serial = 0
         self.parameters = {d.name: p for p in cfg.body.function.parameters for d in p.declarators}
         self.restricted = {name for name, p in self.parameters.items() if p.pointer is not None and p.pointer.restrict}
-        self.symbolic_matches: dict[tuple[Poly, Poly], int | None] = {}
+        self.sampler = Sampler(evaluator.terms)
+        self.solver_matches: dict[tuple[Poly, Poly, tuple[Poly, ...]], int | None] = {}
 
     # --- regions and loops --------------------------------------------------------------------------------------
 
@@ -362,16 +364,23 @@ class _Emulator:
         after = state.fork()
         after.path = (*state.path, Decision(block, successor, uniform))
         if condition is not None:
-            if self._related(condition, state) and self.prover.feasible((*state.facts, condition)) is Verdict.NO:
+            related = self._related(condition, state)
+            if related and self.prover.feasible((*related, condition)) is Verdict.NO:
                 return None
             after.facts = (*state.facts, condition)
             self.learn(condition, after)
         return after
 
-    def _related(self, condition: Poly, state: State) -> bool:
-        """Tell whether Z3 could exclude a condition: it and an assumption compare integers of the same atoms."""
-        wanted = self._leaves(condition)
-        return bool(wanted) and any(wanted & self._leaves(fact) for fact in state.facts)
+    def _related(self, condition: Poly, state: State) -> list[Poly]:
+        """Return the assumptions that could exclude a condition: those over its own integers, else any that touch it.
+
+        Leaving assumptions out is sound, and products that a guard brings in make the question hard.
+        """
+        own = self._leaves(condition)
+        leaves = [(fact, self._leaves(fact)) for fact in state.facts]
+        return [fact for fact, theirs in leaves if theirs and theirs <= own] or [
+            f for f, theirs in leaves if theirs & own
+        ]
 
     def _leaves(self, poly: Poly) -> set[int]:
         leaves: set[int] = set()
@@ -587,21 +596,25 @@ class _Emulator:
         for source, lanes in matching_lanes(self.terms, state.trace, record.address, self.reach):
             if source.size == record.size:
                 found.setdefault(source.position, lanes)
-        if not found and stride(self.terms, record.address) is None:
+        if not found and self.sampler.is_opaque(record.address):
             for source in state.trace:
-                if source.size == record.size and self._solver_match(source, record, state):
-                    found[source.position] = 0
+                match = self._solver_match(source, record, state) if source.size == record.size else None
+                if match is not None:
+                    found[source.position] = match
         return found
 
-    def _solver_match(self, source: LoadRecord, record: LoadRecord, state: State) -> bool:
-        """Ask Z3 whether two addresses of one thread are equal whose forms differ."""
-        key = (source.address, record.address)
-        if key not in self.symbolic_matches:
-            verdict = Verdict.NO
-            if self._leaves(source.address) == self._leaves(record.address):
-                verdict = self.prover.same(source.address, 0, record.address, state.facts)
-            self.symbolic_matches[key] = 0 if verdict is Verdict.YES else None
-        return self.symbolic_matches[key] is not None
+    def _solver_match(self, source: LoadRecord, record: LoadRecord, state: State) -> int | None:
+        """Look for lanes between two addresses whose forms differ: agreeing samples first, then a proof by Z3."""
+        key = (source.address, record.address, state.facts)
+        if key not in self.solver_matches:
+            self.solver_matches[key] = None
+            for lanes in sorted(range(-self.reach, self.reach + 1), key=abs):
+                if not self.sampler.agree(source.address, lanes, record.address):
+                    continue
+                if self.prover.same(source.address, lanes, record.address, state.facts) is Verdict.YES:
+                    self.solver_matches[key] = lanes
+                break
+        return self.solver_matches[key]
 
 
 def _vector_length(modifiers: Sequence[str]) -> int:

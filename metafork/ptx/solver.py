@@ -7,7 +7,7 @@ copy of everything that varies between lanes, with %tid.x moved by a bounded num
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -15,7 +15,10 @@ from metafork.ptx.terms import Poly, Terms
 from metafork.ptx.traces import LANES, LoadRecord, Store
 
 RESOURCES = 400_000
-"""Z3's ``rlimit`` of one question, some tens of milliseconds."""
+"""Z3's ``rlimit`` of one proof, some tens of milliseconds."""
+
+PRUNING_RESOURCES = 20_000
+"""Z3's ``rlimit`` of one question whether a path can be taken: a path too many costs little."""
 
 
 class Verdict(Enum):
@@ -27,12 +30,14 @@ class Verdict(Enum):
 
 
 class Prover:
-    """Answers questions about the values of one term table, at most ``questions`` of them."""
+    """Answers questions about the values of one term table, at most ``proofs`` and ``prunings`` of them."""
 
-    def __init__(self, terms: Terms, questions: int = 64) -> None:
+    def __init__(self, terms: Terms, proofs: int = 64, prunings: int = 32) -> None:
         self.terms = terms
-        self.left = questions
+        self.proofs = proofs
+        self.prunings = prunings
         self.asked = 0
+        self._feasible: dict[frozenset[Poly], Verdict] = {}
         self._encoded: dict[tuple[int, int], Any] = {}
         self._constraints: list[Any] = []
         self._lanes: Any = None
@@ -59,19 +64,28 @@ class Prover:
 
     def feasible(self, facts: Sequence[Poly]) -> Verdict:
         """Can all the facts hold together?"""
-        answer = self._always(facts, lambda: _z3().BoolVal(False))
-        return {Verdict.YES: Verdict.NO, Verdict.NO: Verdict.YES}.get(answer, Verdict.UNKNOWN)
+        key = frozenset(facts)
+        if key not in self._feasible:
+            if self.prunings <= 0:
+                return Verdict.UNKNOWN
+            self.prunings -= 1
+            answer = self._ask(facts, lambda: _z3().BoolVal(False), PRUNING_RESOURCES, both_lanes=False)
+            self._feasible[key] = {Verdict.YES: Verdict.NO, Verdict.NO: Verdict.YES}.get(answer, Verdict.UNKNOWN)
+        return self._feasible[key]
 
-    def _always(self, facts: Sequence[Poly], claim: Any, *, both_lanes: bool = False) -> Verdict:
-        if self.left <= 0:
+    def _always(self, facts: Sequence[Poly], claim: Callable[[], Any], *, both_lanes: bool = False) -> Verdict:
+        if self.proofs <= 0:
             return Verdict.UNKNOWN
-        self.left -= 1
+        self.proofs -= 1
+        return self._ask(facts, claim, RESOURCES, both_lanes=both_lanes)
+
+    def _ask(self, facts: Sequence[Poly], claim: Callable[[], Any], resources: int, *, both_lanes: bool) -> Verdict:
         self.asked += 1
         z3 = _z3()
         goal = claim()
         assumptions = [self._value(fact, lane) == 1 for fact in facts for lane in ((0, 1) if both_lanes else (0,))]
         solver = z3.SolverFor("QF_BV")
-        solver.set("rlimit", RESOURCES)
+        solver.set("rlimit", resources)
         solver.add(*self._constraints, *assumptions, z3.Not(goal))
         answer = solver.check()
         if answer == z3.unsat:
