@@ -172,6 +172,9 @@ static inline void metafork_device_free(void *memory) {
 }
 
 static inline int metafork_copy(void *to, const void *from, int64_t bytes, bool to_device) {
+    const char *trace = getenv("METAFORK_TRACE");
+    if (trace != nullptr && strcmp(trace, "2") == 0)
+        fprintf(stderr, "metafork: %lld bytes %s the device\n", (long long)bytes, to_device ? "to" : "from");
 #if defined(METAFORK_CPU)
     (void)to_device;
     memcpy(to, from, (size_t)bytes);

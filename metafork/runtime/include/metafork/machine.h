@@ -6,7 +6,7 @@
  *   METAFORK_MACHINE="R=63,T=1024,Z=12288"        entries are separated by commas: a preset's name (sm_20), or
  *                                                 NAME=VALUE where NAME is R, RB, T, Z or a field of metafork_machine;
  *                                                 any other NAME is the target of a performance counter (1.5 or 3/2)
- *   METAFORK_TRACE=1                              a line on stderr for each launch
+ *   METAFORK_TRACE=1                              a line on stderr for each launch; with 2 also for each copy
  *   METAFORK_STRICT=1                             abort where the serial code would have to run instead of a leaf
  */
 #ifndef METAFORK_MACHINE_H

@@ -1,0 +1,35 @@
+"""Compile C and C++ against the runtime's headers, with warnings as errors."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import metafork
+
+INCLUDE = Path(metafork.__file__).resolve().parent / "runtime" / "include"
+WARNINGS = ("-Wall", "-Wextra", "-Werror")
+SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+CPLUSPLUS = ("g++", "-std=c++17", "-x", "c++", "-DMETAFORK_CPU")
+C = ("gcc", "-std=gnu11")
+
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="NO NVCC: generated CUDA is not compiled here")
+
+
+def run(command, **options):
+    """Run a command and return it finished; output is text."""
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **options)
+
+
+def succeed(command, **options):
+    """Run a command that must succeed, silently where it compiles."""
+    done = run(command, **options)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
+    return done
+
+
+def build(target, sources, *flags, compiler=CPLUSPLUS, include=INCLUDE):
+    """Compile and link sources into a program."""
+    succeed([*compiler, *WARNINGS, f"-I{include}", *flags, *sources, "-o", target, "-lm"])
+    return target
