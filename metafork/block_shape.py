@@ -21,9 +21,12 @@ def phases(program: Program) -> tuple[Phase, ...]:
 def block_shape(program: Program, scope: Scope, prover: Prover) -> tuple[Polynomial, ...]:
     """Return the threads of a block in x, y, z order (as many as the nest has thread loops).
 
-    Phases may differ: a dimension is then the largest of their extents, a derived symbol of ``scope`` where no phase
-    is proved to have it.  Raises ``UnknownShapeError`` where an extent is no polynomial.
+    A block that strides over its thread loops has one dimension.  Phases may differ: a dimension is then the largest of
+    their extents, a derived symbol of ``scope`` where no phase is proved to have it.  Raises ``UnknownShapeError``
+    where an extent is no polynomial.
     """
+    if program.striding is not None:
+        return (Polynomial.constant(program.striding),)
     shape: list[Polynomial] = []
     nests = [tuple(reversed(phase.threads)) for phase in phases(program)]
     for axis in range(len(nests[0])):

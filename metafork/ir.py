@@ -277,7 +277,9 @@ class Program:
     ``name`` is ``<file stem>_k<number>``.  ``grid`` and the threads of every phase have equal length 1, 2 or 3,
     outermost first.  ``assumptions`` are the conditions of ``assert``s (and of ``--assume``), over parameters and
     derived scalars.  ``cache_clause`` is the user's ``cache(...)``, ``None`` where there is none; ``cached`` names the
-    arrays that go through shared memory now.  ``arrays`` are the global ones, in declaration order.
+    arrays that go through shared memory now.  ``arrays`` are the global ones, in declaration order.  ``striding`` is
+    the number of threads that a block really has where it walks its thread loops with fewer than they ask for, and
+    ``None`` where it has just those.
     """
 
     name: str
@@ -291,6 +293,7 @@ class Program:
     body: tuple[Stmt, ...]
     cache_clause: tuple[str, ...] | None = None
     cached: tuple[str, ...] = ()
+    striding: int | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def array(self, name: str) -> Array:

@@ -83,16 +83,20 @@ class _Lowering:
         private: list[Memory] = []
         taken = set(scalars) | {array.name for array in self.program.arrays} | _names(self.program)
         bodies: list[tuple[Expr | None, tuple[Stmt, ...]]] = []
+        block_arrays: set[str] = set()
         for plan in self.memory.paths:
             names = self._window_names(plan, taken)
-            shared += self._shared(plan, names, symbols)
+            # Paths lay out their memory each for itself: a name may stand for one place only.
+            own = {a.name: fresh(a.name, taken) if a.name in block_arrays else a.name for a, _ in plan.block_arrays}
+            block_arrays |= own.keys()
+            shared += self._shared(plan, names, own, symbols)
             codes = tuple(PrivateCode(window, fresh(f"own_{window.array.name}", taken)) for window in plan.private)
             private += [
                 Memory(code.name, Space.PRIVATE, code.window.array.element, IntConst(code.window.count))
                 for code in codes
                 if code.window.count > 1
             ]
-            lowering = PathLowering(plan, self.scope, self._site(plan, symbols), names, codes, self._uneven())
+            lowering = PathLowering(plan, self.scope, self._site(plan, symbols), names, codes, self._uneven(), taken)
             body = lowering.lower()
             bodies.append((_test(plan), body))
         body = _chain(bodies)
@@ -154,7 +158,7 @@ class _Lowering:
 
     def _uneven(self) -> bool:
         """Say whether some phase is not proved to fill the block."""
-        return any(
+        return self.program.striding is None and any(
             self.scope.polynomial(loop.extent) != extent
             for phase in phases(self.program)
             for loop, extent in zip(reversed(phase.threads), self.shape, strict=True)
@@ -163,7 +167,9 @@ class _Lowering:
     def _window_names(self, plan: PathPlan, taken: set[str]) -> dict[int, str]:
         return {id(held): fresh(f"shared_{held.window.array.name}", taken) for held in plan.windows}
 
-    def _shared(self, plan: PathPlan, names: Mapping[int, str], symbols: Mapping[str, Expr]) -> list[Memory]:
+    def _shared(
+        self, plan: PathPlan, names: Mapping[int, str], own: Mapping[str, str], symbols: Mapping[str, Expr]
+    ) -> list[Memory]:
         """Lay out the shared memory of a path from 0, wider elements first, so that each is aligned."""
         parts: list[tuple[str, ScalarType, Polynomial, Polynomial]] = [
             (names[id(held)], held.window.array.element, held.window.elements, held.words) for held in plan.windows
@@ -172,7 +178,7 @@ class _Lowering:
             elements = self.scope.polynomial(_product(array.extents))
             if elements is None:
                 raise CannotLowerError(f"the size of {array.name} is no polynomial in parameters")
-            parts.append((array.name, array.element, elements, words))
+            parts.append((own[array.name], array.element, elements, words))
         result: list[Memory] = []
         offset = Polynomial()
         for name, element, elements, words in sorted(parts, key=lambda part: -part[1].size):

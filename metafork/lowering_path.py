@@ -41,8 +41,9 @@ from metafork.ir import (
     unary,
     walk_expression,
 )
-from metafork.lowering_copy import INT, Site, builtin, linear_offset, load, store, window_offset
+from metafork.lowering_copy import INT, Site, as_int, builtin, linear_offset, load, store, window_offset
 from metafork.lowering_private import PrivateCode
+from metafork.names import fresh
 from metafork.polynomial import Polynomial
 from metafork.polynomial_code import code_of
 from metafork.references import LoopKind, LoopRange, Reference
@@ -55,15 +56,17 @@ class PathLowering:
     """Rewrites the body of one path; use once.
 
     ``names`` gives the kernel's memory of each held window, ``block_arrays`` the extents of arrays of the block;
-    ``threads`` are the extents of the block in x, y, z order, ``uneven`` the phases that do not fill it.
+    ``uneven`` says that some phase does not fill the block; ``taken`` are the names that are in use.
     """
 
     plan: PathPlan
     scope: Scope
     site: Site
     names: Mapping[int, str]
+    block_arrays: Mapping[str, str]
     private: Sequence[PrivateCode]
     uneven: bool
+    taken: set[str]
     dirty: bool = False
     _references: Iterator[Reference] = field(init=False)
     _held: dict[int, HeldWindow] = field(init=False)
@@ -228,7 +231,31 @@ class PathLowering:
         assert isinstance(lowered[0], Declare | Assign)
         return lowered[0]
 
+    def _strided_phase(self, phase: Phase, threads: int) -> list[Stmt]:
+        """Lower a phase that ``threads`` threads walk: each takes every so-manieth iteration of the thread loops."""
+        index = Var(fresh("thread", self.taken), INT)
+        declarations: list[Stmt] = []
+        total: Expr | None = None
+        for loop in reversed(phase.threads):
+            value: Expr = index if total is None else binary("/", index, total)
+            if loop is not phase.threads[0]:
+                value = binary("%", value, loop.extent)
+            declarations.insert(0, Declare(loop.var, loop.type, Cast(loop.type, value)))
+            total = loop.extent if total is None else binary("*", loop.extent, total)
+            self._symbols[loop.var] = Var(loop.var, loop.type)
+        assert total is not None
+        return [
+            For(
+                Declare(index.name, INT, as_int(builtin("threadIdx.x"))),
+                binary("<", index, as_int(total)),
+                Assign(index, "+", IntConst(threads)),
+                (*declarations, *self._thread_body(phase.body)),
+            )
+        ]
+
     def _phase(self, phase: Phase) -> list[Stmt]:
+        if self.plan.program.striding is not None:
+            return self._strided_phase(phase, self.plan.program.striding)
         names = [f"threadIdx.{letter}" for letter in "xyz"]
         declarations: list[Stmt] = []
         guards: list[Expr] = []
@@ -323,7 +350,8 @@ class PathLowering:
 
     def _global(self, element: Element, indices: tuple[Expr, ...]) -> Element:
         extents = self.site.extent_code[element.array]
-        return Element(element.array, (linear_offset(indices, extents),), element.type)
+        name = self.block_arrays.get(element.array, element.array)
+        return Element(name, (linear_offset(indices, extents),), element.type)
 
     def _expression(self, expr: Expr) -> Expr:
         """Rewrite an expression, meeting its references in the order in which ``metafork.references`` lists them."""

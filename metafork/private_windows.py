@@ -52,7 +52,13 @@ class PrivateWindow:
 
 
 def private_windows(program: Program, prover: Prover, found: Sequence[Reference]) -> tuple[PrivateWindow, ...]:
-    """Return the private windows of one path, given its references in evaluation order."""
+    """Return the private windows of one path, given its references in evaluation order.
+
+    There are none where threads stride over the thread loops: an element then has no one thread of its own, and stays
+    in global memory.
+    """
+    if program.striding is not None:
+        return ()
     windows: list[PrivateWindow] = []
     for array in program.arrays:
         own = [reference for reference in found if reference.array == array.name]
