@@ -96,7 +96,9 @@ class _Lowering:
                 for code in codes
                 if code.window.count > 1
             ]
-            lowering = PathLowering(plan, self.scope, self._site(plan, symbols), names, codes, self._uneven(), taken)
+            lowering = PathLowering(
+                plan, self.scope, self._site(plan, symbols), names, own, codes, self._uneven(), taken
+            )
             body = lowering.lower()
             bodies.append((_test(plan), body))
         body = _chain(bodies)
