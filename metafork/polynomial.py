@@ -1,140 +1,147 @@
 """Exact polynomials over the rationals in named symbols, and polynomial constraints.
 
-A thin border around SymPy's sparse polynomials (``sympy.polys.rings``): symbols are plain names, so that ``N``, ``E``
-or ``S`` mean nothing special, and every operation finds the common ring itself.  Values are immutable and hashable;
-equality is mathematical.
+Symbols are plain names, so that ``N``, ``E`` or ``S`` mean nothing special.  Values are immutable and hashable; equality
+is mathematical.  The arithmetic is done here on sparse terms: the polynomials of a case discussion are small, and a
+computer algebra system would spend its time on finding common rings; ``to_sympy`` is the border to one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from sympy import QQ, Poly, Symbol
-from sympy.polys.orderings import lex
-from sympy.polys.rings import PolyRing
+if TYPE_CHECKING:
+    from sympy import Poly
 
 Monomial = tuple[tuple[str, int], ...]
 """A product of powers: (symbol, exponent) pairs sorted by symbol; the empty tuple is 1."""
 
+_Terms = dict[Monomial, int | Fraction]
+"""Nonzero coefficients; an ``int`` wherever the coefficient is one, which is far quicker than a ``Fraction``."""
 
-@lru_cache(maxsize=4096)
-def _ring(names: tuple[str, ...]) -> Any:
-    return PolyRing(tuple(Symbol(name) for name in names), QQ, lex)
+
+@lru_cache(maxsize=1 << 16)
+def _times(left: Monomial, right: Monomial) -> Monomial:
+    if not left or not right:
+        return left or right
+    exponents = dict(left)
+    for name, exponent in right:
+        exponents[name] = exponents.get(name, 0) + exponent
+    return tuple(sorted(exponents.items()))
+
+
+def _plain(value: int | Fraction) -> int | Fraction:
+    return value.numerator if value.denominator == 1 else value
 
 
 class Polynomial:
     """An element of Q[symbols]; combine with ``+ - *`` and ``**``, also with integers and ``Fraction``s."""
 
-    __slots__ = ("_element", "_hash", "_names", "_terms")
+    __slots__ = ("_coefficients", "_hash", "_symbols", "_terms")
 
     def __init__(self, terms: Mapping[Monomial, Fraction | int] | None = None) -> None:
-        terms = {mono: coeff for mono, coeff in (terms or {}).items() if coeff}
-        names = tuple(sorted({name for mono in terms for name, _ in mono}))
-        position = {name: index for index, name in enumerate(names)}
-        raw = {}
-        for mono, coeff in terms.items():
-            exponents = [0] * len(names)
-            for name, exponent in mono:
-                exponents[position[name]] += exponent
-            value = Fraction(coeff)
-            raw[tuple(exponents)] = QQ(value.numerator, value.denominator)
-        self._names = names
-        self._element = _ring(names).from_dict(raw)
+        coefficients: _Terms = {}
+        for mono, coefficient in (terms or {}).items():
+            if coefficient:
+                canonical = mono if _is_canonical(mono) else _canonical(mono)
+                coefficients[canonical] = coefficients.get(canonical, 0) + _plain(coefficient)
+        self._set({mono: value for mono, value in coefficients.items() if value})
+
+    def _set(self, coefficients: _Terms) -> None:
+        self._coefficients = coefficients
         self._hash: int | None = None
+        self._symbols: frozenset[str] | None = None
         self._terms: dict[Monomial, Fraction] | None = None
 
     @staticmethod
-    def _of(names: tuple[str, ...], element: Any) -> Polynomial:
-        """Wrap a ring element, dropping symbols that do not occur."""
-        used = [any(monom[i] for monom in element) for i in range(len(names))]
+    def _of(coefficients: _Terms) -> Polynomial:
+        """Wrap coefficients of canonical monomials, dropping zeros."""
         result = Polynomial.__new__(Polynomial)
-        if not all(used):
-            kept = tuple(name for name, use in zip(names, used, strict=True) if use)
-            element = _ring(kept).from_dict(
-                {tuple(e for e, use in zip(monom, used, strict=True) if use): c for monom, c in element.items()}
-            )
-            names = kept
-        result._names = names
-        result._element = element
-        result._hash = None
-        result._terms = None
+        result._set({mono: _plain(value) for mono, value in coefficients.items() if value})
         return result
 
     @staticmethod
     def symbol(name: str) -> Polynomial:
         """Return the polynomial that is one symbol."""
-        return Polynomial({((name, 1),): 1})
+        return Polynomial._of({((name, 1),): 1})
 
     @staticmethod
     def constant(value: Fraction | int) -> Polynomial:
         """Return a constant polynomial."""
-        return Polynomial({(): value})
+        return Polynomial._of({(): value})
 
     @property
     def symbols(self) -> frozenset[str]:
         """The names that occur."""
-        return frozenset(self._names)
+        if self._symbols is None:
+            self._symbols = frozenset([name for mono in self._coefficients for name, _ in mono])
+        return self._symbols
 
     def terms(self) -> Mapping[Monomial, Fraction]:
         """Return the monomials with their (nonzero) coefficients."""
         if self._terms is None:
-            self._terms = {
-                tuple((n, e) for n, e in zip(self._names, monom, strict=True) if e): Fraction(
-                    int(coeff.numerator), int(coeff.denominator)
-                )
-                for monom, coeff in self._element.items()
-            }
+            self._terms = {mono: Fraction(value) for mono, value in self._coefficients.items()}
         return self._terms
 
     @property
     def is_constant(self) -> bool:
         """Whether no symbol occurs."""
-        return not self._names
+        return not self.symbols
 
     def constant_value(self) -> Fraction:
         """Return the value of a constant polynomial; raises ``ValueError`` for any other."""
-        if self._names:
+        if self.symbols:
             raise ValueError(f"{self} is not constant")
-        return self.terms().get((), Fraction(0))
+        return Fraction(self._coefficients.get((), 0))
 
     def coefficient(self, name: str) -> Polynomial | None:
         """Return c where ``self = c*name + rest`` and neither contains ``name``; ``None`` where it is not linear."""
-        terms = {}
-        for mono, coeff in self.terms().items():
-            exponent = dict(mono).get(name, 0)
+        if name not in self.symbols:
+            return ZERO
+        found: _Terms = {}
+        for mono, value in self._coefficients.items():
+            exponent = next((e for n, e in mono if n == name), 0)
             if exponent > 1:
                 return None
             if exponent == 1:
-                terms[tuple((n, e) for n, e in mono if n != name)] = coeff
-        return Polynomial(terms)
+                found[tuple((n, e) for n, e in mono if n != name)] = value
+        return Polynomial._of(found)
 
     def without(self, names: Iterable[str]) -> Polynomial:
         """Return the sum of the terms in which none of ``names`` occurs."""
         dropped = frozenset(names)
-        return Polynomial({m: c for m, c in self.terms().items() if not any(n in dropped for n, _ in m)})
+        if not dropped & self.symbols:
+            return self
+        return Polynomial._of(
+            {m: c for m, c in self._coefficients.items() if not any(n in dropped for n, _ in m)}
+        )
 
     def substitute(self, values: Mapping[str, Polynomial | Fraction | int]) -> Polynomial:
         """Return the polynomial with symbols replaced."""
-        if not any(name in values for name in self._names):
+        if not any(name in values for name in self.symbols):
             return self
-        result = Polynomial()
-        for mono, coeff in self.terms().items():
-            term = Polynomial.constant(coeff)
+        total: _Terms = {}
+        for mono, value in self._coefficients.items():
+            kept = tuple((name, exponent) for name, exponent in mono if name not in values)
+            term: _Terms = {kept: value}
             for name, exponent in mono:
-                term = term * (as_polynomial(values[name]) if name in values else Polynomial.symbol(name)) ** exponent
-            result = result + term
-        return result
+                if name in values:
+                    factor = as_polynomial(values[name])._coefficients
+                    for _ in range(exponent):
+                        term = _product(term, factor)
+            for product, coefficient in term.items():
+                total[product] = total.get(product, 0) + coefficient
+        return Polynomial._of(total)
 
     def evaluate(self, values: Mapping[str, int | Fraction]) -> Fraction:
         """Return the value at a point; raises ``KeyError`` for a symbol without a value."""
         whole = 0
         total = Fraction(0)
-        for mono, coeff in self.terms().items():
-            product: int | Fraction = coeff.numerator if coeff.denominator == 1 else coeff
+        for mono, coefficient in self._coefficients.items():
+            product = coefficient
             for name, exponent in mono:
                 product *= values[name] ** exponent
             if isinstance(product, int):
@@ -145,37 +152,60 @@ class Polynomial:
 
     def divide_exactly(self, divisor: Polynomial) -> Polynomial | None:
         """Return the quotient where ``divisor`` divides this polynomial over Q, else ``None``."""
-        names, left, right = self._unified(divisor)
-        if not right:
+        if not divisor:
             return None
-        quotient, remainder = divmod(left, right)
-        return None if remainder else Polynomial._of(names, quotient)
+        quotient, remainder = self.divide(divisor)
+        return None if remainder else quotient
 
     def divide(self, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
-        """Return quotient and remainder of the division with respect to the lexicographic order of the symbols."""
-        names, left, right = self._unified(divisor)
-        quotient, remainder = divmod(left, right)
-        return Polynomial._of(names, quotient), Polynomial._of(names, remainder)
+        """Return quotient and remainder of the division with respect to the lexicographic order of the symbols.
 
-    def _unified(self, other: Polynomial) -> tuple[tuple[str, ...], Any, Any]:
-        if self._names == other._names:
-            return self._names, self._element, other._element
-        names = tuple(sorted({*self._names, *other._names}))
-        ring = _ring(names)
-        return names, self._element.set_ring(ring), other._element.set_ring(ring)
+        Raises ``ZeroDivisionError`` for the divisor 0.
+        """
+        if not divisor:
+            raise ZeroDivisionError("division of a polynomial by zero")
+        names = sorted(self.symbols | divisor.symbols)
 
-    def _combined(self, other: Polynomial | Fraction | int, combine: Callable[[Any, Any], Any]) -> Polynomial:
-        names, left, right = self._unified(as_polynomial(other))
-        return Polynomial._of(names, combine(left, right))
+        def rank(mono: Monomial) -> tuple[int, ...]:
+            exponents = dict(mono)
+            return tuple(exponents.get(name, 0) for name in names)
+
+        lead = max(divisor._coefficients, key=rank)
+        scale = Fraction(divisor._coefficients[lead])
+        rest = dict(self._coefficients)
+        quotient: _Terms = {}
+        remainder: _Terms = {}
+        while rest:
+            top = max(rest, key=rank)
+            factor = _cofactor(top, lead)
+            if factor is None:
+                remainder[top] = rest.pop(top)
+                continue
+            value = rest[top] / scale
+            quotient[factor] = value
+            for mono, coefficient in divisor._coefficients.items():
+                product = _times(mono, factor)
+                left = rest.get(product, 0) - value * coefficient
+                if left:
+                    rest[product] = left
+                else:
+                    rest.pop(product, None)
+        return Polynomial._of(quotient), Polynomial._of(remainder)
 
     def __add__(self, other: Polynomial | Fraction | int) -> Polynomial:
-        return self._combined(other, lambda left, right: left + right)
+        total = dict(self._coefficients)
+        for mono, value in as_polynomial(other)._coefficients.items():
+            total[mono] = total.get(mono, 0) + value
+        return Polynomial._of(total)
 
     def __sub__(self, other: Polynomial | Fraction | int) -> Polynomial:
-        return self._combined(other, lambda left, right: left - right)
+        total = dict(self._coefficients)
+        for mono, value in as_polynomial(other)._coefficients.items():
+            total[mono] = total.get(mono, 0) - value
+        return Polynomial._of(total)
 
     def __mul__(self, other: Polynomial | Fraction | int) -> Polynomial:
-        return self._combined(other, lambda left, right: left * right)
+        return Polynomial._of(_product(self._coefficients, as_polynomial(other)._coefficients))
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -184,7 +214,7 @@ class Polynomial:
         return -self + other
 
     def __neg__(self) -> Polynomial:
-        return Polynomial._of(self._names, -self._element)
+        return Polynomial._of({mono: -value for mono, value in self._coefficients.items()})
 
     def __pow__(self, exponent: int) -> Polynomial:
         result = ONE
@@ -197,15 +227,15 @@ class Polynomial:
             other = Polynomial.constant(other)
         if not isinstance(other, Polynomial):
             return NotImplemented
-        return self._names == other._names and bool(self._element == other._element)
+        return self._coefficients == other._coefficients
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash((self._names, frozenset(self._element.items())))
+            self._hash = hash(frozenset(self._coefficients.items()))
         return self._hash
 
     def __bool__(self) -> bool:
-        return bool(self._element)
+        return bool(self._coefficients)
 
     def text(self, order: Sequence[str] = ()) -> str:
         """Print with ``* + -``, integers and ``/`` only; symbols of a product follow ``order``, then the alphabet.
@@ -247,8 +277,51 @@ class Polynomial:
 
     def to_sympy(self) -> Poly:
         """Return the same polynomial as a SymPy ``Poly`` over QQ (symbols carry no assumptions)."""
-        generators = [Symbol(name) for name in self._names] or [Symbol("_")]
-        return Poly(self._element.as_expr(), *generators, domain=QQ)
+        from sympy import QQ, Poly, Symbol  # slow to import, and needed here only
+
+        names = sorted(self.symbols) or ["_"]
+        place = {name: index for index, name in enumerate(names)}
+        terms = {}
+        for mono, value in self.terms().items():
+            exponents = [0] * len(names)
+            for name, exponent in mono:
+                exponents[place[name]] = exponent
+            terms[tuple(exponents)] = QQ(value.numerator, value.denominator)
+        return Poly.from_dict(terms or {(0,) * len(names): QQ(0)}, *map(Symbol, names), domain=QQ)
+
+
+def _is_canonical(mono: Monomial) -> bool:
+    return all(exponent > 0 for _, exponent in mono) and all(
+        mono[i][0] < mono[i + 1][0] for i in range(len(mono) - 1)
+    )
+
+
+def _canonical(mono: Monomial) -> Monomial:
+    result: Monomial = ()
+    for name, exponent in mono:
+        if exponent:
+            result = _times(result, ((name, exponent),))
+    return result
+
+
+def _cofactor(mono: Monomial, divisor: Monomial) -> Monomial | None:
+    """Return the monomial by which ``divisor`` must be multiplied to give ``mono``."""
+    exponents = dict(mono)
+    for name, exponent in divisor:
+        left = exponents.get(name, 0) - exponent
+        if left < 0:
+            return None
+        exponents[name] = left
+    return tuple((name, exponent) for name, exponent in sorted(exponents.items()) if exponent)
+
+
+def _product(left: _Terms, right: _Terms) -> _Terms:
+    total: _Terms = {}
+    for mono, value in left.items():
+        for other, coefficient in right.items():
+            product = _times(mono, other)
+            total[product] = total.get(product, 0) + value * coefficient
+    return total
 
 
 def as_polynomial(value: Polynomial | Fraction | int) -> Polynomial:
