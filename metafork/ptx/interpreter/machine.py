@@ -28,7 +28,7 @@ from metafork.ptx.interpreter.variables import (
     pack_argument,
 )
 from metafork.ptx.source import PtxError, Span
-from metafork.ptx.syntax import Function, Instruction, Module, Name
+from metafork.ptx.syntax import SPACES, Function, Instruction, Module, Name
 
 Array: TypeAlias = npt.NDArray[Any]
 Dimensions: TypeAlias = "tuple[int, int, int]"
@@ -41,9 +41,15 @@ _CUTS = frozenset({"bra", "brx", "ret", "exit", "bar", "barrier", "call", "trap"
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a launch did: instructions executed, counted once for each warp that took part, by opcode."""
+    """What a launch did.
+
+    Attributes:
+        executed: opcode → instructions, counted once for each warp that took part.
+        lanes: opcode with its state space (``ld.global``) → lanes that executed it, in all.
+    """
 
     executed: Mapping[str, int]
+    lanes: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,7 @@ def run_kernel(
     with np.errstate(all="ignore"):
         for first in range(0, blocks, together):
             machine.run_batch(kernel, parameters, grid3, block3, range(first, min(first + together, blocks)))
-    return Launch(machine.executed)
+    return Launch(machine.executed, machine.lanes)
 
 
 def _dimensions(sizes: Sequence[int]) -> tuple[int, int, int]:
@@ -119,6 +125,7 @@ class _Machine:
         self.memory = memory
         self.limit = limit
         self.executed: dict[str, int] = {}
+        self.lanes: dict[str, int] = {}
         self.layout = layout_module(module, memory)
         self.shared_size = self.layout.shared_size + shared_bytes
         self.dynamic_bytes = shared_bytes
@@ -279,6 +286,10 @@ class _Machine:
         if not warps:
             return
         self.executed[instruction.opcode] = self.executed.get(instruction.opcode, 0) + warps
+        if instruction.opcode in ("ld", "st", "atom", "red"):
+            space = next((m for m in instruction.modifiers if m in SPACES), "generic")
+            key = f"{instruction.opcode}.{space}"
+            self.lanes[key] = self.lanes.get(key, 0) + int(mask.sum())
         try:
             code.steps[position](frame, mask)
         except AccessError as error:
