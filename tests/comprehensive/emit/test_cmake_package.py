@@ -1,0 +1,65 @@
+"""The generated CMakeLists.txt: FetchContent and find_package, from a build tree and from an installation."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from comprehensive.emit import write_outputs
+from comprehensive.emit.cmake_file import cmake_file
+from tests.comprehensive.emit.blend_example import code_of, example
+from tests.runtime.compiling import succeed
+
+DRIVER = Path(__file__).with_name("driver.c")
+BESIDE_PYTHON = Path(sys.executable).parent / "cmake"
+CMAKE = str(BESIDE_PYTHON) if BESIDE_PYTHON.exists() else shutil.which("cmake")
+USER = """\
+cmake_minimum_required(VERSION 3.18)
+project(user LANGUAGES C CXX)
+{find}
+add_executable(user {driver})
+target_link_libraries(user PRIVATE blend::blend)
+"""
+pytestmark = pytest.mark.skipif(CMAKE is None, reason="NO CMAKE: the generated package is not built here")
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    out = tmp_path_factory.mktemp("package") / "blend.out"
+    write_outputs(example(), out, code_of=code_of)
+    return out
+
+
+def built(directory, find, *settings):
+    source, build = directory / "user", directory / "build"
+    source.mkdir()
+    (source / "CMakeLists.txt").write_text(USER.format(find=find, driver=DRIVER))
+    succeed([CMAKE, "-S", source, "-B", build, "-DMETAFORK_CPU=ON", *settings])
+    succeed([CMAKE, "--build", build])
+    done = succeed([build / "user", "blend", "100", "7"], env={**os.environ, "METAFORK_TRACE": "1"})
+    assert done.stdout == "same\n"
+    assert "metafork: blend_k0 leaf 1 " in done.stderr
+
+
+def test_fetch_content(package, tmp_path):
+    find = (
+        f'include(FetchContent)\nFetchContent_Declare(blend SOURCE_DIR "{package}")\nFetchContent_MakeAvailable(blend)'
+    )
+    built(tmp_path, find, "-DMETAFORK_CHECK=ON")
+
+
+def test_find_package_in_a_build_tree_and_when_installed(package, tmp_path):
+    tree, prefix = tmp_path / "tree", tmp_path / "prefix"
+    succeed([CMAKE, "-S", package, "-B", tree, "-DMETAFORK_CPU=ON", f"-DCMAKE_INSTALL_PREFIX={prefix}"])
+    succeed([CMAKE, "--build", tree, "--target", "install"])
+    (tmp_path / "a").mkdir()
+    built(tmp_path / "a", "find_package(blend REQUIRED)", f"-Dblend_DIR={tree}")
+    (tmp_path / "b").mkdir()
+    built(tmp_path / "b", "find_package(blend REQUIRED)", f"-DCMAKE_PREFIX_PATH={prefix}")
+
+
+def test_contraction_is_left_to_nvcc_only_where_it_is_allowed():
+    assert "-fmad=false" in cmake_file("blend")
+    assert "-fmad" not in cmake_file("blend", allow_fma=True)

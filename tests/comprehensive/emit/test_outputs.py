@@ -1,0 +1,116 @@
+"""Files are written whole or not at all; conditions are tabulated exactly."""
+
+import re
+import stat
+from fractions import Fraction
+
+import pytest
+
+from comprehensive.emit import write_outputs
+from comprehensive.emit.condition_tables import ConditionTables, TabulationError
+from comprehensive.emit.outputs import write_files
+from metafork.polynomial import Polynomial, at_most
+from tests.comprehensive.emit.blend_example import code_of, example
+
+X, Y, Q = (Polynomial.symbol(name) for name in "xyq")
+
+
+def test_the_depfile_names_outputs_and_source(tmp_path):
+    out = tmp_path / "with space"
+    written = write_outputs(
+        example(), out, code_of=code_of, depfile=tmp_path / "blend.d", extra={"report.md": "text\n"}
+    )
+    rule = (tmp_path / "blend.d").read_text()
+    targets, source = rule.rstrip("\n").split(": ")
+    assert source == "blend.mf"
+    assert str(out / "blend.cu").replace(" ", "\\ ") in targets
+    assert (out / "report.md").read_text() == "text\n"
+    assert all(path.exists() for path in written)
+    assert {path.name for path in out.iterdir()} == {
+        "CMakeLists.txt",
+        "blend.cu",
+        "blend.h",
+        "blend_host.c",
+        "include",
+        "report.md",
+    }
+
+
+def test_an_interrupted_run_leaves_the_last_output(tmp_path):
+    write_files(tmp_path, {"one": "old", "sub/two": "old"})
+
+    class Interrupting(dict):
+        def items(self):
+            yield "one", "new"
+            yield "sub/two", "new"
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_files(tmp_path, Interrupting())
+    assert (tmp_path / "one").read_text() == (tmp_path / "sub/two").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["one", "sub", "two"]
+
+
+def test_outputs_can_be_read_by_others(tmp_path):
+    (tmp_path / "plain").write_text("")
+    write_files(tmp_path, {"one": "text"})
+    assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+
+
+def test_leaves_of_an_earlier_run_are_removed(tmp_path):
+    leaves = {"leaves/blend_k0_leaf1.mf": "a", "leaves/blend_k0_leaf2.mf": "b", "leaves/notes.txt": "c"}
+    write_outputs(example(), tmp_path, code_of=code_of, extra=leaves)
+    write_outputs(example(), tmp_path, code_of=code_of, extra={"leaves/blend_k0_leaf1.mf": "a"})
+    assert sorted(path.name for path in (tmp_path / "leaves").iterdir()) == ["blend_k0_leaf1.mf", "notes.txt"]
+
+
+def tabulated(tables, polynomial, values):
+    """Evaluate the table of a polynomial on a vector."""
+    (initializer,), factor = tables.polynomials((polynomial,))
+    name = initializer.strip("{}").split(",")[0]
+    row = next(line for line in tables.lines if f" {name}[]" in line).split("/*")[0]
+    total = 0
+    for coefficient, degree, factors in re.findall(r"\{(-?\d+), (\d+), \{([\d, ]+)\}\}", row):
+        assert -(2**63) < int(coefficient) < 2**63
+        product = int(coefficient)
+        for slot in [int(text) for text in factors.split(",")][: int(degree)]:
+            product *= values[slot]
+        total += product
+    return Fraction(total, factor)
+
+
+@pytest.mark.parametrize(
+    "polynomial",
+    [
+        X * X * 3 - Y + 1,
+        X * Fraction(1, 6) + Y * Fraction(3, 4) - Fraction(1, 3),
+        X * (2**200 + 12345) - Y * (2**63) + (2**62),
+        X * -(2**63) + 1,
+    ],
+)
+def test_tables_hold_the_polynomial(polynomial):
+    tables = ConditionTables("t")
+    slots = {"x": tables.add_slot("x"), "y": tables.add_slot("y")}
+    tables.polynomials((polynomial,))
+    values = {slots["x"]: 17, slots["y"]: -5}
+    if tables.base_slot is not None:
+        values[tables.base_slot] = 2**62
+    assert tabulated(tables, polynomial, values) == polynomial.evaluate({"x": 17, "y": -5})
+
+
+def test_a_target_multiplies_the_other_terms_with_its_denominator():
+    tables = ConditionTables("t")
+    x = tables.add_slot("x")
+    numerator, denominator = tables.add_target("q")
+    polynomial = Q * Q * X - X + 2
+    values = {x: 7, numerator: 3, denominator: 5}
+    expected = polynomial.evaluate({"x": 7, "q": Fraction(3, 5)}) * 25
+    assert tabulated(tables, polynomial, values) == expected
+
+
+@pytest.mark.parametrize("polynomial", [Y, X**16, X**15 * (2**70)])
+def test_what_the_runtime_cannot_evaluate_is_refused(polynomial):
+    tables = ConditionTables("t")
+    tables.add_slot("x")
+    with pytest.raises(TabulationError):
+        tables.condition(at_most(polynomial, 1))
