@@ -18,7 +18,7 @@ from pycparser.c_lexer import Token as LexerToken
 from pycparser.c_parser import Coord, CParser, _TokenStream
 
 from metafork.frontend import syntax
-from metafork.frontend.tokens import Token, TokenKind, hull
+from metafork.frontend.tokens import Token, TokenKind, hull, perhaps_written
 from metafork.source import Span
 
 DEPTH_LIMIT = 130
@@ -293,8 +293,7 @@ class Grammar:
 
     def _unsupported(self, what: str, extent: _Extent) -> syntax.Unsupported:
         covered = self._given[extent.begin : extent.end]
-        names = tuple(token.text for token in covered if token.kind is TokenKind.NAME)
-        return syntax.Unsupported(what, self._span(extent), names)
+        return syntax.Unsupported(what, self._span(extent), frozenset(perhaps_written(covered)))
 
     def _convert(self, node: Any) -> syntax.Expression:
         expression, _, depth = self._converted(node)

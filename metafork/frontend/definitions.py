@@ -92,3 +92,13 @@ def _definition(tokens: Sequence[Token], partners: dict[int, int], start: int, b
             return None
         return FunctionText(start, opening - 1, opening, closing, brace, partners[brace])
     return None
+
+
+def declared_name(tokens: Sequence[Token]) -> Token | None:
+    """Return the name that a parameter whose type is not understood declares, as far as its brackets tell."""
+    for before, name, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+        if name.kind is TokenKind.NAME and (
+            after is None or after.text == "[" or (before.text == "*" and after.text == ")")
+        ):
+            return name
+    return None

@@ -116,7 +116,7 @@ class ExpressionBuilder:
     """Builds expressions of ``metafork.ir``.
 
     ``resolve`` maps a name to what it stands for (``None``: not declared); ``visible`` lists the names in scope for
-    suggestions; ``read`` and ``indexed`` are called for every scalar read and every array mentioned.
+    suggestions.  A name that is not declared is reported at its first use, and noted in ``undeclared``.
     """
 
     def __init__(
@@ -130,6 +130,7 @@ class ExpressionBuilder:
         self._typedefs = typedefs
         self._resolve = resolve
         self._visible = visible
+        self.undeclared: set[str] = set()
 
     def build(self, expression: syntax.Expression) -> ir.Expr:
         """Return the expression; raises ``RefusedError`` after reporting what is wrong with it."""
@@ -198,6 +199,9 @@ class ExpressionBuilder:
         """Return what a name stands for; ``None`` for a constant of a header; raises ``RefusedError`` for neither."""
         found = self._resolve(name)
         if found is None and name not in CONSTANTS:
+            if name in self.undeclared:
+                raise RefusedError  # once is enough
+            self.undeclared.add(name)
             meant = similar(name, self._visible())
             hint = f"; did you mean `{meant}`?" if meant else ""
             raise self._reporter.refuse("MF0301", span, f"`{name}` is not declared{hint}")

@@ -8,7 +8,6 @@ in it.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,12 +16,10 @@ from metafork import ir
 from metafork.frontend import syntax
 from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
 from metafork.frontend.reporter import RefusedError, Reporter
-from metafork.frontend.tokens import Token, TokenKind
+from metafork.frontend.tokens import TokenKind, addressed, perhaps_written
 from metafork.frontend.vocabulary import MATH_FUNCTIONS, PRINTING_FUNCTIONS, SCANNING_FUNCTIONS, scalar_type
 from metafork.source import Source, Span
 from metafork.types import ScalarType
-
-_WRITING = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"})
 
 
 @dataclass(eq=False)
@@ -210,8 +207,8 @@ class HostFunction:
                 names = {token.text for token in tokens if token.kind is TokenKind.NAME}
                 self._unstructured = self._unstructured or bool(names & {"goto", "setjmp"})
                 self._calls.append(span.start)
-                self._forget(_perhaps_written(tokens), scope, span)
-                for name in _addressed(tokens) & scope.keys():
+                self._forget(perhaps_written(tokens), scope, span)
+                for name in addressed(tokens) & scope.keys():
                     scope[name].escapes = min(scope[name].escapes, span.start)
             case syntax.ScheduleStatement():
                 self.sites.append(Site(statement, dict(scope), loops))
@@ -295,8 +292,11 @@ class HostFunction:
                         harmless.update(id(one) for one in arguments)
                     elif name not in MATH_FUNCTIONS and name not in PRINTING_FUNCTIONS:
                         self._calls.append(span.start)
-                case syntax.Unsupported(names=names_inside):
-                    self._forget(set(names_inside), scope, span)
+                case syntax.Unsupported(written=written):
+                    self._calls.append(span.start)
+                    self._forget(set(written), scope, span)
+                    for name in written & scope.keys():
+                        scope[name].escapes = min(scope[name].escapes, span.start)
                 case _:
                     pass
 
@@ -359,24 +359,6 @@ class HostFunction:
             if not self._unstructured and self._dominates(assertion.block, assertion.offset, site):
                 for conjunct in _conjuncts(assertion.condition):
                     yield conjunct, assertion
-
-
-def _perhaps_written(tokens: tuple[Token, ...]) -> set[str]:
-    """Return the names that a statement may write, of which only the tokens are known."""
-    if any(token.text in ("asm", "__asm__", "__asm") for token in tokens):
-        return {token.text for token in tokens if token.kind is TokenKind.NAME}
-    found = _addressed(tokens)
-    for before, name, after in zip(("", *(one.text for one in tokens)), tokens, (*tokens[1:], None), strict=False):
-        behind = "" if after is None else after.text
-        if name.kind is TokenKind.NAME and (before in ("++", "--") or behind in _WRITING):
-            found.add(name.text)
-    return found
-
-
-def _addressed(tokens: tuple[Token, ...]) -> set[str]:
-    """Return the names after an ``&``, which may take their address."""
-    pairs = itertools.pairwise(tokens)
-    return {name.text for before, name in pairs if before.text == "&" and name.kind is TokenKind.NAME}
 
 
 def _is_element(target: syntax.Expression, scope: dict[str, Variable]) -> bool:

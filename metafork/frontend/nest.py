@@ -96,6 +96,11 @@ class NestBuilder:
             frozenset(self._statements.written),
         )
 
+    @property
+    def undeclared(self) -> set[str]:
+        """Names that were reported as not declared."""
+        return self._statements.expressions.undeclared
+
     def _outermost(self, schedule: syntax.ScheduleStatement) -> syntax.ForStatement:
         items = items_of(schedule.body)
         nests = [item for item in items if isinstance(item, syntax.ForStatement) and item.meta]

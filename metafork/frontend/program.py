@@ -39,7 +39,7 @@ class ProgramBuilder:
             nest = builder.build()
         if nest is None:
             raise RefusedError
-        clause = self._cache_clause(nest)
+        clause = self._cache_clause(nest, builder.undeclared)
         if self._reporter.failed:
             raise RefusedError
         return self._assemble(name, function, nest, clause)
@@ -110,12 +110,12 @@ class ProgramBuilder:
             pending = [one for one in pending if one in self._site.visible]
         return frozenset(found)
 
-    def _cache_clause(self, nest: Nest) -> tuple[str, ...] | None:
+    def _cache_clause(self, nest: Nest, undeclared: set[str]) -> tuple[str, ...] | None:
         clause = self._site.statement.cache
         if clause is None:
             return None
         for name in clause:
-            if name.name not in nest.arrays:
+            if name.name not in nest.arrays and name.name not in undeclared:
                 meant = similar(name.name, sorted(nest.arrays))
                 hint = f"; did you mean `{meant}`?" if meant else ""
                 self._reporter.error("MF0308", name.span, f"`{name.name}` is no array that this schedule uses{hint}")

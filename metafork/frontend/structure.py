@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.reporter import RefusedError, Reporter
-from metafork.frontend.tokens import OPENING, Token, TokenKind, hull, match_brackets
+from metafork.frontend.tokens import OPENING, Token, TokenKind, hull, match_brackets, perhaps_written
 from metafork.source import Span
 
 NESTING_LIMIT = 80
@@ -359,7 +359,7 @@ class Structure:
             if inside:
                 where = place or self._tokens[min(index, len(self._tokens) - 1)].span
                 self._reporter.error("MF0010", where, "an expression is missing here")
-            return syntax.Unsupported("", place or self._tokens[min(index, len(self._tokens) - 1)].span, ())
+            return syntax.Unsupported("", place or self._tokens[min(index, len(self._tokens) - 1)].span, frozenset())
         try:
             self._trust(index, end, inside)
             return self._grammar.expression(self._tokens[index:end], self._types)
@@ -389,8 +389,7 @@ class Structure:
 
     def _unknown(self, index: int, end: int) -> syntax.Unsupported:
         tokens = self._tokens[index:end]
-        names = tuple(token.text for token in tokens if token.kind is TokenKind.NAME)
-        return syntax.Unsupported("", self._hull(index, max(end, index + 1)), names)
+        return syntax.Unsupported("", self._hull(index, max(end, index + 1)), frozenset(perhaps_written(tokens)))
 
     def _opaque(self, index: int, end: int) -> syntax.Opaque:
         return syntax.Opaque(tuple(self._tokens[index:end]), self._hull(index, end))

@@ -139,11 +139,11 @@ class SizeOfType:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """An expression of a form that has no meaning here; ``what`` names it."""
+    """An expression of a form that has no meaning here; ``what`` names it, ``written`` are names it may write."""
 
     what: str
     span: Span
-    names: tuple[str, ...]
+    written: frozenset[str]
 
 
 Expression = (

@@ -6,6 +6,7 @@ preprocessing directive is one token, and what is no token of C is a ``STRAY``, 
 
 from __future__ import annotations
 
+import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -140,3 +141,24 @@ def match_brackets(tokens: Sequence[Token]) -> dict[int, int]:
     if stack:
         raise BracketError(tokens[stack[-1]], None)
     return partners
+
+
+_WRITING = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"})
+
+
+def perhaps_written(tokens: Sequence[Token]) -> set[str]:
+    """Return the names that a statement may write, of which only the tokens are known."""
+    if any(token.text in ("asm", "__asm__", "__asm") for token in tokens):
+        return {token.text for token in tokens if token.kind is TokenKind.NAME}
+    found = addressed(tokens)
+    for before, name, after in zip(("", *(one.text for one in tokens)), tokens, (*tokens[1:], None), strict=False):
+        behind = "" if after is None else after.text
+        if name.kind is TokenKind.NAME and (before in ("++", "--") or behind in _WRITING):
+            found.add(name.text)
+    return found
+
+
+def addressed(tokens: Sequence[Token]) -> set[str]:
+    """Return the names after an ``&``, which may take their address."""
+    pairs = itertools.pairwise(tokens)
+    return {name.text for before, name in pairs if before.text == "&" and name.kind is TokenKind.NAME}

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from metafork import ir
 from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
-from metafork.frontend.definitions import FunctionText, definitions, split_commas
+from metafork.frontend.definitions import FunctionText, declared_name, definitions, split_commas
 from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
 from metafork.frontend.host import HostFunction, Site, Variable, declared
 from metafork.frontend.preprocessor import ExpansionError, Preprocessed
@@ -275,11 +275,11 @@ class UnitParser:
             with contextlib.suppress(GrammarError, TooDeepError):
                 declarator = self._grammar.parameter(expanded, self._types)
             if declarator is None:
-                names = [token for token in piece if token.kind is TokenKind.NAME]
-                name = names[-1].text if len(names) > 1 else ""
+                named = declared_name(piece)
+                name = "" if named is None else named.text
                 parameters.append(FunctionParameter(name, spelled))
-                if name:
-                    variable = Variable(name, names[-1].span, since, is_parameter=True)
+                if named is not None:
+                    variable = Variable(name, named.span, since, is_parameter=True)
                     variable.fault, variable.message = "MF0315", f"the type of `{name}` is not understood"
                     if fault := next((token.fault for token in expanded if token.fault), ""):
                         variable.fault, variable.message = "MF0008", f"the type of `{name}` is not certain: {fault}"

@@ -1,0 +1,134 @@
+"""Macros and conditional compilation of the file itself."""
+
+import pytest
+
+from metafork import ir
+from metafork.frontend.preprocessor import Preprocessed
+from metafork.frontend.tokens import tokenize
+from metafork.ir import binary
+from metafork.types import ScalarType
+from tests.metafork.frontend.marked import assert_refused, diagnostics_of, program_of, thread
+
+INNER = "( ( 1 ) < ( 2 ) ? ( 1 ) : ( 2 ) )"
+
+
+def expanded(text, marker="START"):
+    preprocessed = Preprocessed(tokenize(text))
+    texts = [token.text for token in preprocessed.tokens]
+    return " ".join(token.text for token in preprocessed.expand(preprocessed.tokens[texts.index(marker) + 1 :]))
+
+
+@pytest.mark.parametrize(
+    ("definitions", "use", "expected"),
+    [
+        ("#define N 1024", "N", "1024"),
+        ("#define R 2\n#define BS (2*R+1)", "BS", "( 2 * 2 + 1 )"),
+        ("#define BS (2*R+1)\n#define R 2", "BS", "( 2 * 2 + 1 )"),
+        ("#define IDX(i,j) ((i)*n+(j))", "IDX(a + 1, f(x, y))", "( ( a + 1 ) * n + ( f ( x , y ) ) )"),
+        (
+            "#define MIN(a,b) ((a)<(b)?(a):(b))",
+            "MIN(MIN(1,2),3)",
+            "( ( " + INNER + " ) < ( 3 ) ? ( " + INNER + " ) : ( 3 ) )",
+        ),
+        ("#define F(x) x", "F + F (1)", "F + 1"),
+        ("#define F() 7", "F()", "7"),
+        ("#define A A + 1", "A", "A + 1"),
+        ("#define A A + 1\n#define ID(x) x", "ID(A)", "A + 1"),
+        ("#define A B\n#define B A", "A B", "A B"),
+        ("#define F(x) G(x)\n#define G(x) F(x)", "F(1)", "F ( 1 )"),
+        ("#define G (1)\n#define F(x) x", "F G", "F ( 1 )"),
+        ("#define LONG 1 + \\\n   2", "LONG", "1 + 2"),
+        ("#define C 3 // three\n#define D /* four */ 4", "C D", "3 4"),
+        ("#define NOTHING", "NOTHING x", "x"),
+        ("#define N 1\n#undef N", "N", "N"),
+        ("#define N 1\n#define N 2", "N", "2"),
+        ("#  define  N  1", "N", "1"),
+        ("#define cache 3\n#define meta_for for", "cache meta_for", "cache meta_for"),
+        ("#if 0\n#define N 1\n#else\n#define N 2\n#endif", "N", "2"),
+        ("#if 1\n#define N 1\n#elif X\n#define N 2\n#endif", "N", "1"),
+        ("#ifdef __cplusplus\n#define N 1\n#endif", "N", "N"),
+        ("#ifndef __cplusplus\n#define N 1\n#endif", "N", "1"),
+    ],
+)
+def test_expansion(definitions, use, expected):
+    assert expanded(f"{definitions}\nSTART {use}\n") == expected
+
+
+def test_definitions_hold_from_where_they_stand():
+    assert expanded("START N\n#define N 1\nN\n#undef N\nN\n") == "N 1 N"
+
+
+def test_spans_point_at_the_use():
+    text = "#define ADD(x, y) ((x) + (y))\nSTART  ADD(p, q) z\n"
+    preprocessed = Preprocessed(tokenize(text))
+    tokens = preprocessed.expand(preprocessed.tokens[1:])
+    spans = [(token.text, text[token.span.start : token.span.end]) for token in tokens]
+    use = "ADD(p, q)"
+    assert spans[0] == ("(", use)
+    assert ("p", "p") in spans
+    assert ("+", use) in spans
+    assert spans[-1] == ("z", "z")
+
+
+def test_macros_in_a_schedule_and_in_derived_scalars():
+    text = (
+        "#define N 64\n#define BS (2*R+1)\n#define R 1\n#define IDX(i, j) ((i) * N + (j))\n"
+        "#define REAL float\n#define STORE(to, from) to = (from)\n"
+        "void f(int B, REAL a[N * N])\n{\n  int d = N / B;\n"
+        "  meta_schedule { meta_for (int i = 0; i < d; i++)\n"
+        "    meta_for (int j = 0; j < BS; j++) STORE(a[IDX(i, j)], j); }\n}\n"
+    )
+    program = program_of(text)
+    assert program.derived == (ir.Derived("d", ScalarType.INT, binary("/", ir.IntConst(64), ir.Var("B"))),)
+    assert program.arrays[0].extents == (binary("*", ir.IntConst(64), ir.IntConst(64)),)
+    (store,) = program.body[0].body
+    (index,) = store.target.indices
+    assert index == binary("+", binary("*", ir.Var("i"), ir.IntConst(64)), ir.Var("j"))
+    assert text[index.span.start : index.span.end] == "IDX(i, j)"
+    assert text[index.right.span.start : index.right.span.end] == "j"
+    extent = program.body[0].threads[0].extent
+    assert text[extent.span.start : extent.span.end] == "BS"
+
+
+def test_a_fault_in_an_argument_is_reported_at_the_argument():
+    assert_refused("#define IDX(i, j) ((i) * 4 + (j))\n" + thread("a[IDX(i, «beta»)] = 1;"), "MF0301")
+
+
+def test_a_fault_in_a_body_is_reported_at_the_use():
+    assert_refused("#define GET(x) (*(x))\n" + thread("a[i] = «GET(alpha)»;"), "MF0203")
+
+
+def test_a_parameter_whose_type_is_not_certain():
+    text = "#ifdef D\n#define real double\n#else\n#define real float\n#endif\n" + thread("«c»[i] = 1;")
+    (found,) = assert_refused(text.replace("int idx[n]", "int idx[n], real c[n]"), "MF0008")
+    assert "`real` is defined under a condition" in found.message
+
+
+def test_a_conditional_elsewhere_in_the_function_is_fine():
+    text = thread("a[i] = 1;", '\n#ifdef DEBUG\n  printf("%d", n);\n#endif\n')
+    assert diagnostics_of(text) == ()
+
+
+def test_code_that_is_switched_off_is_not_there():
+    text = "#if 0\nmeta_schedule { it's }}\n#endif\n" + thread("a[i] = 1;\n#if 0\n goto x;\n#endif\n")
+    found = diagnostics_of(text)
+    assert [one.code for one in found] == ["MF0006"]  # the directives inside would be lost
+    text = "#if 0\nmeta_schedule { it's }}\n#endif\n" + thread("a[i] = 1;")
+    assert diagnostics_of(text) == ()
+
+
+def test_branches_that_share_a_bracket():
+    other = "\n#ifdef A\nint h(int x) {\n#else\nint h(void) {\n#endif\n  return 1;\n}\n"
+    assert diagnostics_of(other + thread("a[i] = 1;")) == ()
+    inside = "\n#ifdef A\n  if (n > 3) {\n#else\n  if (n > 4) {\n#endif\n  }\n"
+    assert_refused(thread("a[i] = 1;", inside).replace("#ifdef A", "«#ifdef A»"), "MF0006")
+
+
+def test_macros_that_never_end():
+    text = "".join(f"#define A{n + 1} A{n} A{n} A{n} A{n}\n" for n in range(20)) + "#define A0 1 +\n"
+    found = diagnostics_of(text + thread("a[i] = A20 1;"))
+    assert [one.code for one in found] == ["MF0008"]
+
+
+def test_pragmas_are_passed_over():
+    assert diagnostics_of(thread("\n#pragma unroll\n  for (int k = 0; k < 4; k++) a[k] = 1;")) == ()
