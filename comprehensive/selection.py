@@ -70,8 +70,7 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
         try:
             derived[symbol.name] = point[symbol.name] = symbol.evaluate(point)
         except ZeroDivisionError:
-            definition = symbol.definition(schedule.order)
-            return Selection(0, (Violation(f"1 <= denominator of {symbol.name} = {definition}", 1, "<=", 0),))
+            return Selection(0, (Violation(f"1 <= {symbol.operands[1].text(schedule.order)}", 1, "<=", 0),))
     signs = tuple(Violation(f"0 <= {name}", 0, "<=", point[name]) for name in listed if point[name] < 0)
     outside = signs + tuple(v for c in schedule.start for v in [_violation(schedule, c, point)] if v is not None)
     if outside:

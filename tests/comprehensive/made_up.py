@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from comprehensive.document import LeafDocument, ScheduleDocument, TreeDocument, displayed_start
 from comprehensive.start import Start
+from comprehensive.tree import CounterInfo
 from evaluators.counter import CounterValue, NotKnown
 from metafork.polynomial import Polynomial, at_most
 from strategies.strategy import NotApplied
@@ -95,3 +97,30 @@ def jacobi():
         MadeStrategy("caching", frozenset({"shared_memory"})),
     ]
     return counters, strategies
+
+
+def document(begin, outcome, strategies, source="made.mf"):
+    """The outcome of a discussion as a document of one schedule."""
+    schedule = ScheduleDocument(
+        name="made",
+        function="f",
+        line=1,
+        data=begin.data,
+        program=begin.program,
+        machine=begin.unknown_machine,
+        fields={symbol: name for name, symbol in begin.machine.items()},
+        derived=outcome.derived,
+        start=displayed_start(begin.constraints, outcome.derived),
+        counters=tuple(
+            CounterInfo(c.name, c.kind, c.symbol, c.less_is_better, c.default_target) for c in outcome.counters
+        ),
+        strategies=tuple(strategy.name for strategy in strategies),
+        root=outcome.root,
+        leaves=tuple(
+            LeafDocument(number, case.systems, case.strategies, (), f"made_leaf{number}", case.counters, case.witness)
+            for number, case in enumerate(outcome.cases, 1)
+        ),
+        fixed=begin.fixed,
+        complete=outcome.complete,
+    )
+    return TreeDocument(source, (schedule,))
