@@ -15,7 +15,7 @@ from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.emit.select_text import derived_definitions, target_names
 from comprehensive.emit.signature import Signature, element_type
 from comprehensive.tree import ScheduleTree
-from metafork.ir import Derived, Expr, Phase, Program, Var, walk_expression, walk_statements
+from metafork.ir import Derived, Phase, Program, Var, walk_expression, walk_statements
 from metafork.kernel import Argument, Kernel, Space
 from metafork.types import ScalarType
 
@@ -131,17 +131,14 @@ def _function(schedule: str, leaf: int, code: LeafCode) -> list[str]:
 
 def _host_scalars(signature: Signature, kernel: Kernel) -> tuple[dict[str, str], list[str]]:
     """Return the C text of every scalar that a launch may use, and the declarations of those computed for it."""
-    own = {scalar.name for scalar in kernel.host_scalars}
     wanted = {argument.name for argument in kernel.scalars}
-    for expr in _launch_expressions(kernel):
+    for expr in (*kernel.grid, *kernel.block, kernel.shared_bytes):
         wanted |= {part.name for part in walk_expression(expr) if isinstance(part, Var)}
-    program = [d for d in derived_definitions(signature.program.derived, wanted) if d.name not in own]
+    own = {scalar.name for scalar in kernel.host_scalars}
+    program = tuple(definition for definition in signature.program.derived if definition.name not in own)
     known = dict(signature.scalar_names)
-    return known, _definitions([*program, *kernel.host_scalars], known)
-
-
-def _launch_expressions(kernel: Kernel) -> list[Expr]:
-    return [*(scalar.definition for scalar in kernel.host_scalars), *kernel.grid, *kernel.block, kernel.shared_bytes]
+    # Only what the launch needs: a scalar that nothing reads must not make it fail.
+    return known, _definitions(derived_definitions((*program, *kernel.host_scalars), wanted), known)
 
 
 def _definitions(derived: Sequence[Derived], known: dict[str, str]) -> list[str]:
