@@ -40,6 +40,7 @@ from metafork.ir import (
 )
 from metafork.polynomial import ONE, Constraint, Polynomial, at_most, equal, less_than
 from metafork.symbols import DerivedKind, DerivedSymbol
+from metafork.types import ScalarType, common_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +133,35 @@ class Scope:
                 inner = self.polynomial(operand)
                 return None if inner is None else -inner
             case Cast(type=type_, operand=operand):
-                # A conversion to a type at least as wide keeps the value of the (int-sized) indices met here.
-                wide = type_.integer and operand.type.integer and type_.size >= max(4, operand.type.size)
-                return self.polynomial(operand) if wide and (type_.signed or type_.size > 4) else None
+                return self.converted(operand, type_)
             case Binary(op=op, left=left, right=right) if op in ("+", "-", "*", "/", "%", "<<"):
                 if op == "-" and not expr.type.signed:
                     return None  # it wraps at zero
-                first, second = self.polynomial(left), self.polynomial(right)
+                first, second = self.converted(left, expr.type), self.converted(right, expr.type)
                 if first is None or second is None:
                     return None
                 return self._arithmetic(op, first, second)
             case Conditional() | Call() | Element() | FloatConst() | Binary() | Unary():
                 return None
+
+    def converted(self, expr: Expr, type_: ScalarType) -> Polynomial | None:
+        """Return the value of an expression converted to an integer type, ``None`` where that may change it.
+
+        Types at least as wide as ``int`` are taken to hold the sizes and indices that a program computes in them; a
+        narrower one may lose high bits, and an unsigned one turns what may be negative into something large.
+        """
+        value = self.polynomial(expr)
+        if value is None or not type_.integer:
+            return None
+        if type_.size < 4 and type_.rank < expr.type.rank:
+            return None
+        return value if type_.signed or not expr.type.signed or _never_negative(value) else None
+
+    def _compared(self, left: Expr, right: Expr) -> tuple[Polynomial, Polynomial] | None:
+        """Return both sides of a comparison as C compares them, ``None`` where they are no polynomials then."""
+        type_ = common_type(left.type, right.type)
+        first, second = self.converted(left, type_), self.converted(right, type_)
+        return None if first is None or second is None else (first, second)
 
     def _arithmetic(self, op: str, left: Polynomial, right: Polynomial) -> Polynomial | None:
         match op:
@@ -217,10 +235,8 @@ class Scope:
                 first, second = self.constraints(left, truth), self.constraints(right, truth)
                 return None if first is None or second is None else first + second
             case Binary(op=op, left=left, right=right):
-                first_side, second_side = self.polynomial(left), self.polynomial(right)
-                if first_side is None or second_side is None:
-                    return None
-                return _comparison(op, first_side, second_side, truth)
+                sides = self._compared(left, right)
+                return None if sides is None else _comparison(op, *sides, truth)
             case _:
                 return None
 
@@ -265,7 +281,7 @@ def program_facts(program: Program) -> Facts:
     scope = Scope(values, values)
     opaque: set[str] = set()
     for derived in program.derived:
-        value = _derived_value(scope, derived.name, derived.definition)
+        value = _derived_value(scope, derived.name, derived.definition, derived.type)
         if value is None:
             value = Polynomial.symbol(derived.name)
             constraints.append(at_most(0, value))
@@ -292,14 +308,16 @@ def _always(constraint: Constraint) -> bool:
     return constraint.difference.is_constant and constraint.holds({})
 
 
-def _derived_value(scope: Scope, name: str, definition: Expr) -> Polynomial | None:
+def _derived_value(scope: Scope, name: str, definition: Expr, type_: ScalarType) -> Polynomial | None:
     """Return the value of a derived scalar; a plain quotient gives the scalar's own name to its symbol."""
     if isinstance(definition, Binary) and definition.op == "/":
+        if type_.size < 4 and type_.rank < definition.type.rank:
+            return None  # it may lose high bits
         left, right = scope.polynomial(definition.left), scope.polynomial(definition.right)
         if left is not None and right is not None:
             return scope.quotient("floor", left, right, name)
         return None
-    return scope.polynomial(definition)
+    return scope.converted(definition, type_)
 
 
 def _trip_counts(program: Program) -> Iterator[Expr]:

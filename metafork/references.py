@@ -36,9 +36,11 @@ from metafork.ir import (
     Unary,
     Var,
     While,
+    binary,
     walk_statements,
 )
 from metafork.polynomial import ZERO, Constraint, Polynomial, at_most
+from metafork.types import ScalarType, common_type
 
 
 class LoopKind(Enum):
@@ -131,7 +133,8 @@ def counted_range(scope: Scope, loop: For, kind: LoopKind) -> tuple[str, LoopRan
     """
     match loop:
         case For(
-            init=Declare(name=name, value=start) | Assign(target=Var(name=name), op="", value=start),
+            init=Declare(name=name, type=type_, value=start)
+            | Assign(target=Var(name=name, type=type_), op="", value=start),
             condition=Binary(op=("<" | "<=") as op, left=Var(name=tested), right=limit),
             step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=step)),
         ) if start is not None and name == tested == stepped and step >= 1:
@@ -140,7 +143,7 @@ def counted_range(scope: Scope, loop: For, kind: LoopKind) -> tuple[str, LoopRan
             return None
     if name in assigned_scalars(loop.body):
         return None
-    low, high = scope.polynomial(start), scope.polynomial(limit)
+    low, high = scope.converted(start, type_), scope.converted(limit, common_type(type_, limit.type))
     if low is None:
         return None
     trips = None
@@ -189,10 +192,10 @@ class _Walk:
 
     def _statement(self, stmt: Stmt) -> Iterator[Reference]:
         match stmt:
-            case Declare(name=name, value=value):
+            case Declare(name=name, type=type_, value=value):
                 if value is not None:
                     yield from self._reads(value)
-                self._scope.values[name] = None if value is None else self._declared(name, value)
+                self._scope.values[name] = None if value is None else self._declared(name, type_, value)
             case Assign(target=target, op=op, value=value):
                 yield from self._assignment(target, op, value)
             case If(condition=condition, then=then, otherwise=otherwise):
@@ -207,13 +210,13 @@ class _Walk:
             case BlockArray() | Break() | Continue() | Barrier():
                 return
 
-    def _declared(self, name: str, value: Expr) -> Polynomial | None:
+    def _declared(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
         """Return the value of a scalar; a quotient of grid variables becomes a symbol of its own, alike for a block.
 
         So an index decoded from an enlarged grid (``p = pk / s, k = pk % s``) stays linear in what it is decoded to.
         """
-        known = self._scope.polynomial(value)
-        if known is not None or self._phase is not None or name in self._reassigned:
+        known = self._scope.converted(value, type_)
+        if known is not None or self._phase is not None or name in self._reassigned or type_.size < 4:
             return known
         if not (isinstance(value, Binary) and value.op in ("/", "%") and value.type.integer):
             return None
@@ -239,8 +242,8 @@ class _Walk:
                 yield from self._reads(index)
             yield self._reference(target, reads=bool(op), writes=True)
             return
-        full = Binary(op, target, value, target.type) if op else value
-        self._scope.values[target.name] = self._scope.polynomial(full) if target.type.integer else None
+        full = binary(op, target, value) if op else value
+        self._scope.values[target.name] = self._scope.converted(full, target.type)
 
     def _threads(self, threads: tuple[MetaFor, ...], body: tuple[Stmt, ...]) -> Iterator[Reference]:
         outer = self._scope
@@ -287,12 +290,15 @@ class _Walk:
             yield from self._loop_of_unknown_shape(condition, (*loop.body, *step))
             return
         variable, range_ = counted
-        outer = self._scope
+        outer, bounded = self._scope, self._bounded
         self._scope = outer.copy()
         self._enter(range_, variable)
         if loop.condition is not None:
             yield from self._reads(loop.condition)
+        if _breaks(loop.body):
+            self._bounded = False  # iterations after the one that leaves do not happen
         yield from self._body(loop.body)
+        self._bounded = bounded
         self._loops.pop()
         self._scope = outer
         outer.values[variable] = None
@@ -358,6 +364,16 @@ def _left_early(body: tuple[Stmt, ...]) -> bool:
     return any(
         isinstance(stmt, Break | Continue)
         or (isinstance(stmt, If) and (_left_early(stmt.then) or _left_early(stmt.otherwise)))
+        for stmt in body
+    )
+
+
+def _breaks(body: tuple[Stmt, ...]) -> bool:
+    """Say whether a ``break`` belongs to the loop with this body."""
+    return any(
+        isinstance(stmt, Break)
+        or (isinstance(stmt, If) and (_breaks(stmt.then) or _breaks(stmt.otherwise)))
+        or (isinstance(stmt, Phase) and _breaks(stmt.body))
         for stmt in body
     )
 
