@@ -725,10 +725,228 @@ void halo3d(int n, int B0, int B1, int B2, const double u[n][n][n], double w[n][
             meta_for (int b = 0; b < B1; b++)
               meta_for (int e = 0; e < B2; e++) {
                 int z = i * B0 + a + 1, y = j * B1 + b + 1, x = k * B2 + e + 1;
-                w[z][y][x] = u[z - 1][y][x] - u[z + 1][y][x] + u[z][y - 1][x] * u[z][y + 1][x] + u[z][y][x + 1] / u[z][y][x];
+                w[z][y][x] = u[z - 1][y][x] - u[z + 1][y][x] + u[z][y - 1][x] * u[z][y + 1][x];
+                w[z][y][x] += u[z][y][x + 1] / u[z][y][x];
               }
   }
 }""",
         grid(n=[4, 7], B0=[1, 2], B1=[1, 2], B2=[1, 2]),
+    ),
+    # An unsigned index wraps at zero, and the guard relies on it.
+    Case(
+        """
+void unsigned_wraps(int N, int B, const int a[N], int b[N]) {
+  int dim = (N + B) / B;
+  meta_schedule cache(a, b) {
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++) {
+        unsigned p = i * B + j - 1;
+        if (p < N)
+          b[p] = a[p] + 1;
+      }
+  }
+}""",
+        grid(N=[4, 7], B=[1, 2, 3, 8]),
+    ),
+    # The comparison is unsigned because one side is.
+    Case(
+        """
+void unsigned_compared(unsigned N, int B, const int a[N], int b[N]) {
+  int dim = (N + B) / B;
+  meta_schedule cache(a, b) {
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++) {
+        int p = i * B + j - 1;
+        if (p < N)
+          b[p] = a[p] + 1;
+      }
+  }
+}""",
+        grid(N=[4, 7], B=[1, 2, 3, 8]),
+    ),
+    # Indices kept in narrow types lose their high bits.
+    Case(
+        """
+void narrow_indices(int N, int B, const int a[N], int b[N]) {
+  int dim = N / B;
+  meta_schedule cache(a, b) {
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++) {
+        unsigned char p = i * B + j;
+        signed char q = i * B + j;
+        b[i * B + j] = a[p] + (q < 0 ? 1000 : 0);
+      }
+  }
+}""",
+        grid(N=[300, 330], B=[1, 7, 64]),
+    ),
+    # A loop that is left after a write: the elements of later iterations are not written.
+    Case(
+        """
+void left_after_write(int N, int B, const int a[N], int b[4 * N]) {
+  int dim = N / B;
+  meta_schedule cache(a, b) {
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++) {
+        int p = i * B + j;
+        for (int k = 0; k < 4; k++) {
+          b[4 * p + k] = k;
+          if (a[p] > 30 * k)
+            break;
+        }
+      }
+  }
+}""",
+        grid(N=[5, 12], B=[1, 4]),
+    ),
+    # The same, through an inner block and with continue.
+    Case(
+        """
+void skipped_writes(int N, int B, const int a[N], int b[4 * N], int c[4 * N]) {
+  int dim = N / B;
+  meta_schedule cache(a, b, c) {
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++) {
+        int p = i * B + j;
+        for (int k = 0; k < 4; k++) {
+          if (a[p] % 4 == k) {
+            b[4 * p + k] = 9;
+            continue;
+          }
+          if (a[p] > 20 * k) {
+            c[4 * p + k] = 8;
+            for (int l = 0; l < 2; l++) {
+              if (l) break;
+            }
+          }
+          b[4 * p + k] += k;
+        }
+      }
+  }
+}""",
+        grid(N=[5, 12], B=[1, 4]),
+    ),
+    # Parameters with the names that lowering might take for itself.
+    Case(
+        """
+void taken_names(int block_x, int shared_a_0, int own_b_written, const int a[block_x], int b[block_x]) {
+  int shared_a = block_x / shared_a_0;
+  meta_schedule cache(a) {
+    meta_for (int shared_b = 0; shared_b < shared_a; shared_b++)
+      for (int shared_a_0_at = 0; shared_a_0_at < own_b_written; shared_a_0_at++)
+        meta_for (int own_b = 0; own_b < shared_a_0; own_b++)
+          if (a[shared_b * shared_a_0 + own_b] > 20)
+            b[shared_b * shared_a_0 + own_b] += a[shared_b * shared_a_0 + own_b] + shared_a_0_at;
+  }
+}""",
+        grid(block_x=[6, 13], shared_a_0=[1, 4], own_b_written=[1, 3]),
+    ),
+    # Two arrays of the block with one name, in different scopes.
+    Case(
+        """
+void sibling_arrays(int N, int B, const int a[N], int b[N]) {
+  int dim = N / B;
+  meta_schedule {
+    meta_for (int i = 0; i < dim; i++) {
+      for (int k = 0; k < 2; k++) {
+        int row[B];
+        meta_for (int j = 0; j < B; j++)
+          row[j] = a[i * B + j] + k;
+        meta_for (int j = 0; j < B; j++)
+          b[i * B + j] += row[B - 1 - j];
+      }
+      for (int k = 0; k < 2; k++) {
+        double row[2 * B];
+        meta_for (int j = 0; j < B; j++) {
+          row[j] = a[i * B + j] * 0.5;
+          row[B + j] = k;
+        }
+        meta_for (int j = 0; j < B; j++)
+          b[i * B + j] += (int)(row[B - 1 - j] + row[2 * B - 1 - j]);
+      }
+    }
+  }
+}""",
+        grid(N=[6, 13], B=[1, 4]),
+    ),
+    # Remainders of what may be negative, and shifts.
+    Case(
+        """
+void remainders(int N, int B, const int a[2 * N + 8], int b[N]) {
+  int dim = N / B;
+  meta_schedule cache(a, b) {
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++) {
+        int p = i * B + j;
+        int odd = (p - 3) % 2;
+        b[p] = a[(p << 1) + odd + 1] + a[p / 2] + a[p % B] - odd;
+        if ((p - 5) / 3 == 0)
+          b[p] = b[p] + 77;
+      }
+  }
+}""",
+        grid(N=[9, 12], B=[1, 4, 5]),
+    ),
+    # The same array at two levels: a window of the block and one that a block-level loop moves.
+    Case(
+        """
+void two_levels(int N, int B, const float a[N], float b[N]) {
+  int dim = N / B;
+  meta_schedule cache(a, b) {
+    meta_for (int i = 0; i < dim; i++)
+      for (int k = 0; k < N / B; k++)
+        meta_for (int j = 0; j < B; j++)
+          b[i * B + j] += a[k * B + j] * a[i * B + j] + a[i * B];
+  }
+}""",
+        grid(N=[9, 12], B=[1, 4, 5]),
+    ),
+    # A block-level loop that starts late and steps by two, with a window that moves along.
+    Case(
+        """
+void block_steps(int N, int m, int B, const float a[N + 2 * m + 4], float b[N]) {
+  int dim = N / B;
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < dim; i++)
+      for (int k = 3; k <= m; k += 2)
+        meta_for (int j = 0; j < B; j++)
+          b[i * B + j] += a[i * B + j + 2 * k];
+  }
+}""",
+        grid(N=[9, 12], m=[1, 3, 6], B=[1, 4, 5]),
+    ),
+    # Grid indices that run against the index, and an offset by the extent.
+    Case(
+        """
+void backwards(int N, int B, const float a[N], float b[N]) {
+  int dim = N / B;
+  meta_schedule cache(a, b) {
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++)
+        b[N - 1 - (i * B + j)] = a[(dim - 1 - i) * B + j] + a[i * B + B - 1 - j];
+  }
+}""",
+        grid(N=[9, 12], B=[1, 4, 5]),
+    ),
+    # Only some threads of each phase have an element of a two-dimensional window.
+    Case(
+        """
+void corner(int N, int M, int B, const int a[N][M], int b[N][M]) {
+  int d0 = (N + B - 1) / B, d1 = (M + B - 1) / B;
+  meta_schedule cache(a, b) {
+    meta_for (int i = 0; i < d0; i++)
+      meta_for (int j = 0; j < d1; j++) {
+        meta_for (int u = 0; u < B; u++)
+          meta_for (int v = 0; v < B; v++)
+            if (i * B + u < N && j * B + v < M && u <= v)
+              b[i * B + u][j * B + v] = a[i * B + u][j * B + v] + 1;
+        meta_for (int u = 0; u < B; u++)
+          meta_for (int v = 0; v < B; v++)
+            if (i * B + u < N && j * B + v < M && u > v)
+              b[i * B + u][j * B + v] = b[i * B + u][j * B + v] - 1;
+      }
+  }
+}""",
+        grid(N=[5, 8], M=[6, 8], B=[1, 3, 4]),
     ),
 ]

@@ -109,11 +109,11 @@ def _wrapper(case: Case, number: int) -> str:
     signature += [f"void *{p.name}" for p in arrays]
     lines = [kernel_text(kernel), f'extern "C" int run_{number}({", ".join(signature)}) {{']
     lines += [f"  const long long {d.name} = {expression(d.definition)};" for d in kernel.host_scalars]
-    for name, extents in (("grid", kernel.grid), ("block", kernel.block)):
+    for name, extents in (("runs_grid", kernel.grid), ("runs_block", kernel.block)):
         for letter, extent in zip("xyz", extents, strict=True):
             lines.append(f"  long long {name}_{letter} = {expression(extent)};")
             lines.append(f"  if ({name}_{letter} <= 0) return 0;")
-            if name == "grid":
+            if name == "runs_grid":
                 lines.append(f"  if (grid_limit && {name}_{letter} > grid_limit) {name}_{letter} = grid_limit;")
     own = {p.name: p for p in arrays}
     passed = [argument.name for argument in kernel.scalars]
@@ -121,9 +121,9 @@ def _wrapper(case: Case, number: int) -> str:
         f"({own[m.name].array.element.spelling} *){m.name}" for m in kernel.memories if m.space.value == "global"
     ]
     lines += [
-        "  dim3 grid = {(unsigned)grid_x, (unsigned)grid_y, (unsigned)grid_z};",
-        "  dim3 block = {(unsigned)block_x, (unsigned)block_y, (unsigned)block_z};",
-        f'  return !metafork_cpu::launch("{kernel.name}", grid, block, {expression(kernel.shared_bytes)}, '
+        "  dim3 runs_grid = {(unsigned)runs_grid_x, (unsigned)runs_grid_y, (unsigned)runs_grid_z};",
+        "  dim3 runs_block = {(unsigned)runs_block_x, (unsigned)runs_block_y, (unsigned)runs_block_z};",
+        f'  return !metafork_cpu::launch("{kernel.name}", runs_grid, runs_block, {expression(kernel.shared_bytes)}, '
         f"[&] {{ {kernel.name}({', '.join(passed)}); }});",
         "}",
     ]
@@ -134,10 +134,11 @@ def _main_of(case: Case, number: int) -> str:
     scalars = [p for p in case.function.parameters if p.type is not None]
     arrays = [p for p in case.function.parameters if p.array is not None]
     wide = [("double" if p.type.floating else "long long") for p in scalars]
+    declarations = ", ".join(p.declaration for p in case.function.parameters)
     declared = ["int", *wide, *["void *"] * len(arrays)]
     lines = [
         f"extern int run_{number}({', '.join(declared)});",
-        f"extern void {SERIAL_PREFIX}{case.function.name}({', '.join(p.declaration for p in case.function.parameters)});",
+        f"extern void {SERIAL_PREFIX}{case.function.name}({declarations});",
         f"static int case_{number}(char *values) {{",
         "  int grid_limit = (int)strtol(values, &values, 10);",
     ]
