@@ -31,14 +31,21 @@ STRATEGIES = {
 """Module of each strategy, in the default order of omega."""
 
 
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the name that was probably meant: one that differs in case only, else a similar one."""
+    names = tuple(known)
+    same = next((other for other in names if other.lower() == name.lower()), None)
+    return same or next(iter(difflib.get_close_matches(name, names, n=1)), None)
+
+
 class UnknownNameError(ValueError):
     """A name that nothing has; ``suggestion`` is the closest one that exists, where there is a close one."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.known = tuple(known)
-        close = difflib.get_close_matches(name, self.known, n=1)
-        self.suggestion = close[0] if close else None
-        hint = f"did you mean {self.suggestion!r}?" if close else f"known: {', '.join(self.known) or 'none'}"
+        self.suggestion = closest(name, self.known)
+        known_names = f"known: {', '.join(self.known) or 'none'}"
+        hint = known_names if self.suggestion is None else f"did you mean {self.suggestion!r}?"
         super().__init__(f"there is no {kind} {name!r}; {hint}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from fractions import Fraction
@@ -81,6 +80,8 @@ def _schedules(directory: Path) -> tuple[ScheduleDocument, ...]:
 
 
 def _numbers(values: tuple[str, ...], schedules: list[ScheduleDocument]) -> dict[str, int]:
+    from comprehensive.registry import UnknownNameError
+
     known = sorted({name for s in schedules for name in (*s.data, *s.program, *s.opaque)})
     numbers: dict[str, int] = {}
     for text in values:
@@ -89,9 +90,7 @@ def _numbers(values: tuple[str, ...], schedules: list[ScheduleDocument]) -> dict
         if not equals:
             raise click.UsageError(f"{text!r} is not NAME=VALUE")
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"parameters: {', '.join(known)}"
-            raise click.UsageError(f"there is no parameter {name!r}; {hint}")
+            raise click.UsageError(str(UnknownNameError("parameter", name, known)))
         try:
             numbers[name] = int(number)
         except ValueError:

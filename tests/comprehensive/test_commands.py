@@ -1,0 +1,190 @@
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from comprehensive.cli import cli
+
+QUICK = ["--counters", "threads_per_block,shared_memory", "--strategies", "granularity,caching"]
+EXAMPLE = Path("examples/jacobi1d.mf").resolve()
+BAD = "void f(int n, float *a) { meta_schedule { meta_for (int i = 0; i < n; i++) a[i] = 0; } }\n"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def invoke(*arguments):
+        return CliRunner().invoke(cli, [str(argument) for argument in arguments])
+
+    return invoke
+
+
+@pytest.fixture
+def optimized(run):
+    result = run("optimize", EXAMPLE, *QUICK)
+    assert result.exit_code == 0, result.output
+    return Path("jacobi1d.out")
+
+
+def test_optimize_writes_everything(optimized):
+    names = {str(path.relative_to(optimized)) for path in optimized.rglob("*") if path.is_file()}
+    assert {
+        "jacobi1d.tree.json",
+        "jacobi1d.tree.dot",
+        "jacobi1d.tree.svg",
+        "jacobi1d.h",
+        "jacobi1d.cu",
+        "jacobi1d_host.c",
+        "CMakeLists.txt",
+        "report.md",
+        "leaves/jacobi1d_k0_leaf1.mf",
+        "leaves/jacobi1d_k0_leaf3.ll",
+    } <= names
+    assert not any(name.endswith(".ptx") for name in names)
+
+
+def test_optimize_summarises_what_it_did(run):
+    result = run("optimize", EXAMPLE, *QUICK, "-o", "here")
+    assert "leaf 2 (granularity): B <= T_ and 2*B + 2 <= Z and Z < 2*s*B + 2" in result.output
+    assert "here/report.md" in result.output
+
+
+def test_optimize_emits_ptx(run):
+    assert run("optimize", EXAMPLE, *QUICK, "--emit", "ptx", "--target", "sm_90").exit_code == 0
+    assert ".target sm_90" in Path("jacobi1d.out/leaves/jacobi1d_k0_leaf2.ptx").read_text(encoding="utf-8")
+
+
+def test_optimize_prints_json_without_writing(run):
+    result = run("optimize", EXAMPLE, *QUICK, "--json")
+    assert json.loads(result.stdout)["schedules"][0]["name"] == "jacobi1d_k0"
+    assert not Path("jacobi1d.out").exists()
+
+
+def test_several_files_have_a_directory_each(run):
+    result = run("optimize", EXAMPLE, EXAMPLE.with_name("transpose.mf"), *QUICK, "-o", "all")
+    assert result.exit_code == 0
+    assert Path("all/jacobi1d.out/report.md").exists()
+    assert Path("all/transpose.out/report.md").exists()
+
+
+def test_a_fault_of_the_input_is_status_1_and_leaves_the_old_output(run, optimized):
+    before = (optimized / "report.md").read_text(encoding="utf-8")
+    Path("jacobi1d.mf").write_text(BAD, encoding="utf-8")
+    result = run("optimize", "jacobi1d.mf", *QUICK)
+    assert result.exit_code == 1
+    assert "jacobi1d.mf:1:" in result.stderr
+    assert "Traceback" not in result.output
+    assert (optimized / "report.md").read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--counters", "shared_memry"], "did you mean 'shared_memory'"),
+        (["--strategies", "cachng"], "did you mean 'caching'"),
+        (["--machine", "SM_80"], "did you mean 'sm_80'"),
+        (["--assume", "b <= 3"], "no parameter 'b'"),
+        (["--emit", "sass"], "'sass' is not 'ptx'"),
+        (["--time-limit", "-1"], "-1"),
+    ],
+)
+def test_mistakes_in_options_are_status_2(run, options, message):
+    result = run("optimize", EXAMPLE, *QUICK, *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_time_limit_is_told(run):
+    result = run("optimize", EXAMPLE, *QUICK, "--time-limit", "0")
+    assert result.exit_code == 0
+    assert "time limit" in result.output
+    assert "time limit" in Path("jacobi1d.out/report.md").read_text(encoding="utf-8")
+
+
+def test_render_draws_a_tree(run, optimized):
+    tree = optimized / "jacobi1d.tree.json"
+    assert run("render", tree, "-o", "tree.svg").exit_code == 0
+    assert Path("tree.svg").read_text(encoding="utf-8") == (optimized / "jacobi1d.tree.svg").read_text(encoding="utf-8")
+    assert run("render", tree, "-o", "tree.dot").exit_code == 0
+    assert Path("tree.dot").read_text(encoding="utf-8").startswith("digraph")
+    assert run("render", tree).stdout.rstrip().endswith("</svg>")
+    Path("bad.json").write_text("{}", encoding="utf-8")
+    refused = run("render", "bad.json")
+    assert (refused.exit_code, "not a decision tree" in refused.stderr) == (1, True)
+
+
+def test_select_walks_the_tree(run, optimized):
+    result = run("select", optimized, "--machine", "sm_80", "N=1000", "s=4", "B=32", "t=0")
+    assert "leaf 1, jacobi1d_k0_leaf1" in result.output
+    assert "not leaf 3: Z < 2*B + 2 does not hold: 41728 >= 66" in result.output
+    tight = run("select", optimized, "--machine", "sm_80,Z=100", "N=1000", "s=4", "B=32", "t=0", "--json")
+    [schedule] = json.loads(tight.stdout)["schedules"]
+    assert schedule["leaf"] == 2
+    assert schedule["others"]["1"] == ["2*s*B + 2 <= Z does not hold: 258 > 100"]
+    outside = run("select", optimized, "--machine", "sm_80", "N=1000", "s=4", "B=2048", "t=0")
+    assert "B <= block_dim_x does not hold: 2048 > 1024" in outside.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--machine", "sm_80", "n=3"], "did you mean 'N'"),
+        (["--machine", "sm_80", "N=3"], "no value is given for s, B, t"),
+        (["--machine", "R=3", "N=3", "s=1", "B=1", "t=0"], "--machine does not give registers_per_block"),
+        (["--machine", "sm_80", "N=x"], "N is an integer"),
+        (["--machine", "sm_80", "N"], "'N' is not NAME=VALUE"),
+        (["--machine", "sm_80", "--schedule", "other"], "no schedule 'other'"),
+        (["--machine", "sm_79", "N=3"], "no machine 'sm_79'"),
+    ],
+)
+def test_mistakes_in_a_selection_are_status_2(run, optimized, arguments, message):
+    result = run("select", optimized, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_check_reports_in_three_formats(run):
+    Path("bad.mf").write_text(BAD, encoding="utf-8")
+    good = run("check", EXAMPLE)
+    assert (good.exit_code, good.output) == (0, f"{EXAMPLE}: 1 schedule, no errors\n")
+    text = run("check", EXAMPLE, "bad.mf")
+    assert text.exit_code == 1
+    assert "bad.mf:1:" in text.stderr
+    as_json = run("check", "bad.mf", EXAMPLE, "--diagnostics", "json")
+    assert as_json.exit_code == 1
+    assert json.loads(as_json.stdout)
+    sarif = run("check", "bad.mf", "--diagnostics", "sarif")
+    assert json.loads(sarif.stdout)["version"] == "2.1.0"
+
+
+def test_a_file_that_is_no_text(run):
+    Path("odd.mf").write_bytes(b"\xff\xfe\x00")
+    result = run("check", "odd.mf")
+    assert result.exit_code == 1
+    assert "no UTF-8 text" in result.stderr
+
+
+def test_help_answers_at_once():
+    command = [sys.executable, "-c", "from comprehensive.cli import main; main()", "--help"]
+    best = 1.0
+    for _ in range(5):
+        began = time.perf_counter()
+        finished = subprocess.run(command, capture_output=True, text=True, check=True)
+        best = min(best, time.perf_counter() - began)
+    assert "optimize" in finished.stdout
+    assert best < 0.15
+
+
+def test_help_of_commands_imports_nothing_heavy():
+    code = (
+        "import sys; from click.testing import CliRunner; from comprehensive.cli import cli\n"
+        "for name in ('optimize', 'render', 'select', 'check'):\n"
+        "    assert CliRunner().invoke(cli, [name, '--help']).exit_code == 0\n"
+        "assert not {'sympy', 'z3', 'llvmlite', 'numpy', 'islpy'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

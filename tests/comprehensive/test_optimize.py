@@ -1,0 +1,115 @@
+import inspect
+from pathlib import Path
+
+import pytest
+
+import metafork
+from comprehensive.inequality_text import InequalityError
+from comprehensive.properties import Judge, Subject, consistent, covers_start, disjoint, height_bound
+from comprehensive.registry import UnknownNameError
+from metafork.machine import PRESETS, MachineError
+from metafork.polynomial import Polynomial, at_most
+from metafork.prover import Verdict
+
+EXAMPLES = sorted(path.stem for path in Path("examples").glob("*.mf"))
+TEXT = """
+void f(int N, int B, float a[N]) {
+  int dim = N / B;
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++)
+        a[i * B + j] = 1.0f;
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_property_of_every_example(name):
+    result = metafork.optimize(f"examples/{name}.mf")
+    for tree in result.schedules:
+        subject = Subject.of_tree(tree)
+        judge = Judge(subject)
+        checks = consistent(subject, judge) + disjoint(subject, judge) + covers_start(subject, judge)
+        checks.append(height_bound(tree.root, len(tree.strategies), len(tree.counters)))
+        for check in checks:
+            assert check.verdict is Verdict.YES, check
+        for leaf in tree.leaves:
+            assert leaf.witness is not None
+            assert leaf.kernel == f"{tree.program.name}_leaf{leaf.id}"
+
+
+def test_a_text_is_as_good_as_a_path(tmp_path):
+    path = tmp_path / "input.mf"
+    path.write_text(TEXT, encoding="utf-8")
+    by_text = metafork.optimize(TEXT, counters=["threads_per_block"], strategies=[])
+    by_path = metafork.optimize(path, counters=["threads_per_block"], strategies=[])
+    assert by_text.to_json() == by_path.to_json()
+    assert by_text.schedules[0].root.condition == at_most(Polynomial.symbol("B"), Polynomial.symbol("T"))
+
+
+def test_the_public_names_are_there_and_documented():
+    for name in metafork.__all__:
+        assert inspect.getdoc(getattr(metafork, name))
+    assert set(metafork.__all__) <= set(dir(metafork))
+    with pytest.raises(AttributeError, match="no attribute 'optimise'"):
+        _ = metafork.optimise
+
+
+def test_the_order_given_is_the_order_used():
+    result = metafork.optimize(TEXT, counters=["shared_memory", "threads_per_block"], strategies=["caching"])
+    assert result.counters == ("shared_memory", "threads_per_block")
+    assert result.schedules[0].root.counter == "shared_memory"
+
+
+def test_assumptions_join_the_start_system():
+    plain = metafork.optimize(TEXT, counters=["threads_per_block"], strategies=[], machine={"T": 64})
+    assert [[str(c) for c in system] for system in plain.schedules[0].leaves[0].systems] == [["B <= 64"]]
+    assumed = metafork.optimize(
+        TEXT, counters=["threads_per_block"], strategies=[], machine={"T": 64}, assume=["2*B <= 128", "dim > B/3"]
+    )
+    [leaf] = assumed.schedules[0].leaves
+    assert leaf.systems == ((),)
+    assert any("3*dim" in str(c) for c in assumed.schedules[0].start)
+
+
+def test_machines_in_all_forms():
+    forms = ["sm_20", PRESETS["sm_20"], PRESETS["sm_20"].fields(), {"shared_words": 12288}, "Z=12288", {"Z": 12288}]
+    for form in forms:
+        result = metafork.optimize(TEXT, counters=["shared_memory"], strategies=["caching"], machine=form)
+        assert result.schedules[0].root.condition == at_most(Polynomial.symbol("B"), 12288)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"counters": ["cycles"]}, UnknownNameError, "no counter 'cycles'; known: threads_per_block"),
+        ({"counters": ["shared_memroy"]}, UnknownNameError, "did you mean 'shared_memory'"),
+        ({"strategies": ["cse3"]}, UnknownNameError, "did you mean 'cse"),
+        ({"machine": "sm_81"}, UnknownNameError, "did you mean 'sm_8"),
+        ({"machine": "TT=3"}, UnknownNameError, "no machine parameter 'TT'"),
+        ({"machine": "T=x"}, MachineError, "neither"),
+        ({"assume": ["BB <= 3"]}, UnknownNameError, "did you mean 'B'"),
+        ({"assume": ["B"]}, InequalityError, "expected <="),
+    ],
+)
+def test_mistakes_are_told(options, error, message):
+    with pytest.raises(error, match=message):
+        metafork.optimize(TEXT, **{"counters": ["threads_per_block"], "strategies": [], **options})
+
+
+def test_a_result_shows_itself():
+    result = metafork.optimize(
+        "examples/jacobi1d.mf", counters=["shared_memory"], strategies=["granularity", "caching"]
+    )
+    bundle = result._repr_mimebundle_()
+    assert bundle["image/svg+xml"].count("</svg>") == 1
+    assert "jacobi1d_k0: 3 leaves" in bundle["text/plain"]
+    report = bundle["text/markdown"]
+    for words in ("`2*B + 2 <= Z` and `Z < 2*s*B + 2`", "(3b)(4a)", "cache of a", "joined the grid", "questions to Z3"):
+        assert words in report
+
+
+def test_runs_are_equal():
+    texts = {metafork.optimize("examples/matmul.mf", strategies=["granularity", "caching"]).to_json() for _ in range(2)}
+    assert len(texts) == 1
