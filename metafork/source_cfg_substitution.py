@@ -248,9 +248,10 @@ def joining_scope(body: tuple[Stmt, ...], visible: Iterable[str], taken: set[str
 
     ``taken`` grows by the new names.
     """
+    about = frozenset(visible)
     renamed: dict[str, str] = {}
-    for name in sorted(declared_here(body) & frozenset(visible)):
-        renamed[name] = fresh_name(name, taken)
+    for name in sorted(declared_here(body) & about):
+        renamed[name] = fresh_name(name, about | taken)
         taken.add(renamed[name])
     if not renamed:
         return body

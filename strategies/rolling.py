@@ -7,7 +7,7 @@ Before and after::
 
 The statements that do the work, up to the end of their body, are split into groups of equal length.  The groups
 must be equal but for the names that they declare, and for integer expressions in array indices or in declarations of
-integer scalars; there, the difference between group r and group 0 must be r times one and the same shift.  The loop
+integer scalars; at each such place, group r must differ from group 0 by r times as much as group 1 does.  The loop
 runs the same statements in the same order, so that rolling itself needs no proof of independence.
 
 Overflow: an index is not negative, and neither is a rolled scalar (its polynomial has no negative coefficient), so that
@@ -38,6 +38,7 @@ from metafork.ir import (
     Var,
     While,
     binary,
+    expressions_of,
     subexpressions,
     walk_statements,
 )
@@ -52,7 +53,7 @@ from metafork.source_cfg_substitution import (
     with_operands,
 )
 from metafork.types import ScalarType
-from strategies.simplification import simplified, summands
+from strategies.simplification import factors, product, simplified, summands
 
 Body = tuple[Stmt, ...]
 MAX_STATEMENTS = 64
@@ -81,9 +82,7 @@ def rolled_bodies(body: Body, variable: str, facts: Facts, definitions: Mapping[
     early = [stmt for stmt in body if isinstance(stmt, Declare) and _movable(stmt, assigned)]
     moved = (*early, *(stmt for stmt in body if not any(stmt is other for other in early)))
     if moved != body:
-        values = {stmt.name: stmt.value for stmt in early if stmt.value is not None}
-        for rolled in _rolled_as_it_stands(moved, variable, facts, {**definitions, **values}):
-            yield _without_unread(rolled)
+        yield from _rolled_as_it_stands(moved, variable, facts, definitions)
 
 
 def _movable(stmt: Declare, assigned: frozenset[str]) -> bool:
@@ -99,20 +98,30 @@ def definition_of(stmt: Declare) -> Expr | None:
     return value
 
 
-def _without_unread(body: Body) -> Body:
-    """Return ``body`` without the movable declarations at its start that nothing reads any more."""
+def _without_unread(body: Body, read_before: frozenset[str]) -> Body:
+    """Return ``body`` without the integer scalars before its loop that only what was rolled up has read."""
     kept: list[Stmt] = []
     for stmt in reversed(body):
-        if isinstance(stmt, Declare) and definition_of(stmt) is not None and stmt.name not in names_in(tuple(kept)):
-            continue
-        kept.append(stmt)
+        scalar = isinstance(stmt, Declare) and definition_of(stmt) is not None and stmt.name in read_before
+        if not (scalar and isinstance(stmt, Declare) and stmt.name not in names_in(tuple(kept))):
+            kept.append(stmt)
     return tuple(reversed(kept))
 
 
 def _rolled_as_it_stands(body: Body, variable: str, facts: Facts, definitions: Mapping[str, Expr]) -> Iterator[Body]:
+    assigned = assigned_variables(body)
+    read_before = frozenset().union(
+        *(variables(expr) for stmt in walk_statements(body) for expr in expressions_of(stmt))
+    )
+    known = dict(definitions)
     for start in range(len(body)):
-        if any(not isinstance(stmt, Declare) for stmt in body[:start]):
-            return
+        if start:
+            before = body[start - 1]
+            if not isinstance(before, Declare):
+                return
+            value = definition_of(before)
+            if value is not None and _movable(before, assigned):
+                known[before.name] = value
         work = body[start:]
         if all(isinstance(stmt, Declare) for stmt in work):
             return
@@ -120,9 +129,9 @@ def _rolled_as_it_stands(body: Body, variable: str, facts: Facts, definitions: M
             if len(work) % size:
                 continue
             groups = [work[position : position + size] for position in range(0, len(work), size)]
-            loop = _rolled(groups, variable, facts, definitions)
+            loop = _rolled(groups, variable, facts, known)
             if loop is not None:
-                yield (*body[:start], loop)
+                yield _without_unread((*body[:start], loop), read_before)
 
 
 def _rolled(groups: list[Body], variable: str, facts: Facts, definitions: Mapping[str, Expr]) -> For | None:
@@ -292,22 +301,41 @@ def _bare(expr: Expr) -> tuple[object, ...]:
 def shift_between(first: Expr, second: Expr) -> tuple[bool, Expr] | None:
     """Return ``second - first`` as (is it subtracted, size), from their terms: of ``j`` and ``j + N/2`` it is ``N/2``.
 
-    ``None`` where the rest is a sum with terms of both signs.
+    ``None`` where the rest is a sum with terms of both signs, or nothing.
     """
-    rest: list[tuple[bool, Expr]] = []
+    rest: list[tuple[Expr, int]] = []
     constant = 0
     for negative, term in [*summands(second), *((not n, t) for n, t in summands(first))]:
-        if isinstance(term, IntConst):
-            constant += -term.value if negative else term.value
-        elif (not negative, term) in rest:
-            rest.remove((not negative, term))
+        size, core = _times(term)
+        change = -size if negative else size
+        if core is None:
+            constant += change
+            continue
+        known = next((place for place, (other, _) in enumerate(rest) if other == core), None)
+        if known is None:
+            rest.append((core, change))
         else:
-            rest.append((negative, term))
-    if constant:
-        rest.append((constant < 0, IntConst(abs(constant))))
-    if not rest or len({negative for negative, _ in rest}) > 1:
+            rest[known] = (core, rest[known][1] + change)
+    parts = [(core, size) for core, size in rest if size]
+    sizes = [size for _, size in parts] + ([constant] if constant else [])
+    if not sizes or (min(sizes) < 0 < max(sizes)):
         return None
-    size = rest[0][1]
-    for _, term in rest[1:]:
-        size = binary("+", size, term)
-    return rest[0][0], size
+    terms = [core if abs(size) == 1 else binary("*", IntConst(abs(size)), core) for core, size in parts]
+    if constant:
+        terms.append(IntConst(abs(constant)))
+    total = terms[0]
+    for term in terms[1:]:
+        total = binary("+", total, term)
+    return sizes[0] < 0, total
+
+
+def _times(term: Expr) -> tuple[int, Expr | None]:
+    """Return a product as its constant factor and the rest, ``None`` where it is a constant."""
+    size = 1
+    rest: list[Expr] = []
+    for factor in factors(term):
+        if isinstance(factor, IntConst):
+            size *= factor.value
+        else:
+            rest.append(factor)
+    return size, product(rest) if rest else None

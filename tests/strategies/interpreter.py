@@ -1,0 +1,286 @@
+"""Runs a ``Program`` on small arrays, checking what C leaves undefined: overflow, bounds, division by zero.
+
+Blocks run in a shuffled order, and so do the threads of a phase; a strategy that relies on an order shows.
+"""
+
+import math
+import random
+from itertools import product
+
+from metafork.frontend import parse
+from metafork.ir import (
+    Assign,
+    Binary,
+    BlockArray,
+    Break,
+    Call,
+    Cast,
+    Conditional,
+    Continue,
+    Declare,
+    Element,
+    FloatConst,
+    For,
+    If,
+    IntConst,
+    Phase,
+    Unary,
+    Var,
+    While,
+)
+from metafork.source import Source
+
+
+class UndefinedBehaviourError(Exception):
+    """The program did what C does not define."""
+
+
+class _BreakError(Exception):
+    pass
+
+
+class _ContinueError(Exception):
+    pass
+
+
+MISSING = object()
+
+
+def program(text):
+    """Return the program of the first schedule of a text."""
+    return parse(Source("test.mf", text)).schedules[0].program
+
+
+def run(program, scalars, arrays, seed=0):
+    """Run a program and return the interpreter; ``arrays`` map names to lists, which are changed."""
+    interpreter = Interpreter(program, arrays, random.Random(seed))
+    interpreter.run(dict(scalars))
+    return interpreter
+
+
+class Interpreter:
+    def __init__(self, program, arrays, rng):
+        self.program = program
+        self.arrays = arrays
+        self.rng = rng
+        self.extents = {}
+        self.block = self.thread = None
+        self.phase = 0
+        self.touches = {}
+
+    def run(self, scalars):
+        for derived in self.program.derived:
+            scalars[derived.name] = self.converted(self.value(derived.definition, scalars), derived.type)
+        for assumption in self.program.assumptions:
+            assert self.value(assumption, scalars), "the parameters are outside the assumptions"
+        for array in self.program.arrays:
+            self.extents[array.name] = [self.value(extent, scalars) for extent in array.extents]
+            assert len(self.arrays[array.name]) == math.prod(self.extents[array.name])
+        blocks = list(product(*(range(self.value(loop.extent, scalars)) for loop in self.program.grid)))
+        self.rng.shuffle(blocks)
+        for block in blocks:
+            self.block = block
+            names = {loop.var: index for loop, index in zip(self.program.grid, block, strict=True)}
+            self.body(self.program.body, [{**scalars, **names}])
+
+    def body(self, body, scopes):
+        scopes = [*scopes, {}]
+        for stmt in body:
+            self.statement(stmt, scopes)
+
+    def statement(self, stmt, scopes):
+        match stmt:
+            case Declare(name=name, type=type_, value=value):
+                scopes[-1][name] = MISSING if value is None else self.converted(self.value(value, scopes), type_)
+            case Assign(target=target, op=op, value=value):
+                new = self.value(value, scopes)
+                if op:
+                    new = self.value(Binary(op, target, value, _common(target, value)), scopes)
+                self.store(target, self.converted(new, target.type), scopes)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                self.body(then if self.value(condition, scopes) else otherwise, scopes)
+            case For():
+                self.loop(stmt, scopes)
+            case While(condition=condition, body=body):
+                self.loop(For(None, condition, None, body), scopes)
+            case Break():
+                raise _BreakError
+            case Continue():
+                raise _ContinueError
+            case BlockArray(array=array):
+                extents = [self.value(extent, scopes) for extent in array.extents]
+                self.extents[array.name] = extents
+                self.arrays[array.name] = [math.nan] * math.prod(extents)
+            case Phase(threads=threads, body=body):
+                points = list(product(*(range(self.value(loop.extent, scopes)) for loop in threads)))
+                self.rng.shuffle(points)
+                self.phase += 1
+                for point in points:
+                    self.thread = point
+                    names = {loop.var: index for loop, index in zip(threads, point, strict=True)}
+                    self.body(body, [*scopes, names])
+            case _:
+                raise TypeError(stmt)
+
+    def loop(self, stmt, scopes):
+        scopes = [*scopes, {}]
+        if stmt.init is not None:
+            self.statement(stmt.init, scopes)
+        while stmt.condition is None or self.value(stmt.condition, scopes):
+            try:
+                self.body(stmt.body, scopes)
+            except _BreakError:
+                return
+            except _ContinueError:
+                pass
+            if stmt.step is not None:
+                self.statement(stmt.step, scopes)
+
+    def store(self, target, value, scopes):
+        if isinstance(target, Element):
+            offset = self.offset(target, scopes)
+            self.touch(target.array, offset, True)
+            self.arrays[target.array][offset] = value
+            return
+        for scope in reversed(scopes):
+            if target.name in scope:
+                scope[target.name] = value
+                return
+        raise NameError(target.name)
+
+    def touch(self, array, offset, writes):
+        self.touches.setdefault((array, offset), set()).add((self.block, self.phase, self.thread, writes))
+
+    def keeps_promise(self):
+        """Say whether the run bore out what ``meta_for`` promises: no conflict of blocks, or of threads of a phase."""
+        for touches in self.touches.values():
+            if any(writes for *_, writes in touches):
+                if len({block for block, *_ in touches}) > 1:
+                    return False
+                for _, phase, _, writes in touches:
+                    if writes and len({thread for _, other, thread, _ in touches if other == phase}) > 1:
+                        return False
+        return True
+
+    def offset(self, element, scopes):
+        offset = 0
+        for index, extent in zip(element.indices, self.extents[element.array], strict=True):
+            number = self.value(index, scopes)
+            if not 0 <= number < extent:
+                raise UndefinedBehaviourError(f"{element.array}: index {number} of {extent}")
+            offset = offset * extent + number
+        return offset
+
+    def value(self, expr, scopes):
+        if isinstance(scopes, dict):
+            scopes = [scopes]
+        match expr:
+            case IntConst(value=value):
+                return value
+            case FloatConst(text=text):
+                return float(text.rstrip("fF"))
+            case Var(name=name):
+                found = next((scope[name] for scope in reversed(scopes) if name in scope), MISSING)
+                if found is MISSING:
+                    raise UndefinedBehaviourError(f"{name} has no value")
+                return found
+            case Element(array=array):
+                offset = self.offset(expr, scopes)
+                self.touch(array, offset, False)
+                return self.arrays[array][offset]
+            case Cast(type=type_, operand=operand):
+                return self.converted(self.value(operand, scopes), type_)
+            case Unary(op=op, operand=operand):
+                value = self.value(operand, scopes)
+                if op == "!":
+                    return int(not value)
+                return checked({"-": -value, "+": value, "~": ~value if op == "~" else 0}[op], expr.type)
+            case Conditional(condition=condition, then=then, otherwise=otherwise):
+                chosen = then if self.value(condition, scopes) else otherwise
+                return self.converted(self.value(chosen, scopes), expr.type)
+            case Call(name=name, arguments=arguments):
+                return getattr(math, name.removesuffix("f"))(*(self.value(a, scopes) for a in arguments))
+            case Binary(op="&&", left=left, right=right):
+                return int(bool(self.value(left, scopes)) and bool(self.value(right, scopes)))
+            case Binary(op="||", left=left, right=right):
+                return int(bool(self.value(left, scopes)) or bool(self.value(right, scopes)))
+            case Binary(op=op, left=left, right=right):
+                return checked(arithmetic(op, self.value(left, scopes), self.value(right, scopes), expr), expr.type)
+            case _:
+                raise TypeError(expr)
+
+    def converted(self, value, type_):
+        if type_.floating:
+            return float(value)
+        return checked(int(value), type_)
+
+
+def _common(target, value):
+    return target.type if target.type.floating or not value.type.floating else value.type
+
+
+def checked(value, type_):
+    if type_.floating:
+        return value
+    bits = 8 * type_.size
+    if not type_.signed:
+        return value % (1 << bits)
+    if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        raise UndefinedBehaviourError("signed overflow")
+    return value
+
+
+def arithmetic(op, left, right, expr):
+    match op:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case "/" | "%":
+            if expr.type.floating:
+                return left / right
+            if right == 0:
+                raise UndefinedBehaviourError("division by zero")
+            quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+            return quotient if op == "/" else left - quotient * right
+        case "<<":
+            return left << right
+        case ">>":
+            return left >> right
+        case "&":
+            return left & right
+        case "|":
+            return left | right
+        case "^":
+            return left ^ right
+        case _:
+            return int({
+                "<": left < right, ">": left > right, "<=": left <= right,
+                ">=": left >= right, "==": left == right, "!=": left != right,
+            }[op])  # fmt: skip
+
+
+def memories(program, scalars, seed):
+    """Return random arrays for a program: floating ones hold numbers whose sums depend on their order."""
+    scalars = dict(scalars)
+    interpreter = Interpreter(program, {}, random.Random(seed))
+    rng = random.Random(seed)
+    for derived in program.derived:
+        scalars[derived.name] = interpreter.value(derived.definition, scalars)
+    arrays = {}
+    for array in program.arrays:
+        length = math.prod(interpreter.value(extent, scalars) for extent in array.extents)
+        if array.element.floating:
+            arrays[array.name] = [rng.uniform(-1, 1) * 10 ** rng.randrange(-8, 9) for _ in range(length)]
+        else:
+            arrays[array.name] = [rng.randrange(-100, 100) for _ in range(length)]
+    return arrays
+
+
+def results(program, scalars, seed=0):
+    """Return the arrays after a run that starts from random ones."""
+    arrays = memories(program, scalars, seed)
+    run(program, scalars, arrays, seed + 1)
+    return {array.name: arrays[array.name] for array in program.arrays}
