@@ -18,33 +18,61 @@ from strategies.swizzle.stages import Bools, Candidates, Ints, Stage
 
 # Each row of the bits is one requirement on the same variables: one of them must hold one of the row's terms.
 Requirement = tuple[Ints, Bits]
-_CHUNK_ENTRIES = 4_000_000
+_CHUNK_ENTRIES = 2_000_000
+_MOST_PRESENCES = 256
 
 
-def presences(network: Network, state: State, target: Stage) -> list[tuple[Ints, Bools]]:
+class Requirements:
+    """The requirements of a state by level, collected when first asked for; they stay true as the state narrows."""
+
+    def __init__(self, network: Network, state: State) -> None:
+        self._network, self._state = network, state
+        self._known: dict[int, list[Requirement]] = {}
+
+    def on(self, level: int) -> list[Requirement]:
+        """Return what the variables of a level must hold."""
+        if level not in self._known:
+            self._known[level] = list(_requirements(self._network, self._state, level))
+        return self._known[level]
+
+
+def presences(
+    network: Network, state: State, target: Stage, requirements: Requirements
+) -> list[tuple[Ints, Bools]]:  # fmt: skip
     """Return what the outputs of ``target`` must contain, as locals with the values that satisfy each requirement.
 
     Requirements that every option meets are left out, and those that cells of other stages may meet.
     """
     position = np.full(network.levels[target.level].variables, -1, dtype=np.int64)
     position[target.outputs] = np.arange(target.outputs.size)
+    number = next(index for index, stage in enumerate(network.stages) if stage is target)
+    makers = network.makers[target.level]
     found: dict[tuple[bytes, bytes], tuple[Ints, Bools]] = {}
     domain = state.domains[target.level]
-    for variables, rows in _requirements(network, state, target.level):
+    offered = domain[target.sources]
+    for variables, rows in requirements.on(target.level):
         if variables.size == 1 and position[variables[0]] >= 0:
             continue
-        reached = _traced(network, state, target.level, variables, position)
+        maker = int(makers[variables[0]])
+        if maker != number and (maker < 0 or number not in network.ancestors[maker]):
+            continue
+        reached = variables
+        if maker != number or bool((position[variables] < 0).any()):
+            reached = _traced(network, state, target.level, variables, position)
         cells = position[reached[position[reached] >= 0]]
         others = domain[reached[position[reached] < 0]]
         if cells.size == 0:
             continue
-        offered, locals_ = domain[target.sources[cells]], target.locals_[cells]
+        locals_ = target.locals_[cells]
         for bits in rows:
             if others.size and bool((others & bits).any()):
                 continue
-            satisfying = (offered & bits).any(axis=2)
+            words = np.flatnonzero(bits)
+            satisfying = (offered[cells[:, None], :, words] & bits[words][None, :, None]).any(axis=1)
             if not bool(satisfying.all(axis=1).any()):
                 found.setdefault((locals_.tobytes(), satisfying.tobytes()), (locals_, satisfying))
+        if len(found) >= _MOST_PRESENCES:
+            break
     return list(found.values())
 
 

@@ -21,6 +21,7 @@ from strategies.swizzle.stages import Ints, Stage, fusion
 from strategies.swizzle.terms import ABSORBING_ZERO, NEUTRAL_ZERO, UNDEFINED, ZERO
 
 Bits = NDArray[np.uint64]
+Watched = tuple[tuple[int, Ints], ...]
 ZERO_BIT = np.uint64(1)
 JUNK_BIT = np.uint64(2)
 # Variables 0 and 1 of every level hold zero and junk.
@@ -105,6 +106,11 @@ class Network:
     exact: list[ExactFold]
     pairs: list[PairFold]
     loose: list[LooseFold]
+    # The variables by level of each constraint: exact, loose and pair folds, then stages.
+    watched: list[Watched] = field(default_factory=list)
+    # By level, the stage that makes each variable (-1: none), and by stage, those it may be traced back to.
+    makers: list[Ints] = field(default_factory=list)
+    ancestors: list[frozenset[int]] = field(default_factory=list)
 
 
 def build(problem: Problem, budget: MemoryBudget) -> Network:
@@ -140,6 +146,21 @@ def build(problem: Problem, budget: MemoryBudget) -> Network:
         _add_fold(network, fold)
     for stage in stages:
         stage.prepare(budget)
+    network.watched = [((exact.level, np.unique(exact.groups)),) for exact in network.exact]
+    network.watched += [
+        ((loose.level, np.unique(loose.groups)), (loose.outer, np.unique(loose.outputs))) for loose in network.loose
+    ]
+    for pair in network.pairs:
+        factors = np.unique(np.concatenate([pair.left, pair.right]))
+        network.watched.append(((pair.inner, factors), (pair.outer, np.unique(pair.outputs))))
+    for stage in stages:
+        seen = np.unique(np.concatenate([stage.sources.ravel(), stage.outputs]))
+        network.watched.append(((stage.level, seen),))
+    network.makers = [np.full(level.variables, -1, dtype=np.int64) for level in levels]
+    for number, stage in enumerate(stages):
+        direct = set(np.unique(network.makers[stage.level][stage.sources]).tolist()) - {-1}
+        network.ancestors.append(frozenset({number}).union(*(network.ancestors[one] for one in direct)))
+        network.makers[stage.level][stage.outputs] = number
     return network
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.swizzle.network import JUNK_BIT, ZERO_BIT, Bits, ExactFold, LooseFold, Network, PairFold
+from strategies.swizzle.network import JUNK_BIT, ZERO_BIT, Bits, ExactFold, LooseFold, Network, PairFold, Watched
 from strategies.swizzle.stages import Bools, Candidates, Ints, Stage
 
 
@@ -40,36 +40,47 @@ def start(network: Network) -> State:
     return State([one.copy() for one in network.domains], list(everything), [stage.reads for stage in network.stages])
 
 
-def propagate(network: Network, state: State) -> None:
-    """Narrow domains and options until nothing changes; raises ``DeadEndError``."""
+class _Clock:
+    """When each variable last changed, so that a constraint runs again only for news about its own variables."""
+
+    def __init__(self, network: Network) -> None:
+        self.now = 0
+        self._changed = [np.zeros(level.variables, dtype=np.int64) for level in network.levels]
+
+    def mark(self, level: int, variables: Ints) -> None:
+        self.now += 1
+        self._changed[level][variables] = self.now
+
+    def news(self, watched: Watched, since: int) -> bool:
+        return any(int(self._changed[level][variables].max()) > since for level, variables in watched)
+
+
+def propagate(network: Network, state: State, first: int | None = None) -> None:
+    """Narrow domains and options until nothing changes; raises ``DeadEndError``.
+
+    ``first`` is the one stage whose options changed since the state was last propagated (``None``: run everything).
+    """
+    clock = _Clock(network)
     folds: list[ExactFold | LooseFold | PairFold] = [*network.exact, *network.loose, *network.pairs]
-    clock = [0] * len(state.domains)
-    total = len(network.exact) + len(network.pairs) + len(network.loose) + len(network.stages)
-    seen: list[tuple[int, ...] | None] = [None] * total
-    changed = True
-    while changed:
-        changed = False
-        position = 0
-        for fold in folds:
-            levels = (fold.inner, fold.outer) if isinstance(fold, PairFold) else (fold.level,)
-            now = tuple(clock[level] for level in levels)
-            if seen[position] != now:
-                touched = _fold(state, fold)
-                for level in touched:
-                    clock[level] += 1
-                    changed = True
-                seen[position] = tuple(clock[level] for level in levels)
-            position += 1
-        for number, stage in enumerate(network.stages):
-            if seen[position] != (clock[stage.level],):
-                if _stage(state, number, stage):
-                    clock[stage.level] += 1
-                    changed = True
-                seen[position] = (clock[stage.level],)
-            position += 1
+    total = len(folds) + len(network.stages)
+    last = [-1 if first is None else 0] * total
+    if first is not None:
+        last[len(folds) + first] = -1
+    running = True
+    while running:
+        running = False
+        for number, watched in enumerate(network.watched):
+            if last[number] >= 0 and not clock.news(watched, last[number]):
+                continue
+            running = True
+            if number < len(folds):
+                _fold(state, folds[number], clock)
+            else:
+                _stage(state, number - len(folds), network.stages[number - len(folds)], clock)
+            last[number] = clock.now
 
 
-def _stage(state: State, number: int, stage: Stage) -> bool:
+def _stage(state: State, number: int, stage: Stage, clock: _Clock) -> None:
     domain, values = state.domains[stage.level], state.values[number]
     wanted, offered = domain[stage.outputs], domain[stage.sources]
     fits = (offered & wanted[:, None, :]).any(axis=2) & values[stage.locals_]
@@ -88,46 +99,47 @@ def _stage(state: State, number: int, stage: Stage) -> bool:
     narrowed = wanted & reachable
     if not narrowed.any(axis=1).all():
         raise DeadEndError
-    changed = not np.array_equal(narrowed, wanted)
-    if changed:
+    changed = (narrowed != wanted).any(axis=1)
+    if changed.any():
         domain[stage.outputs] = narrowed
+        clock.mark(stage.level, stage.outputs[changed])
     forced = np.flatnonzero(chosen.sum(axis=1) == 1)
     if forced.size:
         sources = stage.sources[forced, chosen[forced].argmax(axis=1)]
-        before = domain[sources]
-        if bool((before & ~narrowed[forced]).any()):
-            np.bitwise_and.at(domain, sources, narrowed[forced])
-            changed = True
+        fewer = (domain[sources] & ~narrowed[forced]).any(axis=1)
+        if fewer.any():
+            np.bitwise_and.at(domain, sources[fewer], narrowed[forced[fewer]])
+            clock.mark(stage.level, sources[fewer])
             if not domain[sources].any(axis=1).all():
                 raise DeadEndError
-    return changed
 
 
-def _fold(state: State, fold: ExactFold | PairFold | LooseFold) -> list[int]:
+def _fold(state: State, fold: ExactFold | PairFold | LooseFold, clock: _Clock) -> None:
     if isinstance(fold, ExactFold):
-        return _exact_fold(state, fold)
-    if isinstance(fold, PairFold):
-        return _pair_fold(state, fold)
-    domain = state.domains[fold.level]
-    hopeless = (state.domains[fold.outer][fold.outputs, 0] & JUNK_BIT) != 0
-    now = domain[fold.groups]
-    narrowed = np.where(hopeless[:, None, None], now, now & fold.allowed)
-    return _written(domain, fold.level, fold.groups, now, narrowed)
+        _exact_fold(state, fold, clock)
+    elif isinstance(fold, PairFold):
+        _pair_fold(state, fold, clock)
+    else:
+        domain = state.domains[fold.level]
+        hopeless = (state.domains[fold.outer][fold.outputs, 0] & JUNK_BIT) != 0
+        before = domain[fold.groups]
+        after = np.where(hopeless[:, None, None], before, before & fold.allowed)
+        _write(state, fold.level, fold.groups, before, after, clock)
 
 
-def _written(domain: Bits, level: int, variables: Ints, before: Bits, after: Bits) -> list[int]:
-    if np.array_equal(before, after):
-        return []
-    if not after.any(axis=-1).all():
-        raise DeadEndError
+def _write(state: State, level: int, variables: Ints, before: Bits, after: Bits, clock: _Clock) -> None:
+    changed = (before != after).any(axis=-1)
+    if not changed.any():
+        return
+    domain = state.domains[level]
     # A variable may stand at several places: all of them narrow it.
-    np.bitwise_and.at(domain, variables, after)
-    if not domain[variables].any(axis=-1).all():
+    np.bitwise_and.at(domain, variables[changed], after[changed])
+    if not domain[variables[changed]].any(axis=-1).all():
         raise DeadEndError
-    return [level]
+    clock.mark(level, variables[changed])
 
 
-def _exact_fold(state: State, fold: ExactFold) -> list[int]:
+def _exact_fold(state: State, fold: ExactFold, clock: _Clock) -> None:
     domain = state.domains[fold.level]
     before = domain[fold.groups]
     allowed = fold.needed.copy()
@@ -146,10 +158,10 @@ def _exact_fold(state: State, fold: ExactFold) -> list[int]:
     only = fold.once & once & ~twice
     taken = after & only[:, None, :]
     after = np.where(np.expand_dims(taken.any(axis=2), 2), taken, after)
-    return _written(domain, fold.level, fold.groups, before, after)
+    _write(state, fold.level, fold.groups, before, after, clock)
 
 
-def _pair_fold(state: State, fold: PairFold) -> list[int]:
+def _pair_fold(state: State, fold: PairFold, clock: _Clock) -> None:
     inner, outer = state.domains[fold.inner], state.domains[fold.outer]
     left, right, result = (
         unpacked(domain[variables])
@@ -168,10 +180,11 @@ def _pair_fold(state: State, fold: PairFold) -> list[int]:
     lefts = _gathered(straight, fold.one, left.shape[1]) | _gathered(crossed, fold.two, left.shape[1])
     rights = _gathered(straight, fold.two, left.shape[1]) | _gathered(crossed, fold.one, left.shape[1])
     lefts[~settled], rights[~settled] = left[~settled], right[~settled]
-    touched = _written(outer, fold.outer, fold.outputs, outer[fold.outputs], packed(produced))
-    touched += _written(inner, fold.inner, fold.left, inner[fold.left], packed(lefts) & inner[fold.left])
-    touched += _written(inner, fold.inner, fold.right, inner[fold.right], packed(rights) & inner[fold.right])
-    return touched
+    _write(state, fold.outer, fold.outputs, outer[fold.outputs], packed(produced), clock)
+    before = inner[fold.left]
+    _write(state, fold.inner, fold.left, before, packed(lefts) & before, clock)
+    before = inner[fold.right]
+    _write(state, fold.inner, fold.right, before, packed(rights) & before, clock)
 
 
 def _gathered(flags: Bools, columns: Ints, width: int) -> Bools:

@@ -13,7 +13,7 @@ from math import log2
 
 import numpy as np
 
-from strategies.swizzle.lookahead import is_exact, presences, with_forced_successor
+from strategies.swizzle.lookahead import Requirements, is_exact, presences, with_forced_successor
 from strategies.swizzle.memory import MemoryBudget
 from strategies.swizzle.network import Network, build
 from strategies.swizzle.problem import Problem, hole_table, solves
@@ -117,7 +117,7 @@ class Search:
         child.values[number] = stage.values(child.candidates[number], stage.reads)
         self.statistics.states_built += 1
         try:
-            propagate(network, child)
+            propagate(network, child, number)
         except DeadEndError:
             self.statistics.states_pruned += 1
             return None
@@ -125,12 +125,13 @@ class Search:
 
     def _look_ahead(self, network: Network, state: State, depth: int) -> None:
         """Drop options of large stages by tests of all of them at once; raises ``DeadEndError`` when none is left."""
+        requirements = Requirements(network, state)
         for number, stage in enumerate(network.stages):
             candidates = state.candidates[number]
             before = stage.count if candidates is None else len(candidates)
             if before <= _MANY or (depth > 0 and not is_exact(state, stage)):
                 continue
-            remaining = stage.with_presence(candidates, presences(network, state, stage))
+            remaining = stage.with_presence(candidates, presences(network, state, stage, requirements))
             if remaining is not None and len(remaining) > 0:
                 remaining = with_forced_successor(network, state, stage, remaining)
             if remaining is None or len(remaining) == before:
@@ -140,7 +141,7 @@ class Search:
                 raise DeadEndError
             state.candidates[number] = remaining
             state.values[number] = stage.values(remaining, state.values[number])
-            propagate(network, state)
+            propagate(network, state, number)
 
     def _branching_stage(self, network: Network, state: State, depth: int) -> int | None:
         sizes = {

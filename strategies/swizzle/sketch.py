@@ -204,7 +204,16 @@ class Sketch:
                 f"axis {main} of '{name}', shape {shape_text(out)}, and axis {axis} of '{argument}', shape "
                 f"{shape_text(source)}, differ in length"
             )
-        options = transformation.transformations(max(length, out[main]), out[secondary], level, outside=outside)
+        if pick and out[main] > length:
+            raise SketchError(
+                f"axis {main} of '{name}', shape {shape_text(out)}, is longer than '{argument}', shape "
+                f"{shape_text(source)}"
+            )
+        # A picked array is the same for every index but the last: its identity reads at the last index.
+        broadcast = pick and secondary == len(out) - 1 and out[secondary] <= length
+        options = transformation.transformations(
+            length, out[secondary], level, outside=outside, broadcast=broadcast
+        )  # fmt: skip
         return self._axis_hole(
             name, argument, out, options, (main, secondary), None if pick else axis, "transform", ("i", "k")
         )
@@ -269,6 +278,28 @@ class Sketch:
         return self._add(
             Hole(name, shape, argument, "keep", options, locals_, sources, axes, None, _numbered(len(axes)))
         )
+
+    def accumulate(
+        self, name: str, argument: str, *, count: int, constants: Sequence[int] | None = None, level: int = 3
+    ) -> str:  # fmt: skip
+        """Give every accumulator its own condition on every contribution.
+
+        ``[lanes, k, …]`` becomes ``[lanes, count, k, …]``; there is one condition hole over (lane, k) for each
+        accumulator and each index of the remaining axes (Swizzle Inventor's ``accumulate``, section 4.2).
+        """
+        source = self.shape(argument)
+        if len(source) < 2 or count < 1:
+            raise SketchError(f"cannot accumulate '{argument}', whose shape is {shape_text(source)}, {count} times")
+        out = (source[0], count, *source[1:])
+        axes = [Name(f"d{axis}") for axis in range(len(out))]
+        last = self.gather(f"{name}.copies", out, [argument], [Case(None, Read(0, (axes[0], *axes[2:])))], "broadcast")
+        places = [(accumulator, inner) for accumulator in range(count) for inner in np.ndindex(*source[2:])]
+        for number, (accumulator, inner) in enumerate(places):
+            where = [(1, accumulator), *((axis + 3, index) for axis, index in enumerate(inner))]
+            label = "_".join(str(one) for one in (accumulator, *inner))
+            this = name if number == len(places) - 1 else f"{name}.{label}"
+            last = self.keep(this, last, where=where, over=(0, 2), constants=constants, level=level)
+        return last
 
     def append_vector(self, name: str, argument: str, *, first: int | None = None) -> str:
         """Add a vector hole: append a register made of two of the first ``first`` registers of the argument."""

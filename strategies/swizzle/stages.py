@@ -21,6 +21,8 @@ from strategies.swizzle.problem import Hole
 # Composed tables up to this many entries are kept in full.
 _FULL_TABLE = 6_000_000
 _DROP_CHUNK = 1 << 18
+# Requirements are only tested while they pay: after so many look-ups that dropped nothing, the rest is left out.
+_IDLE_LOOKUPS = 400_000
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -201,26 +203,28 @@ class Stage:
 
         At least one of the locals must read a satisfying value.
         """
-        if not presences:
-            return now
         if now is not None:
-            rows = now.rows
-            for locals_, satisfying in presences:
-                rows = rows[_present(now.tables[rows[:, None], locals_[None, :]], satisfying)]
-                if rows.size == 0:
-                    break
-            return now.only(rows)
+            return now.only(_meeting(now.tables, now.rows, None, presences))
         assert self.turns is not None
         firsts, seconds = [], []
         for second, turn in enumerate(self.turns):
-            rows = np.arange(self.tables.shape[0])
-            for locals_, satisfying in presences:
-                rows = rows[_present(self.tables[rows[:, None], turn[locals_][None, :]], satisfying)]
-                if rows.size == 0:
-                    break
+            rows = _meeting(self.tables, np.arange(self.tables.shape[0]), turn, presences)
             firsts.append(rows)
             seconds.append(np.full(rows.size, second))
         return self.selected(np.concatenate(firsts), np.concatenate(seconds))
+
+
+def _meeting(tables: Tables, rows: Ints, turn: Ints | None, presences: Sequence[tuple[Ints, Bools]]) -> Ints:
+    """Return the rows that meet the requirements; gives up when these stop dropping rows."""
+    idle = 0
+    for locals_, satisfying in presences:
+        columns = locals_ if turn is None else turn[locals_]
+        kept = rows[_present(tables[rows[:, None], columns[None, :]], satisfying)]
+        idle = 0 if kept.size < rows.size else idle + kept.size * columns.size
+        rows = kept
+        if rows.size == 0 or idle > _IDLE_LOOKUPS:
+            break
+    return rows
 
 
 def _present(values: Tables, satisfying: Bools) -> Bools:

@@ -113,10 +113,13 @@ def transformation_tables(
     return result
 
 
-def transformations(length: int, secondary: int, level: int, *, outside: bool = False) -> OptionSet:
+def transformations(
+    length: int, secondary: int, level: int, *, outside: bool = False, broadcast: bool = False
+) -> OptionSet:
     """Return the distinct options of a transformation hole, the identity first.
 
-    Raises ``ValueError`` for a level other than 1 to 4.
+    ``broadcast`` adds ``X(i, k) = k``, the identity of an array that is spread over ``i`` (``k`` must be below
+    ``length``).  Raises ``ValueError`` for a level other than 1 to 4.
     """
     if level not in {1, 2, 3, 4}:
         raise ValueError(f"restriction levels are 1 to 4, not {level}")
@@ -126,6 +129,18 @@ def transformations(length: int, secondary: int, level: int, *, outside: bool = 
     tables = transformation_tables(chosen, length, secondary, outside=outside)
     kept = first_of_each(tables)
     basis = [chosen[int(row)] for row in kept]
+    if broadcast:
+        copied = np.tile(np.arange(secondary, dtype=np.int16), length)
+        without = kept[(tables[kept] != copied).any(axis=1)]
+        basis = [chosen[int(row)] for row in without]
+        tables, kept = np.concatenate([copied[None], tables[without]]), np.arange(len(without) + 1)
+
+        def spell(option: int) -> Index:
+            if option == 0:
+                return SECONDARY
+            return basis[option - 1].expression(length, secondary, outside=outside)
+
+        return OptionSet(tables, spell)
     if level < 4:
         return OptionSet(tables[kept], lambda option: basis[option].expression(length, secondary, outside=outside))
     spelled = [one.expression(length, secondary, outside=outside) for one in basis]
