@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from metafork.ir import Array, Program
 from metafork.polynomial import ONE, Polynomial, at_most
 from metafork.prover import Prover
+from metafork.radix import is_mixed_radix
 from metafork.references import LoopKind, LoopRange, Reference
 from metafork.windows import coordinates, split_factors
 
@@ -152,16 +153,8 @@ def _alone(reference: Reference, factors: Sequence[Polynomial], prover: Prover) 
         if used & {loop.var for loop in occurring}:
             return False
         used |= {loop.var for loop in occurring}
-        span = ONE
-        while occurring:
-            for loop in occurring:
-                step = index.coefficient(loop.var)
-                if step is not None and loop.trips is not None and prover.proves(at_most(span, step)):
-                    break
-            else:
-                return False
-            span = span + step * (loop.trips - ONE)
-            occurring.remove(loop)
+        if not is_mixed_radix(index, occurring, prover):
+            return False
     return used >= {loop.var for loop in threads}
 
 

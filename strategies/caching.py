@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from metafork.block_memory import BlockMemory, HeldWindow, UnknownSizeError, block_memory
 from metafork.facts import Scope
 from metafork.ir import ParameterKind, Program, Version
-from metafork.polynomial import ONE, Polynomial, at_most
+from metafork.polynomial import ONE, Polynomial
 from metafork.private_windows import thread_renaming
 from metafork.prover import Prover
+from metafork.radix import is_mixed_radix
 from metafork.references import LoopKind, LoopRange, Reference
 from metafork.window_store import Store
 from metafork.windows import coordinates
@@ -164,16 +165,8 @@ def _overlapping(reference: Reference, held: HeldWindow, prover: Prover) -> bool
         occurring = [loop for loop in digits if loop.var in index.symbols]
         if not any(loop.kind is LoopKind.THREAD for loop in occurring):
             continue
-        span = ONE
-        while occurring:
-            for loop in occurring:
-                step = index.coefficient(loop.var)
-                if step is not None and loop.trips is not None and prover.proves(at_most(span, step)):
-                    span = span + step * (loop.trips - ONE)
-                    occurring.remove(loop)
-                    break
-            else:
-                return True
+        if not is_mixed_radix(index, occurring, prover):
+            return True
     return False
 
 
