@@ -9,7 +9,7 @@ import pytest
 
 from tests.metafork.ptx.snippets import deltas, kernel, run, shuffled
 
-BLOCKS = ((32, 1, 1), (31, 1, 1), (8, 4, 1), (7, 4, 1), (4, 4, 2))
+BLOCKS = ((32, 1, 1), (31, 1, 1), (7, 4, 1), (8, 2, 2))
 
 
 class Generator:
@@ -22,7 +22,7 @@ class Generator:
         self.register = 0
 
     def place(self):
-        base = self.random.choice(["%rd4", "%rd4", "%rd5", "%rd20"])
+        base = self.random.choice(["%rd4", "%rd4", "%rd4", "%rd20", "%rd20", "%rd5"])
         return base, 4 * self.random.randint(-3, 3)
 
     def load(self):
@@ -47,7 +47,7 @@ class Generator:
     def skip(self, depth):
         self.labels += 1
         label = f"SKIP{self.labels}"
-        condition = self.random.choice(["%p6", "%p7", "!%p6", "%p5"])
+        condition = self.random.choice(["%p6", "%p7", "!%p6", "%p5", "%p5"])
         return [f"@{condition} bra {label};", *self.body(depth - 1), f"{label}:"]
 
     def loop(self, depth):
@@ -62,15 +62,15 @@ class Generator:
 
     def body(self, depth):
         lines = []
-        for _ in range(self.random.randint(2, 6)):
+        for _ in range(self.random.randint(3, 9)):
             choice = self.random.random()
-            if choice < 0.62:
+            if choice < 0.70:
                 lines += self.load()
-            elif choice < 0.74:
+            elif choice < 0.77:
                 lines += self.store()
-            elif choice < 0.80:
+            elif choice < 0.83:
                 lines += ["add.s64 %rd20, %rd20, 4;"]
-            elif depth and choice < 0.92:
+            elif depth and choice < 0.94:
                 lines += self.skip(depth)
             elif depth and self.labels < 8:
                 lines += self.loop(depth)
@@ -87,20 +87,20 @@ class Generator:
         return kernel(setup + registers + "\n".join(self.body(3)) + "\nst.global.f32 [%rd5+2048], %f30;")
 
 
-@pytest.mark.parametrize("start", range(0, 60, 20))
+@pytest.mark.parametrize("start", range(0, 30, 10))
 def test_random_kernels_keep_their_results(start):
     replaced = 0
-    for seed in range(start, start + 20):
+    for seed in range(start, start + 10):
         before = Generator(seed).text()
         after, report = shuffled(before)
         replaced += len(deltas(report)) + len(report.reuses)
         if after == before:
             continue
-        for n in (30, 29, 64):
+        for n in (30, 64):
             for block in BLOCKS:
                 for aliased in (False, True):
                     if aliased and ".nc" in before:
                         continue
                     launch = {"n": n, "grid": (1, 1, 1), "block": block, "aliased": aliased, "seed": seed, "size": 4096}
                     assert run(before, **launch) == run(after, **launch), (seed, launch)
-    assert replaced > 10
+    assert replaced > 20

@@ -1,0 +1,72 @@
+"""``metafork shuffle``: replace global loads of a PTX file by warp shuffles."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from comprehensive.commands.faults import read_source
+
+
+@click.command()
+@click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "-o", "output", type=click.Path(dir_okay=False, path_type=Path), help="The new file; default: standard output."
+)
+@click.option(
+    "--max-delta", type=click.IntRange(0, 31), default=31, show_default=True,
+    help="The most lanes a value may move; 0 leaves register reuse only.",
+)  # fmt: skip
+@click.option("--report", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--variant", type=click.Choice(["full", "no-load", "no-corner"]), default="full", show_default=True,
+    help="no-load and no-corner compute wrong results; they are for measuring only.",
+)  # fmt: skip
+@click.option(
+    "--no-assume", type=click.Choice(["signed-index"]), multiple=True,
+    help="Do not assume that signed 32-bit index arithmetic does not overflow.",
+)  # fmt: skip
+@click.option("--no-hoist", is_flag=True, help="Let the first load of a row serve the others, as the paper does.")
+def command(
+    source: Path,
+    output: Path | None,
+    max_delta: int,
+    form: str,
+    variant: str,
+    no_assume: tuple[str, ...],
+    no_hoist: bool,
+) -> None:
+    """Replace global loads of the PTX file SOURCE by shuffles between neighbouring lanes.
+
+    SOURCE itself is never changed.  The report goes to standard output, or to standard error where that takes the
+    PTX.  A kernel about which anything is unclear passes unchanged, and the report says why.
+    """
+    from metafork.ptx.report import report_document, report_text
+    from metafork.ptx.shuffle import Options, shuffle_text
+    from metafork.ptx.source import PtxError
+    from metafork.ptx.synthesis import Variant
+
+    if output is not None and output.exists() and output.samefile(source):
+        raise click.UsageError(f"{output} is the input itself, which is never overwritten")
+    text = read_source(source).text
+    options = Options(max_delta, Variant(variant), "signed-index" not in no_assume, not no_hoist)
+    try:
+        result = shuffle_text(text, options)
+    except PtxError as error:
+        click.echo(error.render(text, str(source)), err=True)
+        sys.exit(1)
+    if form == "json":
+        report = json.dumps(report_document(result, str(source)), indent=1) + "\n"
+    else:
+        report = report_text(result)
+    if output is None:
+        click.echo(result.text, nl=False)
+    else:
+        try:
+            output.write_text(result.text, encoding="utf-8")
+        except OSError as error:
+            raise click.ClickException(f"{output} cannot be written: {error.strerror}") from error
+    click.echo(report, nl=False, err=output is None)
