@@ -106,12 +106,6 @@ _ENTRIES = (
         "move it into a function, or into a file of its own.",
     ),
     Entry(
-        "MF0016",
-        "a function header that is not understood",
-        "the drop-in needs the function's name and parameters.",
-        "write it as `type name(parameters)`, with C's own punctuation.",
-    ),
-    Entry(
         "MF0101",
         "a nest with another number of meta_for loops than 2, 4 or 6",
         "the outer half are the grid's dimensions and the inner half the block's, three each at most.",
@@ -365,6 +359,12 @@ _ENTRIES = (
         "a race between threads",
         "iterations of the threads' loops run concurrently between two barriers.",
         "put the write and the read into two nests of thread loops.",
+    ),
+    Entry(
+        "MF0403",
+        "accesses that are not proved free of races",
+        "neither a proof nor two conflicting iterations were found.",
+        "make the indices polynomials in loop variables and parameters, or check by hand that iterations are independent.",
     ),
 )
 

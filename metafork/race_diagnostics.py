@@ -1,0 +1,91 @@
+"""Races of the input as diagnostics: MF0401 and MF0402 for certain ones, MF0403 where freedom from races is not proved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from metafork.diagnostics import Diagnostic, Severity
+from metafork.frontend.catalogue import CATALOGUE
+from metafork.ir import Program
+from metafork.races import Race, RaceKind, Unproved, find_races, race_report
+from metafork.references import LoopKind, Reference
+from metafork.translation_unit import TranslationUnit
+
+_CODES = {RaceKind.GRID: "MF0401", RaceKind.THREADS: "MF0402"}
+_UNPROVED = "MF0403"
+
+
+def race_diagnostics(unit: TranslationUnit, *, thorough: bool = False) -> tuple[Diagnostic, ...]:
+    """Return an error for each race that is certain, and, when ``thorough``, a warning for each pair left open.
+
+    An error names two iterations, the parameter values and the element; a warning says why nothing is known.
+    """
+    found: list[Diagnostic] = []
+    for schedule in unit.schedules:
+        program, name = schedule.program, unit.source.name
+        if thorough:
+            report = race_report(program)
+            found += [_certain(race, program, name) for race in report.races]
+            found += [_open(pair, name) for pair in report.unproved]
+        else:
+            found += [_certain(race, program, name) for race in find_races(program)]
+    return tuple(found)
+
+
+def _verb(reference: Reference) -> str:
+    return "written" if reference.writes else "read"
+
+
+def _values(names: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in names.items())
+
+
+def _iteration(reference: Reference, values: Mapping[str, int]) -> str:
+    serial = {loop.var for loop in reference.loops if loop.kind is LoopKind.SERIAL}
+    return _values({name: value for name, value in values.items() if name not in serial})
+
+
+def _certain(race: Race, program: Program, source_name: str) -> Diagnostic:
+    code = _CODES[race.kind]
+    entry = CATALOGUE[code]
+    element = "".join(f"[{index}]" for index in race.element)
+    parameters = {p.name: race.parameters[p.name] for p in program.parameters if p.name in race.parameters}
+    where = "in one launch" if race.kind is RaceKind.GRID else "between two barriers"
+    message = (
+        f"{entry.title} on {race.first.array}{element} {where}: {_verb(race.first)} for "
+        f"{_iteration(race.first, race.first_iteration)} and {_verb(race.second)} for "
+        f"{_iteration(race.second, race.second_iteration)}, with {_values(parameters)}"
+    )
+    related = (
+        ((race.second.element.span, f"the other access, {_verb(race.second)}"),)
+        if race.second.element.span != race.first.element.span
+        else ()
+    )
+    return Diagnostic(
+        code,
+        Severity.ERROR,
+        message,
+        race.first.element.span,
+        source_name,
+        entry.reason,
+        entry.way_out,
+        related,
+    )
+
+
+def _open(pair: Unproved, source_name: str) -> Diagnostic:
+    entry = CATALOGUE[_UNPROVED]
+    who = "blocks" if pair.kind is RaceKind.GRID else "threads"
+    related = (
+        ((pair.second.element.span, "the other access"),) if pair.second.element.span != pair.first.element.span else ()
+    )
+    return Diagnostic(
+        _UNPROVED,
+        Severity.WARNING,
+        f"accesses of different {who} to {pair.first.array} are not proved free of races",
+        pair.first.element.span,
+        source_name,
+        pair.reason,
+        entry.way_out,
+        related,
+    )
