@@ -20,7 +20,7 @@ _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _HEAD = re.compile(r"#\s*(?P<word>[A-Za-z_]*)\s*(?P<rest>.*)\Z", re.DOTALL)
 _DEFINE = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<formals>\([^)]*\))?(?P<body>.*)\Z", re.DOTALL)
 _NEVER_EXPANDED = frozenset({"meta_schedule", "meta_for", "cache", "assert", "defined"})
-_TOKEN_LIMIT = 200_000
+_TOKEN_LIMIT = 50_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,8 +78,15 @@ class ProgramBuilder:
         found = self._values.integer(extent, variable.since, variable.scope)
         if found is not None:
             return found[0]
+        called = {id(node.callee) for node in syntax.walk(extent) if isinstance(node, syntax.Invocation)}
         for node in syntax.walk(extent):
-            if isinstance(node, syntax.Name) and (used := variable.scope.get(node.name)) is not None:
+            if not isinstance(node, syntax.Name) or id(node) in called:
+                continue
+            used = variable.scope.get(node.name)
+            if used is None:
+                self._reporter.error("MF0301", node.span, f"`{node.name}` is not declared")
+                return None
+            if used.type is not None:
                 change = self._host.stable(used, variable.since, self._site)
                 if change is not None:
                     self._reporter.error(

@@ -43,11 +43,13 @@ def is_schedule_keyword(tokens: Sequence[Token], index: int) -> bool:
     token = tokens[index]
     if token.kind is not TokenKind.NAME or token.text != "meta_schedule":
         return False
+    after = tokens[index + 1] if index + 1 < len(tokens) else None
+    if after is not None and after.text in ("{", "cache", "meta_for"):
+        return True
     before = tokens[index - 1] if index else None
     if before is not None and before.text not in ("{", "}", ";", ")", ":", "else", "do", "meta_schedule"):
         return False
-    after = tokens[index + 1] if index + 1 < len(tokens) else None
-    return after is None or after.text in ("{", ";") or after.kind is TokenKind.NAME
+    return after is None or after.text == ";" or after.kind is TokenKind.NAME
 
 
 class Structure:
@@ -254,8 +256,10 @@ class Structure:
         """Report what looks like a keyword spelled otherwise, and go on as if it were spelled right."""
         token = self._tokens[index]
         following = self._text(index + 1, end)
+        if following in ("{", "cache", "meta_for") and similar(token.text, ("meta_schedule",), 0.8):
+            return self._schedule(index, end, inside, depth)  # reported for the whole file already
         if following == "{":
-            meant = similar(token.text, ("else", "do", "meta_schedule")) if inside else None
+            meant = similar(token.text, ("else", "do")) if inside else None
             if meant is not None:
                 self._report_misspelled(token, meant)
                 return self._statement(index + 1, end, inside, depth + 1)
