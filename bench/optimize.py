@@ -1,0 +1,148 @@
+"""How long ``metafork optimize`` takes, and what the case discussion does, on the paper's four programs.
+
+    python bench/optimize.py [--runs 5] [--json FILE]
+
+1. Whole processes: the installed command on each example with its defaults, wall time, best and median of the runs.
+2. The work of each tree: inner nodes, paths, leaves, counter evaluations, strategy applications, questions to Z3.
+3. Growth from 2 to 8 strategies: on the real ones (the first k of the default order) as far as there are, and on
+   made-up ones that all improve both of two counters, one numeric and one symbolic, the worst kind of tree.
+
+``bench/optimize.md`` holds the figures of a run and says how they were taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from comprehensive import registry
+from comprehensive.discussion import Discussion
+from comprehensive.optimize import optimize
+from comprehensive.start import Start
+from evaluators.counter import CounterValue
+from metafork.polynomial import Polynomial, at_most
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ("matadd", "jacobi1d", "transpose", "matmul")
+LIMIT_SECONDS = 1.5
+
+
+def process_times(program: str, runs: int) -> list[float]:
+    """Return the wall times of whole processes, in seconds."""
+    times = []
+    command = [sys.executable, "-c", "from comprehensive.cli import main; main()", "optimize"]
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(runs):
+            began = time.perf_counter()
+            subprocess.run(
+                [*command, str(ROOT / "examples" / f"{program}.mf"), "-o", folder], check=True, capture_output=True
+            )
+            times.append(time.perf_counter() - began)
+    return times
+
+
+def work(program: str, strategies: list[str] | None = None) -> list[dict[str, object]]:
+    """Return the statistics of each tree of a program."""
+    result = optimize(ROOT / "examples" / f"{program}.mf", strategies=strategies)
+    return [{"schedule": tree.program.name, **asdict(tree.statistics)} for tree in result.schedules]
+
+
+@dataclass(frozen=True)
+class Count:
+    """A counter on tuples of applied strategies: ``base - len(version)`` of something."""
+
+    name: str
+    symbol: str
+    shape: Polynomial
+    kind: str = "resource"
+    less_is_better: bool = True
+    default_target: None = None
+
+    def evaluate(self, version: tuple[str, ...]) -> CounterValue:
+        return CounterValue(self.shape * (20 - len(version)))
+
+
+@dataclass(frozen=True)
+class Applied:
+    version: tuple[str, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Lowering:
+    name: str
+    improves: frozenset[str] = frozenset({"r1", "r2"})
+    on_ir: bool = False
+    at_leaf: bool = False
+
+    def apply(self, version: tuple[str, ...]) -> Applied:
+        return Applied((*version, self.name))
+
+
+def made_up(count: int) -> dict[str, object]:
+    """Return the statistics of a tree with ``count`` strategies that improve both counters."""
+    s, b = Polynomial.symbol("s"), Polynomial.symbol("B")
+    machine = {"R": "R", "Z": "Z"}
+    start = Start(
+        data=(),
+        program=("s", "B"),
+        machine=machine,
+        constraints=(at_most(1, s), at_most(1, b), *(at_most(0, Polynomial.symbol(m)) for m in machine)),
+        canonical=machine,
+    )
+    counters = [Count("r1", "R", Polynomial.constant(1)), Count("r2", "Z", s * b)]
+    strategies = [Lowering(f"O{index}") for index in range(count)]
+    outcome = Discussion(start, counters, strategies).run(())
+    return asdict(outcome.statistics)
+
+
+def table(rows: list[dict[str, object]]) -> str:
+    """Return rows as a Markdown table."""
+    keys = list(rows[0])
+    lines = ["| " + " | ".join(keys) + " |", "|" + "---|" * len(keys)]
+    for row in rows:
+        cells = [f"{row[key]:.3f}" if isinstance(row[key], float) else str(row[key]) for key in keys]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+
+    times = []
+    for program in PROGRAMS:
+        seconds = process_times(program, options.runs)
+        times.append({"program": program, "best s": min(seconds), "median s": statistics.median(seconds)})
+    trees = [row for program in PROGRAMS for row in work(program)]
+    names = list(registry.STRATEGIES)
+    real = [
+        {"strategies": count, **row}
+        for count in range(2, len(names) + 1)
+        for row in work("jacobi1d", names[:count]) + work("matmul", names[:count])
+    ]
+    made = [{"strategies": count, **made_up(count)} for count in range(2, 9)]
+    print("## Whole processes\n\n" + table(times))
+    print("\n## The work of each tree, defaults\n\n" + table(trees))
+    print("\n## Growth with the first k strategies of the default order\n\n" + table(real))
+    print("\n## Growth on made-up strategies that improve both of two counters\n\n" + table(made))
+    if options.json is not None:
+        data = {"format": "metafork-bench-optimize", "version": 1}
+        data |= {"processes": times, "trees": trees, "growth": real, "made_up": made}
+        options.json.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    slow = [row["program"] for row in times if row["median s"] > LIMIT_SECONDS]
+    if slow:
+        sys.exit(f"slower than {LIMIT_SECONDS} s: {', '.join(slow)}")
+
+
+if __name__ == "__main__":
+    main()
