@@ -1,4 +1,4 @@
-"""Races of the input as diagnostics: MF0401 and MF0402 for certain ones, MF0403 where freedom from races is not proved."""
+"""Races of the input as diagnostics: MF0401 and MF0402 for certain ones, MF0403 where nothing is proved."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def find_races(program: Program) -> tuple[Race, ...]:
         accesses = tuple(access for access in accesses if access.array in doubtful and _certain(access))
         if not accesses:
             continue
-        for point in sample_points(facts.constraints, facts.derived):
+        for point in sorted(sample_points(facts.constraints, facts.derived), key=lambda p: sum(p.values())):
             if _on_path(path, facts, point):
                 for race in _Play(path.program, accesses, point).races():
                     found.setdefault((race.kind, race.first.array), race)

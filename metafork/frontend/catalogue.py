@@ -364,7 +364,7 @@ _ENTRIES = (
         "MF0403",
         "accesses that are not proved free of races",
         "neither a proof nor two conflicting iterations were found.",
-        "make the indices polynomials in loop variables and parameters, or check by hand that iterations are independent.",
+        "make the indices polynomials in loop variables and parameters, or see to it that iterations are independent.",
     ),
 )
 
