@@ -13,7 +13,7 @@ from comprehensive.emit.checked_expressions import ComputationError, checked, wi
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.emit.select_text import derived_definitions, target_names
-from comprehensive.emit.signature import Signature, element_type
+from comprehensive.emit.signature import Signature, element_type, touched_arrays
 from comprehensive.tree import ScheduleTree
 from metafork.ir import Derived, Phase, Program, Var, walk_expression, walk_statements
 from metafork.kernel import Argument, Kernel, Space
@@ -208,7 +208,10 @@ def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
         p.name for array in program.arrays for e in array.extents for p in walk_expression(e) if isinstance(p, Var)
     }
     sizes = _definitions(derived_definitions(program.derived, wanted), known)
+    touched = touched_arrays(program)
     for index, array in enumerate(program.arrays):
+        if array.name not in touched:
+            continue  # nothing to move
         text = str(array.element.size)
         for extent in array.extents:
             size = f"metafork_within(&metafork_failed, {checked(extent, known)}, 0, INT64_MAX)"

@@ -19,6 +19,13 @@
 #error "compile with nvcc, or with g++ -std=c++17 -x c++ -DMETAFORK_CPU"
 #endif
 
+/* No contraction of a*b + c, as nvcc -fmad=false: results are those of the serial program, bit for bit. */
+#if defined(METAFORK_CPU) && defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(METAFORK_CPU) && (defined(__FP_FAST_FMAF) || defined(__FP_FAST_FMA))
+#pragma GCC optimize("fp-contract=off")
+#endif
+
 #define METAFORK_RESTRICT __restrict__
 
 #include <math.h>
