@@ -16,15 +16,18 @@ def nest(body):
 
 VARIABLES = ["N", "s", "i", "j", "x", "y"]
 INTEGERS = st.recursive(
-    st.sampled_from([*VARIABLES, "1", "2"]),
-    lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "+", "/", "%"]), inner),
+    st.sampled_from([*VARIABLES, "1", "2", "(N / s)", "(y % 3)", "(j % s)"]),
+    lambda inner: st.one_of(
+        st.builds("({} {} {})".format, inner, st.sampled_from("+-*+"), inner),
+        st.builds("({} {} 3)".format, inner, st.sampled_from("/%")),
+    ),
     max_leaves=5,
 )
 
 
 def statements(depth):
     simple = st.one_of(
-        st.builds("c[{} % 8 + 8] = {};".format, st.sampled_from("ij"), INTEGERS),
+        st.builds("c[{} + 8] = {};".format, st.sampled_from("ij"), INTEGERS),
         st.builds("c[{}] += {} % 5;".format, st.sampled_from("ij"), INTEGERS),
         st.builds("{} = {} % 9;".format, st.sampled_from("xy"), INTEGERS),
         st.builds("{{ int z = {}; c[i + 20] = z + {}; }}".format, INTEGERS, INTEGERS),

@@ -187,7 +187,7 @@ def test_a_second_application_finds_nothing_and_the_text_can_be_read(text, strat
     assert program(metafork_text(after)) == after
 
 
-NUMBERS = st.sampled_from([0, 1, 2, 3, 7, 1000, 2**30, 2**31 - 1])
+NUMBERS = st.sampled_from([0, 1, 2, 3, 7, 11, 1000, 2**30, 2**31 - 1])
 
 
 @settings(max_examples=100, deadline=None)
