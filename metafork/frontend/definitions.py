@@ -8,6 +8,13 @@ from dataclasses import dataclass
 from metafork.frontend.tokens import Token, TokenKind
 
 _CONTROL = frozenset({"if", "for", "while", "switch", "do", "else", "return", "meta_for", "meta_schedule"})
+_NO_FUNCTION = frozenset(
+    {
+        *("__attribute__", "__attribute", "__declspec", "_Alignas", "typeof", "__typeof__", "void", "char", "short"),
+        *("int", "long", "float", "double", "signed", "unsigned", "const"),
+    }
+)
+"""Words before parentheses that are not a function's parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,7 @@ def _definition(tokens: Sequence[Token], partners: dict[int, int], start: int, b
         if opening == start:
             continue
         name = tokens[opening - 1]
-        if name.kind is not TokenKind.NAME or name.text in ("__attribute__", "__attribute", "__declspec", "_Alignas"):
+        if name.kind is not TokenKind.NAME or name.text in _NO_FUNCTION:
             continue
         if name.text in _CONTROL or tokens[start].text in _CONTROL:
             return None

@@ -137,6 +137,7 @@ class HostFunction:
         self.sites: list[Site] = []
         self.assertions: list[Assertion] = []
         self.body = body
+        self.faults: dict[str, str] = {}  # macros that cannot be expanded, with the reason
         self.variables: list[Variable] = [*globals_.values(), *parameters.values()]
         self._visit_items(body, {**globals_, **parameters}, (), body.span)
 

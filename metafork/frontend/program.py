@@ -83,6 +83,10 @@ class ProgramBuilder:
             if not isinstance(node, syntax.Name) or id(node) in called:
                 continue
             used = variable.scope.get(node.name)
+            if used is None and node.name in self._host.faults:
+                message = f"{self._host.faults[node.name]}, so it cannot size an array of a schedule"
+                self._reporter.error("MF0008", node.span, message)
+                return None
             if used is None:
                 self._reporter.error("MF0301", node.span, f"`{node.name}` is not declared")
                 return None

@@ -91,6 +91,9 @@ class UnitParser:
         self._check_spelling(tokens)
         keywords = [index for index in range(len(tokens)) if is_schedule_keyword(tokens, index)]
         if not keywords:
+            for index, token in enumerate(tokens[:-1]):
+                if token.text == "meta_for" and tokens[index + 1].text == "(":
+                    self._reporter.error("MF0012", token.span, "a `meta_for` stands outside every `meta_schedule`")
             if not self._reporter.failed:
                 place = tokens[0].span if tokens else self._lines.span(0, 0)
                 raise self._reporter.refuse("MF0002", place, "there is no `meta_schedule` in this file")
@@ -106,6 +109,11 @@ class UnitParser:
             self._fragment(preprocessed)
             return
         globals_ = self._globals(preprocessed, outside)
+        for one in functions:
+            name = tokens[one.name]
+            function = Variable(name.text, name.span, name.span.start)
+            function.fault, function.message = "MF0206", f"`{name.text}` is a function"
+            globals_.setdefault(name.text, function)
         for definition in holding:
             try:
                 self._function(preprocessed, definition, globals_)
@@ -254,7 +262,9 @@ class UnitParser:
             raise self._reporter.refuse("MF0004", error.token.span, message) from None
         block = structure.statements(span)
         uncertain = tuple((one.start, one.end) for one in preprocessed.conditionals)
-        return HostFunction(self._source, self._reporter, self._typedefs, globals_, parameters, block, uncertain)
+        host = HostFunction(self._source, self._reporter, self._typedefs, globals_, parameters, block, uncertain)
+        host.faults = {name: one.fault for name, one in preprocessed.macros_at(span.end).items() if one.fault}
+        return host
 
     def _parameters(
         self, preprocessed: Preprocessed, text: FunctionText, globals_: dict[str, Variable]
@@ -272,6 +282,8 @@ class UnitParser:
             spelled = self._source.text[piece[0].span.start : piece[-1].span.end]
             declarator: syntax.Declarator | None = None
             expanded = self._expand(preprocessed, piece)
+            if [token.text for token in expanded] != [token.text for token in piece]:
+                spelled = self._text(expanded)  # the generated header knows nothing of the file's macros
             with contextlib.suppress(GrammarError, TooDeepError):
                 declarator = self._grammar.parameter(expanded, self._types)
             if declarator is None:

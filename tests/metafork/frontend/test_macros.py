@@ -3,9 +3,11 @@
 import pytest
 
 from metafork import ir
+from metafork.frontend import parse
 from metafork.frontend.preprocessor import Preprocessed
 from metafork.frontend.tokens import tokenize
 from metafork.ir import binary
+from metafork.source import Source
 from metafork.types import ScalarType
 from tests.metafork.frontend.marked import assert_refused, diagnostics_of, program_of, thread
 
@@ -132,3 +134,15 @@ def test_macros_that_never_end():
 
 def test_pragmas_are_passed_over():
     assert diagnostics_of(thread("\n#pragma unroll\n  for (int k = 0; k < 4; k++) a[k] = 1;")) == ()
+
+
+def test_an_extent_that_is_not_certain():
+    text = "#ifndef N\n#define N 1024\n#endif\n" + thread("a[i] = 1;").replace("float a[n]", "float a[«N»]")
+    assert_refused(text, "MF0008")
+
+
+def test_declarations_for_the_header_need_no_macros():
+    text = "#define N 8\n#define REAL float\n" + thread("a[i] = 1;").replace("float a[n]", "REAL a[N]")
+    (function,) = parse(Source("test.mf", text)).functions
+    assert function.parameters[3].declaration == "float a [ 8 ]"
+    assert function.parameters[4].declaration == "float b[n][m]"

@@ -55,6 +55,7 @@ CASES = {
         "MF0012",
         thread("a[i] = 1;").replace("  meta_schedule {", "  «meta_for» (int k = 0; k < n; k++) ;\n  meta_schedule {"),
     ),
+    "meta_for in a file without schedules": ("MF0012", "void f(int n) { «meta_for» (int i = 0; i < n; i++) ; }"),
     "nested schedule": ("MF0013", thread("«meta_schedule» { a[i] = 1; }")),
     "empty schedule": ("MF0014", "void f(int n) { «meta_schedule» { } }"),
     "nothing after meta_schedule": ("MF0014", "void f(int n) { «meta_schedule» ; }"),
@@ -137,6 +138,10 @@ CASES = {
     "unknown function": ("MF0206", thread("a[i] = «foo»(alpha);")),
     "printf": ("MF0206", thread('«printf»("%d", i);')),
     "misspelled function": ("MF0206", thread("a[i] = «sqrft»(alpha);")),
+    "function of the file": (
+        "MF0206",
+        "float sqrtf(float x) { return x; }\n" + thread("a[i] = «sqrtf»(alpha);"),
+    ),
     "arguments": ("MF0207", thread("a[i] = «sqrtf(alpha, 2)»;")),
     "array without extent": (
         "MF0208",
