@@ -80,7 +80,8 @@ def fresh_name(kind: DerivedKind, operands: Iterable[Polynomial]) -> str:
     if all(re.fullmatch(r"[A-Za-z0-9]+", text) for text in texts):
         return name
     # Symbols may hold underscores of their own: the digest keeps different definitions apart.
-    digest = hashlib.sha256(plain.encode()).hexdigest()[:6]
+    ambiguous = any(joiner in text for text in texts)
+    digest = hashlib.sha256((repr(texts) if ambiguous else plain).encode()).hexdigest()[:6]
     return f"{name if len(name) <= 24 else kind}_{digest}"
 
 

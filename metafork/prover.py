@@ -197,6 +197,8 @@ class Prover:
 
     def _relevant(self, goal: Constraint) -> tuple[Constraint, ...]:
         """Return the premises connected with the goal through shared symbols."""
+        if not goal.symbols:
+            return self.premises  # it asks whether they contradict each other
         reached = set(goal.symbols)
         chosen: list[Constraint] = []
         rest = list(self.premises)
@@ -258,7 +260,10 @@ class _Translation:
 
     def constraint(self, constraint: Constraint) -> Any:
         """Return a constraint as a Z3 formula."""
-        difference = self._polynomial(constraint.difference)
+        value = constraint.difference
+        if constraint.relation == "<" and _whole(value):
+            return self._polynomial(value) <= -1  # the same over the integers, and more over the reals
+        difference = self._polynomial(value)
         match constraint.relation:
             case "<=":
                 return difference <= 0

@@ -37,7 +37,6 @@ from metafork.ir import (
     Var,
     While,
     binary,
-    walk_statements,
 )
 from metafork.polynomial import ZERO, Constraint, Polynomial, at_most
 from metafork.types import ScalarType, common_type
@@ -185,7 +184,7 @@ class _Walk:
         bounded, depth = self._bounded, len(self._loops)
         for stmt in body:
             yield from self._statement(stmt)
-            if any(isinstance(inner, Break | Continue) for inner in walk_statements((stmt,))):
+            if _left_early((stmt,)):
                 self._bounded = False
         del self._loops[depth:]
         self._bounded = bounded
@@ -360,7 +359,7 @@ class _Walk:
 
 
 def _left_early(body: tuple[Stmt, ...]) -> bool:
-    """Say whether a block-level ``break`` or ``continue`` belongs to the loop with this body."""
+    """Say whether a ``break`` or ``continue`` belongs to the loop with this body."""
     return any(
         isinstance(stmt, Break | Continue)
         or (isinstance(stmt, If) and (_left_early(stmt.then) or _left_early(stmt.otherwise)))
