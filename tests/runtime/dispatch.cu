@@ -1,0 +1,41 @@
+// metafork_dispatch with leaves whose registers and faults the command line gives: what a GPU's compiler and driver would say.
+#include "metafork/dispatch.h"
+
+static const metafork_term number[] = {{1, 1, {0}}}, limit[] = {{1, 1, {1}}}, two[] = {{2, 1, {0}}};
+// Leaf 1 takes x registers by estimate, leaf 2 twice as many, leaf 3 again x.
+static const metafork_limit limits1[] = {{"r", {{number, 1}, METAFORK_AT_MOST, {limit, 1}, "x <= R"}, METAFORK_REGISTERS_PER_THREAD}};
+static const metafork_limit limits2[] = {{"r", {{two, 1}, METAFORK_AT_MOST, {limit, 1}, "2*x <= R"}, METAFORK_REGISTERS_PER_THREAD}};
+static const metafork_limit limits3[] = {{"r", {{number, 1}, METAFORK_AT_MOST, {limit, 1}, "x <= RB"}, METAFORK_REGISTERS_PER_BLOCK}};
+static const metafork_leaf leaves[] = {{limits1, 1}, {limits2, 1}, {limits3, 1}};
+static const metafork_use uses[] = {{"a", true}};
+static int said;
+static const metafork_schedule schedule = {"s", leaves, 3, nullptr, 0, uses, 1, nullptr, 0, &said};
+
+// arguments: chosen leaf, R, then for each leaf its registers (-1: not measured) and the error of checking it; error of the launch
+int main(int argc, char **argv)
+{
+    long long arguments[9] = {};
+    for (int i = 1; i < argc && i < 10; i++) arguments[i - 1] = atoll(argv[i]);
+    int data[4] = {1, 2, 3, 4};
+    metafork_array array = {data, 0, nullptr, 0, 0, 0};
+    metafork_array *arrays[] = {&array};
+    const int64_t bytes[] = {sizeof data};
+    const int ran = metafork_dispatch<2>(
+        &schedule, arrays, bytes, false, false,
+        [&](const metafork_machine *, int64_t *values) {
+            values[0] = 32;
+            values[1] = arguments[1];
+            return (int)arguments[0];
+        },
+        [&](int leaf, bool go, metafork_shape *shape, void *const *device) {
+            for (int axis = 0; axis < 3; axis++) shape->grid[axis] = shape->block[axis] = 1;
+            shape->block[0] = 33;
+            shape->registers = arguments[2 * leaf];
+            if (!go) return (int)arguments[2 * leaf + 1];
+            printf("leaf %d\n", leaf);
+            static_cast<int *>(device[0])[1] = leaf * 10;
+            return (int)arguments[8];
+        });
+    printf("%d: %d %d\n", ran, data[0], data[1]);
+    return array.metafork_device == nullptr ? 0 : 1;
+}
