@@ -71,7 +71,7 @@ def _on_path(path: UniformPath, facts: Facts, loop: str, private: frozenset[str]
         for second in accesses:
             if first.order > second.order or not (first.writes or second.writes):
                 continue
-            key = (first.array, first.indices, first.loops, first.guards, second.indices, second.loops, second.guards)
+            key = tuple((access.array, access.indices, *_circumstances(access)) for access in (first, second))
             if key in seen:
                 continue
             seen.add(key)
@@ -79,6 +79,10 @@ def _on_path(path: UniformPath, facts: Facts, loop: str, private: frozenset[str]
             if not proof:
                 return proof
     return PROVED
+
+
+def _circumstances(access: Reference) -> tuple[object, ...]:
+    return (access.loops, access.guards, access.bounded, access.phase)
 
 
 def _range_of(access: Reference, loop: str) -> LoopRange | None:
@@ -144,9 +148,12 @@ class _Pair:
 
     def _renaming(self) -> Mapping[str, Polynomial]:
         """Return what the loop variables of the second access are called where they may differ from the first's."""
+        # A loop of unknown shape is no part of ``loops``; it may stand at block level.
         one_thread = (
             self._first.phase == self._second.phase
             and self._first.phase is not None
+            and self._first.bounded
+            and self._second.bounded
             and all(range_.kind is not LoopKind.BLOCK for range_ in (*self._first.loops, *self._second.loops))
         )
         return {

@@ -293,3 +293,41 @@ def test_whatever_is_applied_computes_the_same(body, s, width, blocks, rest):
         return
     after = result.version.program
     assert results(after, point, 7) == results(before, point, 7)
+
+
+REPEATED_PHASE = """
+void f(int n, int s, float a[n][2], float c[n][2]) {
+  int d = n / s;
+  meta_schedule {
+    meta_for (int i = 0; i < d; i++)
+      for (int m = 1; m < 5; STEP)
+        meta_for (int j = 0; j < 2; j++)
+          for (int k = 0; k < s; k++) {
+            if (m % 3 == 1) a[i*s + k][j] = m;
+            else c[i*s + k][j] = a[i*s + s - 1 - k][1 - j];
+          }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("step", ["m++", "m *= 2"])
+def test_a_phase_that_a_loop_repeats_is_compared_across_its_runs(step):
+    # In one run of the phase nothing conflicts; what one run writes, another thread reads in the next, from another k.
+    assert "element of a" in refused(REPEATED_PHASE.replace("STEP", step))
+
+
+def test_accesses_of_different_phases_are_not_taken_for_one_pair():
+    text = """
+    void f(int n, int s, float a[n][2]) {
+      int d = n / s;
+      meta_schedule {
+        meta_for (int i = 0; i < d; i++)
+          for (int k = 0; k < s; k++) {
+            meta_for (int j = 0; j < 2; j++) a[i*s + k][j] = k;
+            meta_for (int j = 0; j < 2; j++) a[i*s + (s - 1 - k)][1 - j] += 1;
+          }
+      }
+    }
+    """
+    assert "element of a" in refused(text)
