@@ -18,7 +18,7 @@ from enum import IntEnum
 from metafork.ptx.cfg import EXIT, Cfg, Loop
 from metafork.ptx.evaluate import Evaluator, Value, instruction_types, type_width
 from metafork.ptx.opcodes import Effect, effect, is_known, written
-from metafork.ptx.sampling import Sampler
+from metafork.ptx.sampling import SEEDS, Sampler
 from metafork.ptx.solver import Prover, Verdict
 from metafork.ptx.syntax import Address, Instruction, Name, Vector
 from metafork.ptx.terms import Poly, Terms
@@ -136,7 +136,9 @@ class _Emulator:
         self.parameters = {d.name: p for p in cfg.body.function.parameters for d in p.declarators}
         self.restricted = {name for name, p in self.parameters.items() if p.pointer is not None and p.pointer.restrict}
         self.sampler = Sampler(evaluator.terms)
-        self.solver_matches: dict[tuple[Poly, Poly, tuple[Poly, ...]], int | None] = {}
+        self.unsampled: list[Poly] = []
+        self.sampled: set[Poly] = set()
+        self.samples: dict[int, list[tuple[Poly, int]]] = {}
 
     # --- regions and loops --------------------------------------------------------------------------------------
 
@@ -282,10 +284,14 @@ class _Emulator:
             groups = [group for group in groups if group not in together]
             groups.append([state, *(other for group in together for other in group)])
         joined = [self._merge(block, group) for group in groups]
-        distinct: dict[frozenset[tuple[str, Value]], list[State]] = {}
+        distinct: list[list[State]] = []
         for state in joined:
-            distinct.setdefault(frozenset(state.registers.items()), []).append(state)
-        result = [self._merge(block, group) for group in distinct.values()]
+            same = next((group for group in distinct if group[0].registers == state.registers), None)
+            if same is None:
+                distinct.append([state])
+            else:
+                same.append(state)
+        result = [self._merge(block, group) for group in distinct]
         return result if len(result) <= MOST_STATES else [self._merge(block, result)]
 
     def _merge(self, block: int, states: list[State]) -> State:
@@ -500,7 +506,20 @@ class _Emulator:
         here, there = self._pointers(store.address), self._pointers(record.address)
         if len(here) == len(there) == 1 and here != there and (here | there) & self.restricted:
             return False
+        if self._unbounded(self.terms.subtract(store.address, record.address), state):
+            return True
         return self.prover.disjoint(store, record, state.facts) is not Verdict.YES
+
+    def _unbounded(self, difference: Poly, state: State) -> bool:
+        """Tell whether a difference can be anything: a pointer stands in it alone, of which no assumption speaks."""
+        for monomial, coefficient in difference.terms:
+            atom = self.terms.atoms[monomial[0]]
+            if len(monomial) == 1 and coefficient & 1 and atom.width == 64 and atom.kind == "param":
+                elsewhere = [(other, c) for other, c in difference.terms if other != monomial]
+                others = self._leaves(Poly(64, 0, tuple(elsewhere))).union(*map(self._leaves, state.facts))
+                if monomial[0] not in others:
+                    return True
+        return False
 
     def _pointers(self, address: Poly) -> set[str]:
         """Return the pointer parameters that an address is based on: those it contains once."""
@@ -597,24 +616,32 @@ class _Emulator:
             if source.size == record.size:
                 found.setdefault(source.position, lanes)
         if not found and self.sampler.is_opaque(record.address):
-            for source in state.trace:
-                match = self._solver_match(source, record, state) if source.size == record.size else None
-                if match is not None:
-                    found[source.position] = match
+            self._sample()
+            found.update(self._solver_matches(record, state))
+        self.unsampled.append(record.address)
         return found
 
-    def _solver_match(self, source: LoadRecord, record: LoadRecord, state: State) -> int | None:
-        """Look for lanes between two addresses whose forms differ: agreeing samples first, then a proof by Z3."""
-        key = (source.address, record.address, state.facts)
-        if key not in self.solver_matches:
-            self.solver_matches[key] = None
-            for lanes in sorted(range(-self.reach, self.reach + 1), key=abs):
-                if not self.sampler.agree(source.address, lanes, record.address):
-                    continue
-                if self.prover.same(source.address, lanes, record.address, state.facts) is Verdict.YES:
-                    self.solver_matches[key] = lanes
-                break
-        return self.solver_matches[key]
+    def _sample(self) -> None:
+        """Remember which values the addresses so far have in the lanes around, on the first sample."""
+        for address in self.unsampled:
+            if address in self.sampled:
+                continue
+            self.sampled.add(address)
+            for lanes in range(-self.reach, self.reach + 1):
+                value = self.sampler.value(address, SEEDS[0], lanes)
+                self.samples.setdefault(value, []).append((address, lanes))
+        self.unsampled.clear()
+
+    def _solver_matches(self, record: LoadRecord, state: State) -> dict[int, int]:
+        """Return valid loads of the same address in some lane whose forms differ: same samples, and a proof by Z3."""
+        found: dict[int, int] = {}
+        for address, lanes in self.samples.get(self.sampler.value(record.address, SEEDS[0], 0), ()):
+            sources = [source for source in state.trace.at(address) if source.size == record.size]
+            if not sources or not self.sampler.agree(address, lanes, record.address):
+                continue
+            if self.prover.same(address, lanes, record.address, state.facts) is Verdict.YES:
+                found.update((source.position, lanes) for source in sources)
+        return found
 
 
 def _vector_length(modifiers: Sequence[str]) -> int:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from metafork.ptx.terms import Poly, Terms
+from metafork.ptx.terms import Monomial, Poly, Terms
 from metafork.ptx.traces import LANES, LoadRecord, Store
 
-RESOURCES = 400_000
+RESOURCES = 150_000
 """Z3's ``rlimit`` of one proof, some tens of milliseconds."""
 
 PRUNING_RESOURCES = 20_000
@@ -32,7 +32,7 @@ class Verdict(Enum):
 class Prover:
     """Answers questions about the values of one term table, at most ``proofs`` and ``prunings`` of them."""
 
-    def __init__(self, terms: Terms, proofs: int = 64, prunings: int = 32) -> None:
+    def __init__(self, terms: Terms, proofs: int = 24, prunings: int = 32) -> None:
         self.terms = terms
         self.proofs = proofs
         self.prunings = prunings
@@ -45,7 +45,7 @@ class Prover:
     def same(self, source: Poly, lanes: int, target: Poly, facts: Sequence[Poly]) -> Verdict:
         """Is the address ``source`` of the lane ``lanes`` further always ``target`` of this lane?
 
-        The answer is NO only with a counterexample in free variables, which may be no real execution.
+        The answer is NO with a counterexample in free variables, which may be no real execution.
         """
         moved = self.terms.shift(source, lanes)
         z3 = _z3()
@@ -98,11 +98,25 @@ class Prover:
         z3 = _z3()
         total = z3.BitVecVal(poly.constant, poly.width)
         for monomial, coefficient in poly.terms:
-            product = z3.BitVecVal(coefficient, poly.width)
-            for number in monomial:
-                product = product * self._atom(number, lane)
-            total = total + product
+            factor = self._atom(monomial[0], lane) if len(monomial) == 1 else self._product(monomial, poly.width, lane)
+            total = total + (factor if coefficient == 1 else factor * z3.BitVecVal(coefficient, poly.width))
         return total
+
+    def _product(self, monomial: Monomial, width: int, lane: int) -> Any:
+        """A product of atoms: a conjunction for predicates, else a free variable, for multipliers are hard.
+
+        What holds for all values of the variable holds for the product.
+        """
+        z3 = _z3()
+        if width == 1:
+            factors = [self._atom(number, lane) for number in monomial]
+            result = factors[0]
+            for factor in factors[1:]:
+                result = result & factor
+            return result
+        if not any(self.terms.atoms[number].varies for number in monomial):
+            lane = 0
+        return z3.BitVec(f"product{monomial}.{lane}", width)
 
     def _atom(self, number: int, lane: int) -> Any:
         if not self.terms.atoms[number].varies:

@@ -42,13 +42,14 @@ class Trace:
 
     def __init__(self) -> None:
         self._records: dict[int, LoadRecord] = {}
-        self._index: dict[Shape, dict[int, list[LoadRecord]]] = {}
+        self._index: dict[Shape, dict[int, tuple[LoadRecord, ...]]] = {}
+        self._shared = False
 
     def copy(self) -> Trace:
-        """Return an independent copy."""
+        """Return an independent copy; what both hold is copied when one of them changes."""
         other = Trace()
-        other._records = dict(self._records)
-        other._index = {shape: {at: list(found) for at, found in row.items()} for shape, row in self._index.items()}
+        other._records, other._index = self._records, self._index
+        self._shared = other._shared = True
         return other
 
     def __iter__(self) -> Iterator[LoadRecord]:
@@ -56,21 +57,23 @@ class Trace:
 
     def add(self, record: LoadRecord) -> None:
         """Append a load."""
+        if self._shared:
+            self._records, self._index, self._shared = dict(self._records), dict(self._index), False
         self._records[record.position] = record
-        row = self._index.setdefault(record.address.terms, {})
-        row.setdefault(record.address.constant, []).append(record)
+        row = dict(self._index.get(record.address.terms, {}))
+        row[record.address.constant] = (*row.get(record.address.constant, ()), record)
+        self._index[record.address.terms] = row
 
     def _keep(self, wanted: Callable[[LoadRecord], bool]) -> None:
         kept = [record for record in self._records.values() if wanted(record)]
         if len(kept) != len(self._records):
-            self._records = {}
-            self._index = {}
+            self._records, self._index, self._shared = {}, {}, False
             for record in kept:
                 self.add(record)
 
-    def at(self, address: Poly) -> list[LoadRecord]:
+    def at(self, address: Poly) -> tuple[LoadRecord, ...]:
         """Return the loads whose address is this polynomial."""
-        return self._index.get(address.terms, {}).get(address.constant, [])
+        return self._index.get(address.terms, {}).get(address.constant, ())
 
     def order(self, *, new_grid: bool = False) -> None:
         """End every load that is not read-only; with ``new_grid`` those too."""
@@ -82,7 +85,8 @@ class Trace:
 
     def intersect(self, other: Trace) -> None:
         """Keep the loads that are valid on another path too, with the same address."""
-        self._keep(lambda record: other._records.get(record.position) == record)
+        if self._records is not other._records:
+            self._keep(lambda record: other._records.get(record.position) == record)
 
 
 def stride(terms: Terms, address: Poly) -> int | None:
