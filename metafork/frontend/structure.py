@@ -290,7 +290,15 @@ class Structure:
             if inside:
                 self._reporter.error("MF0010", place, "a statement is missing here")
             return syntax.Empty(place), index
-        return self._statement(index, end, inside, depth + 1)
+        body, stop = self._statement(index, end, inside, depth + 1)
+        if inside and isinstance(body, syntax.Declaration):
+            self._reporter.error(
+                "MF0010",
+                body.span,
+                "a declaration cannot be the body of a loop or a branch",
+                way_out="put it in braces.",
+            )
+        return body, stop
 
     # --- pieces -----------------------------------------------------------------------------------------------
 
@@ -309,7 +317,7 @@ class Structure:
                 last = self._tokens[end - 1].span
                 place = Span(last.end_line, last.end_column, last.end_line, last.end_column, last.end, last.end)
                 self._reporter.error("MF0010", place, f"a `;` is missing after `{self._tokens[end - 1].text}`")
-            return self._opaque(index, end), end
+            return self._opaque(index, end, inside), end
         tokens: Sequence[Token] = self._tokens[index : stop + 1]
         if self._fragment and not inside and (comma := self._trailing_comma(index, stop)) is not None:
             stop = comma
@@ -320,12 +328,12 @@ class Structure:
             simple = self._declaration_or_expression(tokens)
         except GrammarError as error:
             self._syntax_error(error, inside)
-            return self._opaque(index, stop + 1), stop + 1
+            return self._opaque(index, stop + 1, inside), stop + 1
         except TooDeepError:
             self._too_deep(index, stop + 1, inside)
-            return self._opaque(index, stop + 1), stop + 1
+            return self._opaque(index, stop + 1, inside), stop + 1
         except RefusedError:
-            return self._opaque(index, stop + 1), stop + 1
+            return self._opaque(index, stop + 1, inside), stop + 1
         if isinstance(simple, syntax.Declaration):
             added = {one.name for one in simple.declarators if "typedef" in one.type.storage}
             self._types |= added
@@ -395,7 +403,11 @@ class Structure:
         tokens = self._tokens[index:end]
         return syntax.Unsupported("", self._hull(index, max(end, index + 1)), frozenset(perhaps_written(tokens)))
 
-    def _opaque(self, index: int, end: int) -> syntax.Opaque:
+    def _opaque(self, index: int, end: int, inside: bool) -> syntax.Opaque:
+        for here in range(index, end - 1):
+            if not inside and self._tokens[here].text == "meta_for" and self._tokens[here + 1].text == "(":
+                message = "a `meta_for` stands outside every `meta_schedule`"
+                self._reporter.error("MF0012", self._tokens[here].span, message)
         return syntax.Opaque(tuple(self._tokens[index:end]), self._hull(index, end))
 
     # --- tokens -----------------------------------------------------------------------------------------------

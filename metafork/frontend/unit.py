@@ -91,9 +91,7 @@ class UnitParser:
         self._check_spelling(tokens)
         keywords = [index for index in range(len(tokens)) if is_schedule_keyword(tokens, index)]
         if not keywords:
-            for index, token in enumerate(tokens[:-1]):
-                if token.text == "meta_for" and tokens[index + 1].text == "(":
-                    self._reporter.error("MF0012", token.span, "a `meta_for` stands outside every `meta_schedule`")
+            self._check_loops(tokens, [])
             if not self._reporter.failed:
                 place = tokens[0].span if tokens else self._lines.span(0, 0)
                 raise self._reporter.refuse("MF0002", place, "there is no `meta_schedule` in this file")
@@ -101,6 +99,9 @@ class UnitParser:
         functions, outside = definitions(tokens, partners)
         holding = [one for one in functions if any(one.open_brace < at < one.close_brace for at in keywords)]
         stray = [at for at in keywords if not any(one.open_brace < at < one.close_brace for one in functions)]
+        self._check_loops(
+            tokens, [(0, len(tokens))] if not functions else [(one.first, one.close_brace) for one in holding]
+        )
         if stray and functions:
             for at in stray:
                 self._reporter.error("MF0015", tokens[at].span, "this schedule stands in no function")
@@ -152,6 +153,14 @@ class UnitParser:
                 self._reporter.error(
                     "MF0011", token.span, f"`{token.text}` is no keyword; did you mean `meta_schedule`?"
                 )
+
+    def _check_loops(self, tokens: Sequence[Token], parsed: list[tuple[int, int]]) -> None:
+        """Refuse every ``meta_for`` in text that is not parsed, which would be carried over and make no sense there."""
+        for index, token in enumerate(tokens[:-1]):
+            if token.text != "meta_for" or tokens[index + 1].text != "(":
+                continue
+            if not any(first <= index < behind for first, behind in parsed):
+                self._reporter.error("MF0012", token.span, "a `meta_for` stands outside every `meta_schedule`")
 
     def _check_directives(self, preprocessed: Preprocessed, span: Span) -> None:
         """Refuse conditional compilation around or inside a schedule, and directives inside one."""

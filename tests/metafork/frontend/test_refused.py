@@ -55,6 +55,12 @@ CASES = {
         "MF0012",
         thread("a[i] = 1;").replace("  meta_schedule {", "  «meta_for» (int k = 0; k < n; k++) ;\n  meta_schedule {"),
     ),
+    "declaration as a body": ("MF0010", thread("for (int k = 0; k < n; k++) «int l = k;» a[i] = 1;")),
+    "meta_for in another function": (
+        "MF0012",
+        thread("a[i] = 1;") + "void g(int n) { «meta_for» (int i = 0; i < n; i++) ; }",
+    ),
+    "meta_for in what is not understood": ("MF0012", thread("a[i] = 1;", "weird y z { «meta_for» (;;) ; };\n")),
     "meta_for in a file without schedules": ("MF0012", "void f(int n) { «meta_for» (int i = 0; i < n; i++) ; }"),
     "nested schedule": ("MF0013", thread("«meta_schedule» { a[i] = 1; }")),
     "empty schedule": ("MF0014", "void f(int n) { «meta_schedule» { } }"),
