@@ -56,6 +56,7 @@ class Discussion(Generic[V]):
     def run(self, version: V) -> Outcome[V]:
         """Discuss one version; the tree's leaves are numbered by preference, fewest refusals first."""
         began = time.monotonic()
+        version = self._measured.keep(version)
         self._counters = tuple(counter for counter in self._counters if self._is_known(counter, version))
         first = self.systems.has_solution()
         root: Tree
@@ -104,7 +105,7 @@ class Discussion(Generic[V]):
                 replace(
                     quintuple,
                     counters=rest,
-                    system=(*quintuple.system, condition),
+                    system=_extended(quintuple.system, condition),
                     steps=(*quintuple.steps, Step(counter.name, None)),
                     point=branch.witness,
                 )
@@ -114,7 +115,7 @@ class Discussion(Generic[V]):
         branch = self._branch(quintuple, refused_condition)
         if not branch.kept:
             return Node(counter.name, value, condition, accept, None, INCONSISTENT)
-        refused = replace(quintuple, system=(*quintuple.system, refused_condition), point=branch.witness)
+        refused = replace(quintuple, system=_extended(quintuple.system, refused_condition), point=branch.witness)
         if self._deadline is not None and time.monotonic() > self._deadline:
             self._complete = False
             reason = f"time limit reached with {counter.name} refused; strategies left untried"
@@ -172,17 +173,18 @@ class Discussion(Generic[V]):
         if isinstance(applied, NotApplied):
             self._note(strategy.name, f"not applied {where}: {applied.reason}")
             return applied
-        if applied.version == quintuple.version:
+        version, note = applied
+        if version is quintuple.version:
             self._note(strategy.name, f"not applied {where}: it changes nothing there")
             return NotApplied("it changes nothing")
         for counter in self._counters if measured else ():
-            value = self._measured.value(counter, applied.version)
+            value = self._measured.value(counter, version)
             reason = value.reason if isinstance(value, NotKnown) else self._measured.outside(value, quintuple.system)
             if reason:
                 self._note(strategy.name, f"not applied {where}: {counter.name} is not known afterwards: {reason}")
                 return NotApplied(f"{counter.name} is not known afterwards: {reason}")
-        self._note(strategy.name, f"applied {where}: {applied.note}")
-        return applied.version
+        self._note(strategy.name, f"applied {where}: {note}")
+        return version
 
     def _is_known(self, counter: CounterOf[V], version: V) -> bool:
         """Say whether a counter takes part: it does where its value is known on the input, throughout Start."""
@@ -237,7 +239,7 @@ class Discussion(Generic[V]):
 
     def _still_accepted(self, before: Quintuple[V], after: Quintuple[V]) -> bool:
         """Say whether the path's system implies that every counter is accepted on the new version too."""
-        if after.version == before.version:
+        if after.version is before.version:
             return True
         for counter in self._counters:
             old, new = self._measured.value(counter, before.version), self._measured.value(counter, after.version)
@@ -254,9 +256,9 @@ class Discussion(Generic[V]):
 
     def _merged(self, root: Tree) -> tuple[Tree, tuple[Case[V], ...]]:
         """Make one leaf of cases with the same version, and number leaves by preference."""
-        groups: dict[V, list[int]] = {}
+        groups: dict[int, list[int]] = {}
         for index, case in enumerate(self._cases):
-            groups.setdefault(case.version, []).append(index)
+            groups.setdefault(id(case.version), []).append(index)  # versions are kept: equal ones are the same
         for members in groups.values():
             members.sort(key=lambda index: (self._cases[index].refusals, index))
         ranked = sorted(groups.values(), key=lambda members: (self._cases[members[0]].refusals, members[0]))
@@ -283,6 +285,11 @@ def _renumbered(tree: Tree, numbers: Mapping[int, int]) -> Tree:
             return replace(tree, accept=_renumbered(accept, numbers), refuse=_renumbered(refuse, numbers))
         case NoLeaf():
             return tree
+
+
+def _extended(system: System, condition: Constraint) -> System:
+    """Add a condition to a path that may have it already, from before the counters were put back."""
+    return system if condition in system else (*system, condition)
 
 
 def _described(applied: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Generic
 
-from comprehensive.quintuple import AppliedOf, CounterOf, StrategyOf, V
+from comprehensive.quintuple import CounterOf, StrategyOf, V
 from comprehensive.signs import integral
 from comprehensive.start import MACHINE_MARK, Start
 from comprehensive.systems import System, Systems
@@ -27,16 +27,19 @@ class Measurements(Generic[V]):
         self._start = start
         self._systems = systems
         self._statistics = statistics
-        self._values: dict[tuple[str, V], CounterValue | NotKnown] = {}
-        self._applications: dict[tuple[str, V], AppliedOf[V] | NotApplied] = {}
+        # A version is a whole program: it is hashed once, and then known by the identity of the one kept here.
+        self._versions: dict[V, V] = {}
+        self._values: dict[tuple[str, int], CounterValue | NotKnown] = {}
+        self._applications: dict[tuple[str, int], tuple[V, str] | NotApplied] = {}
         self._names: dict[tuple[str, tuple[Polynomial, ...]], str] = {
             (symbol.kind, symbol.operands): symbol.name for symbol in start.derived
         }
 
     def value(self, counter: CounterOf[V], version: V) -> CounterValue | NotKnown:
         """Evaluate a counter, once for each version, in the symbols of this discussion."""
-        key = (counter.name, version)
+        key = (counter.name, id(version))
         if key not in self._values:
+            assert self._versions.get(version) is version, "only versions that were kept are measured"
             self._statistics.evaluations += 1
             value = counter.evaluate(version)
             self._values[key] = value if isinstance(value, NotKnown) else self._in_own_symbols(value)
@@ -85,12 +88,20 @@ class Measurements(Generic[V]):
             return integral(at_most(limit, value.numerator))
         return integral(at_most(value.numerator, limit))
 
-    def apply(self, strategy: StrategyOf[V], version: V) -> AppliedOf[V] | NotApplied:
-        """Apply a strategy, once for each version."""
-        key = (strategy.name, version)
+    def keep(self, version: V) -> V:
+        """Return the one object that stands for this version from now on."""
+        return self._versions.setdefault(version, version)
+
+    def apply(self, strategy: StrategyOf[V], version: V) -> tuple[V, str] | NotApplied:
+        """Apply a strategy, once for each kept version; return the new version, kept, and the note."""
+        key = (strategy.name, id(version))
         if key not in self._applications:
+            assert self._versions.get(version) is version, "only versions that were kept are transformed"
             self._statistics.applications += 1
-            self._applications[key] = strategy.apply(version)
+            applied = strategy.apply(version)
+            self._applications[key] = (
+                applied if isinstance(applied, NotApplied) else (self.keep(applied.version), applied.note)
+            )
         return self._applications[key]
 
     def outside(self, value: CounterValue, system: System) -> str:
@@ -99,6 +110,6 @@ class Measurements(Generic[V]):
         if not value.denominator.is_constant:
             needed.append(less_than(ZERO, value.denominator))
         for constraint in needed:
-            if self._systems.implies(system, constraint) is not Verdict.YES:
+            if all(self._systems.implies(known, constraint) is not Verdict.YES for known in ((), system)):
                 return f"its value holds where {constraint.text(self._start.order)}, which is not proved here"
         return ""

@@ -24,7 +24,11 @@ KEPT = 96
 
 
 class Points:
-    """The pool of a run.  ``small`` gives each parameter the values to be tried, best first."""
+    """The pool of a run.  ``small`` gives each parameter the values to be tried, best first.
+
+    What a constraint says at a point of the pool is computed once: true or false, or the interval that it leaves to
+    its one machine symbol.
+    """
 
     def __init__(
         self,
@@ -41,6 +45,7 @@ class Points:
         self._compiled: dict[Constraint, _Compiled] = {}
         self._facts = [self._compile(fact) for fact in facts]
         self._pool: list[dict[str, Number]] | None = None
+        self._order: list[int] = []
 
     def define(self, symbol: DerivedSymbol, facts: Iterable[Constraint]) -> None:
         """Take in a derived symbol; points of the pool get its value."""
@@ -54,33 +59,46 @@ class Points:
                 continue
             kept.append(point)
         if self._pool is not None:
-            self._pool = kept
+            self._replace_pool(kept)
 
     def find(self, system: Sequence[Constraint]) -> dict[str, Number] | None:
-        """Return a point of the pool, with values for the machine's symbols, that satisfies Start and ``system``."""
+        """Return the smallest point of the pool that satisfies Start and ``system``, with a machine that fits."""
         compiled = [self._compile(constraint) for constraint in system]
         on_parameters = [c for c in compiled if not c.machine]
-        on_machine = [c for c in compiled if c.machine]
-        for point in self._points():
-            if all(c.holds(point) for c in on_parameters):
-                found = self._with_machine(point, on_machine)
+        bounds = [c for c in compiled if c.symbol is not None]
+        others = [c for c in compiled if c.machine and c.symbol is None]
+        pool = self._points()
+        for index in self._order:
+            point = pool[index]
+            if not all(c.truth(index, point) for c in on_parameters):
+                continue
+            low: dict[str, int] = {}
+            high: dict[str, int] = {}
+            for c in bounds:
+                least, most = c.interval(index, point)
+                name = c.symbol
+                assert name is not None
+                if least is not None and least > low.get(name, least - 1):
+                    low[name] = least
+                if most is not None and most < high.get(name, most + 1):
+                    high[name] = most
+                if name in low and name in high and low[name] > high[name]:
+                    break
+            else:
+                found = self._with_machine(point, [*bounds, *others])
                 if found is not None:
                     return found
         return None
-
-    def smallest(self, system: Sequence[Constraint]) -> dict[str, Number] | None:
-        """Return the point of ``find`` with the least sum of parameters."""
-        pool = self._points()
-        pool.sort(key=lambda point: sum(point[name] for name in self._small))
-        return self.find(system)
 
     def learn(self, model: Mapping[str, Number], system: Sequence[Constraint]) -> dict[str, Number] | None:
         """Take the parameters of a solver's model of ``system`` into the pool; return a point of ``system``."""
         completed = self._completed({name: int(model.get(name, values[0])) for name, values in self._small.items()})
         if completed is None:
             return None
-        if completed not in self._points():
-            self._points().append(completed)
+        pool = self._points()
+        if completed not in pool:
+            pool.append(completed)
+            self._sort()
         compiled = [self._compile(constraint) for constraint in system]
         found = self._with_machine(completed, [c for c in compiled if c.machine])
         if found is None:
@@ -91,14 +109,26 @@ class Points:
 
     def _points(self) -> list[dict[str, Number]]:
         if self._pool is None:
-            self._pool = []
+            pool: list[dict[str, Number]] = []
             for tried, values in enumerate(_graded(list(self._small.values()))):
-                if tried >= TRIED or len(self._pool) >= KEPT:
+                if tried >= TRIED or len(pool) >= KEPT:
                     break
                 point = self._completed(dict(zip(self._small, values, strict=True)))
                 if point is not None:
-                    self._pool.append(point)
+                    pool.append(point)
+            self._replace_pool(pool)
+            return pool
         return self._pool
+
+    def _replace_pool(self, pool: list[dict[str, Number]]) -> None:
+        self._pool = pool
+        for compiled in self._compiled.values():
+            compiled.forget()
+        self._sort()
+
+    def _sort(self) -> None:
+        pool = self._pool or []
+        self._order = sorted(range(len(pool)), key=lambda index: sum(pool[index][name] for name in self._small))
 
     def _completed(self, point: dict[str, Number]) -> dict[str, Number] | None:
         """Return the point with its derived symbols, ``None`` where it lies outside Start."""
@@ -135,7 +165,7 @@ class Points:
 
     def _compile(self, constraint: Constraint) -> _Compiled:
         if constraint not in self._compiled:
-            self._compiled[constraint] = _Compiled(constraint, frozenset(self._machine))
+            self._compiled[constraint] = _Compiled(constraint, frozenset(self._machine), self._real)
         return self._compiled[constraint]
 
 
@@ -175,12 +205,43 @@ class _Interval:
 class _Compiled:
     """A constraint as a Python function of a point, and as a function of one machine symbol at a point."""
 
-    def __init__(self, constraint: Constraint, machine: frozenset[str]) -> None:
+    def __init__(self, constraint: Constraint, machine: frozenset[str], real: frozenset[str]) -> None:
         self._relation = constraint.relation
         self._difference = integral(constraint).difference
         self._value = _function(self._difference)
         self.machine = self._difference.symbols & machine
+        # The machine symbol whose interval this is at a point of the parameters, where there is one (an integer).
+        self.symbol: str | None = None
+        if len(self.machine) == 1 and not self.machine & real:
+            [name] = self.machine
+            slope = self._difference.coefficient(name)
+            if slope is not None and slope.is_constant and constraint.relation != "==":
+                self.symbol = name
+                self._slope = int(slope.constant_value())
+                self._rest = _function(self._difference.without([name]))
+        self._truths: dict[int, bool] = {}
+        self._intervals: dict[int, tuple[int | None, int | None]] = {}
         self._linear: dict[str, tuple[Callable[[Point], Number], Callable[[Point], Number]] | None] = {}
+
+    def forget(self) -> None:
+        """Forget what was computed for points of the pool."""
+        self._truths.clear()
+        self._intervals.clear()
+
+    def truth(self, index: int, point: Point) -> bool:
+        """Say whether a constraint without machine symbols holds at point ``index`` of the pool."""
+        if index not in self._truths:
+            self._truths[index] = self.holds(point)
+        return self._truths[index]
+
+    def interval(self, index: int, point: Point) -> tuple[int | None, int | None]:
+        """Return the least and the greatest value of ``symbol`` at point ``index`` of the pool."""
+        if index not in self._intervals:
+            # slope*m + rest <= 0, where a strict relation between integers is <= -1.
+            rest = floor(self._rest(point)) + (1 if self._relation == "<" else 0)
+            slope = self._slope
+            self._intervals[index] = (None, -rest // slope) if slope > 0 else (-(rest // slope), None)
+        return self._intervals[index]
 
     def holds(self, point: Point) -> bool:
         """Say whether the constraint holds at a point with all its symbols."""

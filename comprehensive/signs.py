@@ -39,6 +39,7 @@ class Signs:
         self._lower: dict[str, int] = {}
         self._never: dict[Signed, bool] = {}
         self._normal: dict[Constraint, tuple[Signed, ...]] = {}
+        self._exclusive: dict[tuple[Constraint, Constraint], bool] = {}
         self.add(facts)
 
     def add(self, facts: Iterable[Constraint]) -> None:
@@ -59,19 +60,25 @@ class Signs:
             if name not in self._lower or self._lower[name] < floor:
                 self._lower[name] = floor
         self._never.clear()
+        self._exclusive.clear()
 
     def empty(self, system: Iterable[Constraint], last: Constraint) -> bool:
         """Say whether ``system`` with ``last`` is shown to have no solution; only sums with ``last`` are tried."""
-        mine = self._signed(last)
-        if any(self._impossible(one) for one in mine):
+        if any(self._impossible(one) for one in self._signed(last)):
             return True
-        others = [signed for member in system for signed in self._signed(member)]
-        return any(
-            self._impossible((one[0] + other[0], one[1] or other[1]))
-            for one in mine
-            for other in others
-            if one[0].symbols & other[0].symbols
-        )
+        symbols = last.symbols
+        return any(self._excludes(member, last) for member in system if not symbols.isdisjoint(member.symbols))
+
+    def _excludes(self, member: Constraint, last: Constraint) -> bool:
+        """Say whether two members of a system contradict each other by the signs of their sum."""
+        key = (member, last)
+        if key not in self._exclusive:
+            self._exclusive[key] = any(
+                self._impossible((one[0] + other[0], one[1] or other[1]))
+                for one in self._signed(last)
+                for other in self._signed(member)
+            )
+        return self._exclusive[key]
 
     def _signed(self, constraint: Constraint) -> tuple[Signed, ...]:
         if constraint not in self._normal:

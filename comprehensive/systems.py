@@ -69,6 +69,8 @@ class Systems:
         """Say whether ``path`` with ``last`` has a solution; ``known`` is a point of ``path`` where one is at hand."""
         if last.difference.is_constant:
             return Consistency(Verdict.YES, known) if last.holds({}) else Consistency(Verdict.NO)
+        if last in path:
+            return Consistency(Verdict.YES, known)
         if known is not None and last.symbols <= known.keys() and last.holds(known):
             return Consistency(Verdict.YES, known)
         if self._signs.empty(path, last):
@@ -112,7 +114,7 @@ class Systems:
 
     def witness(self, system: System) -> dict[str, Number] | None:
         """Return an integer point of a system, small where that is easy; ``None`` where none was found."""
-        point = self._points.smallest(system)
+        point = self._points.find(system)
         return point if point is not None else self._by_solver(system).witness
 
     def _by_solver(self, system: System) -> Consistency:
