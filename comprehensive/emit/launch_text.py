@@ -78,6 +78,8 @@ def _attempt(signature: Signature, leaf: int, code: LeafCode) -> list[str]:
         for axis, extent in enumerate(extents)
     ]
     shape.append(f"metafork_s->shared_bytes = {checked(kernel.shared_bytes, known)};")
+    widest = "0" if kernel.widest is None else checked(kernel.widest, known)
+    shape.append(f"metafork_s->widest = {widest};")
     parameters = ", ".join(signature.parameters.values()) or "0"
     names = ", ".join(c_string(parameter) for parameter in signature.parameters) or '""'
     trace = [

@@ -57,8 +57,9 @@ def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
         fill.append(f"metafork_v[{slot}] = {call}; /* {comment} */")
 
     start = [tables.condition(constraint) for constraint in tree.start]
-    rows: list[str] = []
-    walk = "\n".join(_walk(tree.root, tables, name, order, rows, 1))
+    conditions: dict[str, int] = {}
+    nodes: dict[tuple[int, int, int], int] = {}
+    root = _nodes(tree.root, tables, conditions, nodes)
     limits = [_limits(tree, leaf, tables) for leaf in tree.leaves]
     if tables.base_slot is not None:
         fill.insert(0, f"metafork_v[{tables.base_slot}] = INT64_C(1) << 62;")
@@ -66,7 +67,10 @@ def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
     lines = ["/* The polynomials of the conditions: {coefficient, degree, {places in the vector of values}}. */"]
     lines += tables.lines
     lines += _table(f"static const metafork_condition {name}_start[]", start, "metafork_condition")
-    lines += _table(f"static const metafork_condition {name}_conditions[]", rows, "metafork_condition")
+    lines += _table(f"static const metafork_condition {name}_conditions[]", list(conditions), "metafork_condition")
+    rows = [f"{{{row}, {accept}, {refuse}}}" for row, accept, refuse in nodes]
+    lines.append("/* The tree: {condition, where it holds, where not}; a leaf, 0 for none, -1 - i for node i. */")
+    lines += _table(f"static const metafork_node {name}_nodes[]", rows, "metafork_node")
     for leaf, leaf_limits in zip(tree.leaves, limits, strict=True):
         lines += _table(f"static const metafork_limit {name}_limits{leaf.id}[]", leaf_limits, "metafork_limit")
     leaves = [
@@ -87,7 +91,7 @@ def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
         f"    for (int metafork_i = 0; metafork_i < {len(start)}; metafork_i++)",
         f"        if (!metafork_holds(&{name}_start[metafork_i], metafork_v)) return -1;",
         "    if (metafork_failed) return -2;",
-        walk,
+        f"    return metafork_walk({name}_nodes, {name}_conditions, {root}, metafork_v);",
         "}",
         "",
         f'extern "C" int {select_declaration(signature)}',
@@ -212,31 +216,22 @@ def _derived_value(symbol: DerivedSymbol, tables: ConditionTables) -> str:
             assert_never(symbol.kind)
 
 
-def _walk(
-    tree: Tree,
-    tables: ConditionTables,
-    name: str,
-    order: tuple[str, ...],
-    rows: list[str],
-    depth: int,
-) -> list[str]:
-    indent = "    " * min(depth, 12)
+def _nodes(
+    tree: Tree, tables: ConditionTables, conditions: dict[str, int], nodes: dict[tuple[int, int, int], int]
+) -> int:
+    """Enter the nodes below a tree, equal ones once, and return its place.
+
+    A place is a leaf's number, 0 for none, or -1 - i for the i-th node; a node is (condition, accept, refuse).
+    """
     match tree:
         case LeafReference(leaf=leaf):
-            return [f"{indent}return {leaf};"]
-        case NoLeaf(reason=reason):
-            return [f"{indent}return 0; /* {c_comment(reason)} */"]
+            return leaf
+        case NoLeaf():
+            return 0
         case Node(condition=condition, accept=accept, refuse=refuse):
-            row = tables.condition(condition)
-            if row not in rows:
-                rows.append(row)
-            test = f"metafork_holds(&{name}_conditions[{rows.index(row)}], metafork_v)"
-            return [
-                f"{indent}if ({test}) {{ /* {c_comment(condition.text(order))} */",
-                *_walk(accept, tables, name, order, rows, depth + 1),
-                f"{indent}}}",
-                *_walk(refuse, tables, name, order, rows, depth),
-            ]
+            row = conditions.setdefault(tables.condition(condition), len(conditions))
+            node = (row, _nodes(accept, tables, conditions, nodes), _nodes(refuse, tables, conditions, nodes))
+            return -1 - nodes.setdefault(node, len(nodes))
         case _:
             assert_never(tree)
 

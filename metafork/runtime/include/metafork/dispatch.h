@@ -20,6 +20,7 @@
 struct metafork_shape {
     int64_t grid[3];
     int64_t block[3];
+    int64_t widest; /* a kernel that strides over its work may have up to so many threads in x; 0: it has block[0] */
     int64_t shared_bytes;
     int64_t registers;
 };
@@ -78,6 +79,21 @@ static inline const char *metafork_message(int error) {
     return metafork_error_text(error);
 }
 
+enum { METAFORK_STRIDING_THREADS = 256 };
+
+/* How many threads a striding block gets: what machine, registers and work allow, in whole warps, at least block[0]. */
+static inline int64_t metafork_widened(const metafork_shape *shape, const metafork_machine *machine, int64_t most) {
+    int64_t threads = METAFORK_STRIDING_THREADS;
+    if (shape->widest < threads) threads = shape->widest;
+    if (most < threads) threads = most;
+    if (machine->threads_per_block < threads) threads = machine->threads_per_block;
+    if (shape->registers > 0 && machine->registers_per_block / shape->registers < threads)
+        threads = machine->registers_per_block / shape->registers;
+    const int64_t warp = machine->warp_size > 0 ? machine->warp_size : 32;
+    threads -= threads % warp;
+    return threads > shape->block[0] ? threads : shape->block[0];
+}
+
 /* Check a shape against the device and the compiled kernel, cut the grid to the hardware's limits (kernels walk larger ones with
  * a stride), and note the registers.  `function` is the kernel's symbol or handle (CUDA only). */
 static inline int metafork_check_shape(metafork_shape *shape, const void *function) {
@@ -112,6 +128,7 @@ static inline int metafork_check_shape(metafork_shape *shape, const void *functi
     if (attributes.maxThreadsPerBlock < most_threads) most_threads = attributes.maxThreadsPerBlock;
     shared_bytes += (int64_t)attributes.sharedSizeBytes;
 #endif
+    if (shape->widest > 0 && threads <= most_threads) shape->block[0] = metafork_widened(shape, &machine, most_threads);
     if (threads > most_threads || shared_bytes > hardware.shared_words * 4) return METAFORK_ERESOURCES;
     return METAFORK_OK;
 }

@@ -232,6 +232,22 @@ static inline int metafork_holds(const metafork_condition *condition, const int6
     }
 }
 
+/* An inner node of a tree: its condition, and where to go where it holds and where not.  A place is a leaf's number, 0 for
+ * none, or -1 - i for node i. */
+typedef struct metafork_node {
+    int condition;
+    int accept;
+    int refuse;
+} metafork_node;
+
+static inline int metafork_walk(const metafork_node *nodes, const metafork_condition *conditions, int place, const int64_t *values) {
+    while (place < 0) {
+        const metafork_node *node = &nodes[-1 - place];
+        place = metafork_holds(&conditions[node->condition], values) ? node->accept : node->refuse;
+    }
+    return place;
+}
+
 /* ---- checked steps: the C expressions that the host computes; *failed is set where 64 bits do not suffice ---- */
 
 static inline int64_t metafork_add(int *failed, int64_t left, int64_t right) {
