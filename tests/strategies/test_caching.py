@@ -1,0 +1,97 @@
+from dataclasses import replace
+
+import pytest
+
+from metafork.frontend import parse
+from metafork.ir import Version
+from metafork.source import Source
+from strategies.caching import STRATEGY, with_cached_arrays
+from strategies.strategy import Applied, NotApplied
+from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
+
+
+def choice(text):
+    return with_cached_arrays(parse(Source("test.mf", text)).schedules[0].program)
+
+
+def nest(body, clause="", arrays="const float a[4 * N], float b[N]"):
+    return f"""
+void f(int N, int B, int m, {arrays}) {{
+  int dim = N / B;
+  meta_schedule {clause} {{
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++) {{
+        {body}
+      }}
+  }}
+}}"""
+
+
+def test_the_papers_programs():
+    assert choice(JACOBI).program.cached == ("a",)
+    assert choice(TRANSPOSE).program.cached == ("a", "c")
+    assert choice(MATADD).program.cached == ()
+    assert choice(MATMUL).program.cached == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("body", "cached"),
+    [
+        ("b[i * B + j] = a[i * B + j];", ()),
+        ("b[i * B + j] = a[i * B + j] + a[i * B + j + 1];", ("a",)),
+        ("b[i * B + j] = a[4 * (i * B + j)];", ("a",)),
+        ("for (int k = 0; k < m; k++) b[i * B + j] += a[k];", ("a",)),
+        ("for (int k = 0; k < m; k++) b[i * B + j] += a[i * B + j + k];", ("a",)),
+        ("for (int k = 0; k < N; k++) b[i * B + j] += a[k];", ()),
+        ("b[i * B + j] = a[(int)b[i * B + j]];", ()),
+    ],
+)
+def test_without_a_clause_reuse_and_coalescing_decide(body, cached):
+    assert choice(nest(body)).program.cached == cached
+
+
+def test_a_clause_decides_by_itself():
+    assert choice(nest("b[i * B + j] = a[i * B + j];", "cache(a)")).program.cached == ("a",)
+    assert choice(nest("b[i * B + j] = a[i * B + j] + a[i * B + j + 1];", "cache()")).program.cached == ()
+
+
+def test_what_cannot_be_cached_is_left_out_with_its_reason():
+    chosen = choice(nest("b[i * B + j] = a[(int)b[i * B + j]];", "cache(a, b)"))
+    assert chosen.program.cached == ("b",)
+    assert "no known polynomial" in dict(chosen.reasons)["a"]
+
+
+def test_every_array_has_a_reason():
+    assert [name for name, _ in choice(MATMUL).reasons] == ["a", "b", "c"]
+    assert [name for name, _ in choice(TRANSPOSE).reasons] == ["a", "c"]
+
+
+def test_taking_out_is_idempotent():
+    version = Version(choice(TRANSPOSE).program)
+    once = STRATEGY.apply(version)
+    assert isinstance(once, Applied)
+    assert once.version.program == replace(version.program, cached=())
+    assert "a, c" in once.note
+    assert isinstance(STRATEGY.apply(once.version), NotApplied)
+
+
+def test_arrays_of_the_block_stay():
+    text = """
+void f(int N, int B, float b[N]) {
+  int dim = N / B;
+  meta_schedule cache(b) {
+    meta_for (int i = 0; i < dim; i++) {
+      float row[B];
+      meta_for (int j = 0; j < B; j++)
+        row[j] = b[i * B + j];
+      meta_for (int j = 0; j < B; j++)
+        b[i * B + j] = row[B - 1 - j];
+    }
+  }
+}"""
+    from evaluators.shared_memory import COUNTER
+
+    version = Version(choice(text).program)
+    applied = STRATEGY.apply(version)
+    assert str(COUNTER.evaluate(version).numerator) == "2*B"
+    assert str(COUNTER.evaluate(applied.version).numerator) == "B"
