@@ -116,10 +116,9 @@ class _Elaboration:
         try:
             return make()
         except SketchError as error:
-            code = NAME if error.reason.startswith("there is no array") else MEANING
-            raise self._fail(
-                SHAPE if "shape" in error.reason and code == MEANING else code, span, error.reason, error.way_out
-            )
+            missing = error.reason.startswith("there is no array")
+            code = NAME if missing else SHAPE if "shape" in error.reason else MEANING
+            raise self._fail(code, span, error.reason, error.way_out) from error
 
     def _integer(self, value: Value) -> int:
         index = self._index(value, {})

@@ -174,6 +174,11 @@ def compare(op: Comparison, left: Index, right: Index) -> Index:
     """Build a comparison, folding constants and equal sides."""
     if isinstance(left, Number) and isinstance(right, Number):
         return Number(int(_comparison(op, left.value, right.value)))
+    if op in {"&&", "||"}:
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Number):
+                # The neutral side leaves the other one (a truth value), the absorbing side decides.
+                return Number(int(op == "||")) if (one.value != 0) == (op == "||") else other
     if left == right and op in {"==", "<=", ">="}:
         return Number(1)
     if left == right and op in {"!=", "<", ">"}:

@@ -6,6 +6,7 @@ gather or hole reads cells of one argument, or ``ZERO_CELL`` or ``UNDEFINED_CELL
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
@@ -69,7 +70,7 @@ class Hole:
     ``locals_[cell]`` is the local of the option's table that decides where the cell comes from, -1 for cells that
     every option copies; ``sources[cell, value]`` is the cell read for a value (value -1 reads zero).
     ``local_axes`` are the output axes that make up the local, in order; ``value_axis`` the argument's axis that the
-    value replaces (None when sources are arbitrary).
+    value replaces (None when sources are arbitrary); ``cases(option)`` spells an option as a gather.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Hole:
     local_axes: tuple[int, ...]
     value_axis: int | None
     local_names: tuple[str, ...]
+    cases: Callable[[int], tuple[Case, ...]]
 
 
 @dataclass(frozen=True, slots=True)

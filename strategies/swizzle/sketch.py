@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strategies.swizzle import conditions, transformation, vector
-from strategies.swizzle.index import Index, Name, Number, compare, evaluate
+from strategies.swizzle.index import Index, Name, Number, compare, evaluate, substitute, to_text
 from strategies.swizzle.options import OptionSet, from_expressions
 from strategies.swizzle.problem import (
     ZERO_CELL,
@@ -37,6 +37,10 @@ from strategies.swizzle.problem import (
 from strategies.swizzle.specification import SketchError, Symbolic, SymbolicArray, shape_text
 from strategies.swizzle.terms import OPERATORS, Terms
 
+# Names of the generated code, and words of C and C++ that are likely as names of arrays.
+_RESERVED = frozenset(
+    "out lane active tiles tile group mine T float int long short char double auto case do for if new this".split()
+)
 Positions = NDArray[np.signedinteger[Any]]
 
 
@@ -68,6 +72,8 @@ class Sketch:
 
     def input(self, name: str, shape: Shape, *, step: int | None = None, shared: bool = False) -> str:
         """Add an array of fresh symbols.  ``step`` is how many elements the next tile's array starts later."""
+        if name in _RESERVED:
+            raise SketchError(f"an input cannot be called '{name}'", "generated code uses that name; choose another")
         size = prod(shape)
         atoms = [self.terms.atom(f"{name}{position}") for position in range(size)]
         return self._add(
@@ -275,8 +281,18 @@ class Sketch:
         locals_ = np.ravel_multi_index(tuple(grid[one] for one in axes), tuple(shape[one] for one in axes))
         locals_ = np.where(active, locals_, -1).astype(np.int32)
         sources = np.arange(prod(shape), dtype=np.int32)[:, None]
+        own = Read(0, tuple(Name(f"d{axis}") for axis in range(len(shape))))
+        outside: Index = Number(0)
+        for axis, index in fixed.items():
+            outside = compare("||", outside, compare("!=", Name(f"d{axis}"), Number(index)))
+        places: dict[str, Index] = {f"d{position}": Name(f"d{axis}") for position, axis in enumerate(axes)}
+
+        def cases(option: int) -> tuple[Case, ...]:
+            kept = compare("||", outside, substitute(options.expression(option), places))
+            return Case(kept, own), Case(None, None)
+
         return self._add(
-            Hole(name, shape, argument, "keep", options, locals_, sources, axes, None, _numbered(len(axes)))
+            Hole(name, shape, argument, "keep", options, locals_, sources, axes, None, _numbered(len(axes)), cases)
         )
 
     def accumulate(
@@ -319,8 +335,11 @@ class Sketch:
             [np.repeat(copied[:, None], usable * lanes, axis=1), np.tile(copied[: usable * lanes], (lanes, 1))]
         )
         return self._add(
-            Hole(name, (registers + 1, lanes), argument, "vector", options, locals_, sources, (1,), None, ("d1",))
-        )
+            Hole(
+                name, (registers + 1, lanes), argument, "vector", options, locals_, sources, (1,), None, ("d1",),
+                lambda option: vector.cases(options.expression(option), registers, lanes),
+            )
+        )  # fmt: skip
 
     def choose(self, name: str, argument: str, shape: Shape, choices: Sequence[tuple[str, Sequence[Case]]]) -> str:
         """Add a hole with a user-defined set of gathers, each given by its cases."""
@@ -336,11 +355,13 @@ class Sketch:
         argument_cells = prod(self.shape(argument))
         values = np.where(stacked == ZERO_CELL, -1, stacked).astype(np.int16)
         options = from_expressions([Name(label) for label, _ in choices], values)
+        by_label = {label: tuple(cases) for label, cases in choices}
+        labels = [to_text(options.expression(option)) for option in range(len(options))]
         sources = np.tile(np.arange(argument_cells, dtype=np.int32), (cells, 1))
         return self._add(
             Hole(
                 name, shape, argument, "choice", options, np.arange(cells, dtype=np.int32), sources,
-                tuple(range(len(shape))), None, _numbered(len(shape)),
+                tuple(range(len(shape))), None, _numbered(len(shape)), lambda option: by_label[labels[option]],
             )
         )  # fmt: skip
 
@@ -417,7 +438,18 @@ class Sketch:
                 at[value_axis] = np.full(grid.shape[1], value)
                 columns.append(np.ravel_multi_index(tuple(at), source).astype(np.int32))
         sources = np.stack(columns, axis=1)
-        return self._add(Hole(name, out, argument, kind, options, locals_, sources, local_axes, value_axis, names))
+        places: dict[str, Index] = {own: Name(f"d{axis}") for own, axis in zip(names, local_axes, strict=True)}
+
+        def cases(option: int) -> tuple[Case, ...]:
+            value = substitute(options.expression(option), places)
+            if value_axis is None:
+                return (Case(None, Read(0, (value,))),)
+            at = [value if axis == value_axis else Name(f"d{axis}") for axis in range(len(out))]
+            return (Case(None, Read(0, tuple(at))),)
+
+        return self._add(
+            Hole(name, out, argument, kind, options, locals_, sources, local_axes, value_axis, names, cases)
+        )
 
 
 def _numbered(count: int) -> tuple[str, ...]:

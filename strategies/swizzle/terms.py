@@ -96,20 +96,20 @@ class Terms:
 
 
 def reduce_integers(op: str, values: Sequence[int]) -> int:
-    """Reduce integers by a fold operator."""
+    """Reduce integers (or arrays of them) by a fold operator."""
     result = values[0]
     for value in values[1:]:
         match op:
             case "+":
-                result += value
+                result = result + value
             case "*":
-                result *= value
+                result = result * value
             case "^":
-                result ^= value
+                result = result ^ value
             case "&":
-                result &= value
+                result = result & value
             case "|":
-                result |= value
+                result = result | value
             case _:
                 raise ValueError(f"unknown operator {op}")
     return result

@@ -7,10 +7,13 @@ odd elements, ``v`` on even places.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
-from strategies.swizzle.index import Index, Name
+from strategies.swizzle.index import Index, Name, Number, binary, compare, to_text
 from strategies.swizzle.options import OptionSet, Tables, first_of_each
+from strategies.swizzle.problem import Case, Read
 
 
 def pairings(registers: int, lanes: int) -> OptionSet:
@@ -38,3 +41,30 @@ def pairings(registers: int, lanes: int) -> OptionSet:
     kept = first_of_each(stacked)
     chosen = [names[int(row)] for row in kept]
     return OptionSet(stacked[kept], chosen.__getitem__)
+
+
+def cases(instruction: Index, registers: int, lanes: int) -> tuple[Case, ...]:
+    """Spell an instruction that appends a register as a gather: the others are copied."""
+    row, element = Name("d0"), Name("d1")
+    numbers = [int(digits) for digits in re.findall(r"\d+", to_text(instruction))]
+    kind = to_text(instruction).split("(")[0]
+    copied = Case(compare("<", row, Number(registers)), Read(0, (row, element)))
+
+    def read(register: int, at: Index) -> Read:
+        return Read(0, (Number(register), at))
+
+    if kind == "mov":
+        return copied, Case(None, read(numbers[0], element))
+    u, v = numbers[0], numbers[1]
+    if kind in {"vshuffe", "vshuffo"}:
+        odd = binary("%", element, Number(2))
+        at = binary("+", binary("-", element, odd), Number(int(kind == "vshuffo")))
+        return copied, Case(compare("==", odd, Number(0)), read(v, at)), Case(None, read(u, at))
+    shift = numbers[2]
+    first = lanes - shift if kind == "valign" else shift
+    lower = binary("+", element, Number(shift if kind == "valign" else lanes - shift))
+    return (
+        copied,
+        Case(compare("<", element, Number(first)), read(v, lower)),
+        Case(None, read(u, binary("-", element, Number(first)))),
+    )
