@@ -108,27 +108,21 @@ class _Pair:
             return Proof(Verdict.UNKNOWN, None, f"{self._first.array} is touched outside the loop over {self._loop}")
         if None in (*self._first.indices, *self._second.indices):
             return Proof(Verdict.UNKNOWN, None, f"an index of {self._first.array} is no known polynomial")
-        if self._plain_conflict():
-            return Proof(
-                Verdict.NO, None, f"every iteration of {self._loop} touches one element of {self._first.array}"
-            )
+        if self._first == self._second and all(self._loop not in index.symbols for index in self._indices()):
+            verdict = Verdict.NO if self._surely_made else Verdict.UNKNOWN
+            return Proof(verdict, None, f"iterations of {self._loop} touch one element of {self._first.array}")
         for case in self._cases():
             proof = self._in_case(case)
             if not proof:
                 return proof
         return PROVED
 
-    def _plain_conflict(self) -> bool:
-        """Say whether one access, made by two iterations of ``k`` that agree in all other loops, hits one element."""
-        return (
-            self._first == self._second
-            and self._surely_made
-            and all(index is not None and self._loop not in index.symbols for index in self._first.indices)
-        )
+    def _indices(self) -> Iterator[Polynomial]:
+        return (index for index in self._first.indices if index is not None)
 
     @property
     def _surely_made(self) -> bool:
-        """Whether both accesses happen wherever their loops run, so that a solution is a conflict."""
+        """Whether both accesses happen wherever their loops run, so that a common element is a conflict."""
         return all(access.bounded and not access.guards for access in (self._first, self._second))
 
     def _cases(self) -> Iterator[_Case]:
@@ -174,7 +168,7 @@ class _Pair:
                 for constraint in range_.constraints()
             ]
             known += [constraint.substitute(values) for guard in access.guards for constraint in guard.constraints]
-        left = [index.substitute(here) for index in self._first.indices if index is not None]
+        left = [index.substitute(here) for index in self._indices()]
         right = [index.substitute(there) for index in self._second.indices if index is not None]
         differences = [b - a for a, b in zip(left, right, strict=True)]
         search = Certificates((*self._premises, *known), self._facts)

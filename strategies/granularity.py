@@ -44,7 +44,8 @@ from metafork.source_cfg_substitution import (
     variables,
 )
 from strategies.dependence import iterations_independent
-from strategies.grid_index import Joining, join
+from strategies.grid_index import join
+from strategies.grid_tile import Joining
 from strategies.rolling import definition_of, rolled_bodies
 from strategies.spine import Body, Spine, counted_extent, replaced_on_spine, shadowed_name, spine_of
 from strategies.strategy import Applied, NotApplied

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from metafork.ir import For, If, Phase, Version, walk_statements
 from metafork.metafork_text import metafork_text
+from strategies.cse import STRATEGIES
 from strategies.granularity import STRATEGY
 from strategies.strategy import Applied, NotApplied
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
@@ -111,7 +112,7 @@ def test_the_result_is_a_program_that_can_be_read_again(text):
 @pytest.mark.parametrize(
     ("body", "shown"),
     [
-        ("for (int k = 0; k < s; k++) a[i * B + j] += b[i * s * B + k * B + j];", "touches one element"),
+        ("for (int k = 0; k < s; k++) a[i * B + j] += b[i * s * B + k * B + j];", "touch one element"),
         ("for (int k = 0; k < s; k++) a[i*s*B + j*s + k + 1] = a[i*s*B + j*s + k];", "a"),
         ("for (int k = 0; k < s; k++) a[i*s*B + j*s + k/2] = 1;", "a"),
         ("float x = 0; for (int k = 0; k < s; k++) { x += b[k]; a[i*s*B + k*B + j] = x; }", "no loop or repetition"),
@@ -331,3 +332,17 @@ def test_accesses_of_different_phases_are_not_taken_for_one_pair():
     }
     """
     assert "element of a" in refused(text)
+
+
+def test_a_rounded_up_grid_fits_where_its_dividend_does():
+    body = "for (int k = 0; k < s; k++) { int p = (i*s + k)*B + j; if (p < N) a[p] = b[p]; }"
+    before, after = applied(loop_nest(body, "int d = (N + s*B - 1) / (s*B);"))
+    assert "meta_for (int i = 0; i < d * s; i++)" in lines(after)
+    same_meaning(before, after, POINTS)
+
+
+def test_what_cse_shared_leaves_no_copies():
+    version = STRATEGIES[0].apply(Version(program(MATMUL))).version
+    after = STRATEGY.apply(version).version.program
+    assert "c[p][q] += a[p][t1] * b[t1][q];" in lines(after)
+    same_meaning(version.program, after, [{"n": 8, "B0": 2, "ub1": 2, "s": 2}])
