@@ -99,9 +99,8 @@ class UnitParser:
         functions, outside = definitions(tokens, partners)
         holding = [one for one in functions if any(one.open_brace < at < one.close_brace for at in keywords)]
         stray = [at for at in keywords if not any(one.open_brace < at < one.close_brace for one in functions)]
-        self._check_loops(
-            tokens, [(0, len(tokens))] if not functions else [(one.first, one.close_brace) for one in holding]
-        )
+        if not stray:
+            self._check_loops(tokens, [(one.first, one.close_brace) for one in holding])
         if stray and functions:
             for at in stray:
                 self._reporter.error("MF0015", tokens[at].span, "this schedule stands in no function")
