@@ -26,7 +26,6 @@ STRATEGIES = {
     "register_pressure2": "strategies.register_pressure",
     "register_pressure3": "strategies.register_pressure",
     "thread_striding": "strategies.thread_striding",
-    "thread_striding_warp": "strategies.thread_striding",
 }
 """Module of each strategy, in the default order of omega."""
 

@@ -278,7 +278,7 @@ class Program:
     outermost first.  ``assumptions`` are the conditions of ``assert``s (and of ``--assume``), over parameters and
     derived scalars.  ``cache_clause`` is the user's ``cache(...)``, ``None`` where there is none; ``cached`` names the
     arrays that go through shared memory now.  ``arrays`` are the global ones, in declaration order.  ``striding`` is
-    the number of threads that a block really has where it walks its thread loops with fewer than they ask for, and
+    the least number of threads that a block has where it walks its thread loops with fewer than they ask for, and
     ``None`` where it has just those.
     """
 

@@ -60,7 +60,9 @@ class Kernel:
     ``block`` are (x, y, z) extents, padded with 1; ``shared_bytes`` is the dynamic shared memory of a block.  These
     expressions, and the scalars that are no parameter of the program, are computed on the host: ``host_scalars`` are
     evaluated in order before a launch (in 64-bit arithmetic), and everything else may use them.
-    A grid larger than the hardware's is walked with a stride by the kernel itself.
+    A grid larger than the hardware's is walked with a stride by the kernel itself.  Where ``widest`` is given, a block
+    of this kernel walks its work with a stride of ``blockDim.x``: ``block`` is the least that it is counted with, and
+    a launch may have up to ``widest`` threads in x.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Kernel:
     block: tuple[Expr, Expr, Expr]
     shared_bytes: Expr
     host_scalars: tuple[Derived, ...] = ()
+    widest: Expr | None = None
 
     def memory(self, name: str) -> Memory:
         """Return the memory of that name; raises ``KeyError`` where there is none."""

@@ -131,7 +131,18 @@ class _Lowering:
             (x, y, z),
             code_of(self.memory.words * 4, symbols, wide=True),
             self._host_scalars(),
+            self._widest(),
         )
+
+    def _widest(self) -> Expr | None:
+        """Return how many threads have work in a block that strides: as many as its longest phase has iterations."""
+        if self.program.striding is None:
+            return None
+        result: Expr | None = None
+        for phase in phases(self.program):
+            size = _product(loop.extent for loop in phase.threads)
+            result = size if result is None else Conditional(binary("<", result, size), size, result, LONG)
+        return result
 
     def _scalars(self) -> dict[str, Var]:
         """Return every scalar that a kernel may be given, in the order of its signature."""

@@ -231,8 +231,8 @@ class PathLowering:
         assert isinstance(lowered[0], Declare | Assign)
         return lowered[0]
 
-    def _strided_phase(self, phase: Phase, threads: int) -> list[Stmt]:
-        """Lower a phase that ``threads`` threads walk: each takes every so-manieth iteration of the thread loops."""
+    def _strided_phase(self, phase: Phase) -> list[Stmt]:
+        """Lower a phase that fewer threads walk: each takes every ``blockDim.x``-th iteration of the thread loops."""
         index = Var(fresh("thread", self.taken), INT)
         declarations: list[Stmt] = []
         total: Expr | None = None
@@ -248,14 +248,14 @@ class PathLowering:
             For(
                 Declare(index.name, INT, as_int(builtin("threadIdx.x"))),
                 binary("<", index, as_int(total)),
-                Assign(index, "+", IntConst(threads)),
+                Assign(index, "+", as_int(builtin("blockDim.x"))),
                 (*declarations, *self._thread_body(phase.body)),
             )
         ]
 
     def _phase(self, phase: Phase) -> list[Stmt]:
         if self.plan.program.striding is not None:
-            return self._strided_phase(phase, self.plan.program.striding)
+            return self._strided_phase(phase)
         names = [f"threadIdx.{letter}" for letter in "xyz"]
         declarations: list[Stmt] = []
         guards: list[Expr] = []

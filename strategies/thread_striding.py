@@ -2,8 +2,8 @@
 
 ``before --> after``::
 
-    meta_for (int v = 0; v < B0; v++)                   meta_for (int t = 0; t < 256; t++)
-      meta_for (int u = 0; u < B1; u++)        -->        for (int x = t; x < B0 * B1; x += 256) {
+    meta_for (int v = 0; v < B0; v++)                   meta_for (int t = 0; t < threads; t++)
+      meta_for (int u = 0; u < B1; u++)        -->        for (int x = t; x < B0 * B1; x += threads) {
         S(v, u);                                            int v = x / B1, u = x % B1;
                                                             S(v, u);
                                                           }
@@ -13,8 +13,9 @@ loops of one phase are independent (that is what ``meta_for`` promises), scalars
 iteration, and scalars of block level are the same for all threads.  Elements that a thread kept in registers across a
 block-level loop go back to global memory, since no one thread is alone with them any more.
 
-Two sizes: 256 threads, and one warp for machines (or register limits) that have no room for more.  With the latter
-every machine that can run a warp has a leaf as far as threads are concerned.
+The kernel runs with any number of threads.  It is counted with the least, one warp, so that every machine that can run
+a warp has a leaf as far as threads are concerned; the dispatcher launches it with as many as machine, registers and
+work allow (256 at most).
 """
 
 from __future__ import annotations
@@ -24,27 +25,28 @@ from dataclasses import dataclass, replace
 from metafork.ir import Version
 from strategies.strategy import Applied, NotApplied
 
+WARP = 32
+"""The threads that a striding block is counted with."""
+
 
 @dataclass(frozen=True, slots=True)
 class ThreadStriding:
-    """Give a block ``threads`` threads, whatever its thread loops ask for.
+    """Let a warp, or more threads where there is room, walk the thread loops of a block.
 
     ``meta_for (v < B0) meta_for (u < B1) S  -->  meta_for (t < threads) for (x = t; x < B0*B1; x += threads) S``
     """
 
-    name: str
-    threads: int
+    name: str = "thread_striding"
     improves: frozenset[str] = frozenset({"threads_per_block", "registers_per_block"})
     on_ir: bool = False
     at_leaf: bool = False
 
     def apply(self, version: Version) -> Applied | NotApplied:
         """Return the version with fewer threads."""
-        now = version.program.striding
-        if now is not None and now <= self.threads:
-            return NotApplied(f"{now} threads walk the block already")
-        program = replace(version.program, striding=self.threads)
-        return Applied(replace(version, program=program), f"{self.threads} threads walk the thread loops of a block")
+        if version.program.striding is not None:
+            return NotApplied("threads stride over this block already")
+        program = replace(version.program, striding=WARP)
+        return Applied(replace(version, program=program), "a warp or more threads walk the thread loops of a block")
 
 
-STRATEGIES = (ThreadStriding("thread_striding", 256), ThreadStriding("thread_striding_warp", 32))
+STRATEGY = ThreadStriding()

@@ -134,7 +134,8 @@ def _function(schedule: str, leaf: int, code: LeafCode) -> list[str]:
 def _host_scalars(signature: Signature, kernel: Kernel) -> tuple[dict[str, str], list[str]]:
     """Return the C text of every scalar that a launch may use, and the declarations of those computed for it."""
     wanted = {argument.name for argument in kernel.scalars}
-    for expr in (*kernel.grid, *kernel.block, kernel.shared_bytes):
+    widest = () if kernel.widest is None else (kernel.widest,)
+    for expr in (*kernel.grid, *kernel.block, kernel.shared_bytes, *widest):
         wanted |= {part.name for part in walk_expression(expr) if isinstance(part, Var)}
     own = {scalar.name for scalar in kernel.host_scalars}
     program = tuple(definition for definition in signature.program.derived if definition.name not in own)
