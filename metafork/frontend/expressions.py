@@ -282,21 +282,15 @@ class ExpressionBuilder:
         name = call.callee.name
         known = MATH_FUNCTIONS.get(name)
         if known is None or self._resolve(name) is not None:
-            meant = similar(name, list(MATH_FUNCTIONS), 0.75)
+            meant = similar(name, list(MATH_FUNCTIONS), 0.75) if known is None else None
             hint = f"; did you mean `{meant}`?" if meant else ""
             raise self._reporter.refuse(
                 "MF0206", call.callee.span, f"`{name}` is no function that can be called in a schedule{hint}"
             )
-        result, parameters = known
-        if len(call.arguments) != len(parameters):
-            message = f"`{name}` takes {_count(len(parameters), 'argument')}, {len(call.arguments)} given"
+        if len(call.arguments) != len(known.parameters):
+            message = f"`{name}` takes {_count(len(known.parameters), 'argument')}, {len(call.arguments)} given"
             raise self._reporter.refuse("MF0207", call.span, message)
-        # C converts arguments to the parameters' types; written out, because C++ would choose an overload instead.
-        arguments = tuple(
-            argument if argument.type is wanted else ir.Cast(wanted, argument, argument.span)
-            for argument, wanted in zip(self._all(*call.arguments), parameters, strict=True)
-        )
-        return ir.Call(name, arguments, result, call.span)
+        return ir.Call(name, self._all(*call.arguments), known.result, call.span)
 
 
 def _count(number: int, word: str) -> str:

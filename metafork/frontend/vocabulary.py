@@ -5,6 +5,7 @@ Types are those of an LP64 host, which the device shares.
 
 from __future__ import annotations
 
+from metafork.math_functions import SIGNATURES
 from metafork.types import ScalarType as T
 
 HEADER_TYPES: dict[str, T] = {
@@ -71,29 +72,10 @@ def scalar_type(words: tuple[str, ...], typedefs: dict[str, T]) -> T | None:
     return _WORDS.get(tuple(sorted(words)))
 
 
-_UNARY = (
-    *("sqrt", "cbrt", "fabs", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin"),
-    *("acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "floor", "ceil", "trunc", "round", "rint"),
-    *("nearbyint", "erf", "erfc", "tgamma", "lgamma"),
-)
-_BINARY = ("pow", "atan2", "hypot", "fmin", "fmax", "fmod", "fdim", "copysign", "remainder", "nextafter")
-_TERNARY = ("fma",)
+_NOT_IN_C = frozenset({"exp10", "exp10f", "rsqrt", "rsqrtf"})
 
-
-def _functions() -> dict[str, tuple[T, tuple[T, ...]]]:
-    table: dict[str, tuple[T, tuple[T, ...]]] = {}
-    for count, names in ((1, _UNARY), (2, _BINARY), (3, _TERNARY)):
-        for name in names:
-            table[name] = (T.DOUBLE, (T.DOUBLE,) * count)
-            table[name + "f"] = (T.FLOAT, (T.FLOAT,) * count)
-    table["abs"] = (T.INT, (T.INT,))
-    table["labs"] = (T.LONG, (T.LONG,))
-    table["llabs"] = (T.LONG_LONG, (T.LONG_LONG,))
-    return table
-
-
-MATH_FUNCTIONS = _functions()
-"""Functions that may be called in a schedule: result type and parameter types."""
+MATH_FUNCTIONS = {name: signature for name, signature in SIGNATURES.items() if name not in _NOT_IN_C}
+"""Functions that may be called in a schedule: those of ``math.h``, and ``abs`` and its kin, that CUDA has too."""
 
 PRINTING_FUNCTIONS = frozenset({"printf", "fprintf", "puts", "putchar", "fputs", "fflush", "perror", "assert"})
 """Functions of the host that read their arguments and touch no array."""

@@ -143,6 +143,7 @@ CASES = {
     ),
     "unknown function": ("MF0206", thread("a[i] = «foo»(alpha);")),
     "printf": ("MF0206", thread('«printf»("%d", i);')),
+    "function that C lacks": ("MF0206", thread("a[i] = «rsqrtf»(alpha);")),
     "misspelled function": ("MF0206", thread("a[i] = «sqrft»(alpha);")),
     "function of the file": (
         "MF0206",
