@@ -17,10 +17,12 @@ only the value of another integer scalar) is a function f of I.  So f has the sa
 the coarse way) replaced by I; and integer scalars in between may take other values than before.  That is what is
 done: k becomes 0, and ``i*e`` becomes ``i`` in products that hold both.
 
-Overflow: ``I < d*e``, which is proved to be no larger than an extent of an array or a parameter that are themselves
-of the type of i; without that proof I is a ``long``, and decoded.  A rewritten scalar keeps the shape of its
-expression, and is left to the decoded way if it has negative terms other than a last constant: all its partial sums
-are then bounded by its roots.
+Overflow: ``I < d*e``, which is proved to be no larger than an extent of an array, a parameter, or a value computed
+before the schedule, that are themselves of the type of i; without that proof I is a ``long``, and decoded.  A rewritten
+scalar keeps the shape of its expression, and may have no negative term but a last constant, so that its partial sums
+do not exceed its value.  That value is one that the scalar had before, if it is itself a function of I.  If it is not
+(``q = j*s*ub1 + u``, used in ``q + w*ub1``), its new value must not exceed that of its roots: then nothing may be
+subtracted in any root, but for a last constant.
 """
 
 from __future__ import annotations

@@ -111,6 +111,10 @@ class Tile:
     facts: Facts
     exact: ExactQuotients
     _ranges: list[tuple[str, Constraint]] = field(default_factory=list)
+    _in_parts: bool = False
+    """Whether some scalar is no function of the new index, and so takes values that it did not take before."""
+    _subtracts: bool = False
+    """Whether some root is no bound for the scalars in it, because something is subtracted from them."""
 
     def program(self, position: int) -> Program | None:
         """Return the new program, or ``None`` where the roots do not fit."""
@@ -131,6 +135,8 @@ class Tile:
         try:
             body = self._body(program.body, scope)
         except _NoFitError:
+            return None
+        if self._in_parts and self._subtracts:
             return None
         grid = list(program.grid)
         grid[position] = replace(self.loop, extent=enlarged(self.loop, self.joining.trips))
@@ -205,6 +211,7 @@ class Tile:
             scope.values[stmt.name] = Polynomial.symbol(stmt.name)
             return new
         scope.values[stmt.name] = value
+        self._in_parts = self._in_parts or not self._function_of_index(value)
         assert stmt.value is not None
         return replace(stmt, value=self._rewritten(stmt.value))
 
@@ -246,6 +253,8 @@ class Tile:
         if value is not None:
             if not self._function_of_index(value):
                 raise _NoFitError
+            of_index = {self.loop.var, self.joining.k} & value.symbols
+            self._subtracts = self._subtracts or (bool(of_index) and not _only_last_constant_negative(expr, value))
             return self._rewritten(expr)
         operands = subexpressions(expr)
         if not operands:

@@ -152,6 +152,8 @@ def test_an_unknown_reason_names_the_loop_and_the_array():
         ("float x = b[7]; for (int k = 0; k < s; k++) { a[i*s*B + k*B + j] = x; }", "a[i * B + j] = x;"),
         ("for (int k = 0; k < s; k++) for (int z = 0; z < 3; z++) a[(i*s+k)*B*3 + j*3 + z] = z;", None),
         ("for (int z = 0; z < 3; z++) for (int k = 0; k < s; k++) a[(i*s+k)*B*3 + j*3 + z] += b[z];", None),
+        ("for (int k = 0; k < s; k++) { int q = i*s*B + j + N; a[q - N + k*B] = 1; }", "int i = ik / s;"),
+        ("for (int k = 0; k < s; k++) { int q = i*s*B + j; a[q + k*B] = 1; }", "a[q] = 1;"),
         ("a[i*2*B + j] = b[j]; a[i*2*B + B + j] = b[j + 1];", None),
         ("a[i*B + j] = b[j]; a[i*B + j + N] = b[j + 2]; a[i*B + j + 2*N] = b[j + 4];", "int k = ik % 3;"),
         ("float x = b[i*B+j]; a[i*B+j] = x*x; float y = b[i*B+j+N]; a[i*B+j+N] = y*y;", "int k = ik % 2;"),
