@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from metafork.ptx.cfg import Cfg
-from metafork.ptx.emulator import Flow, LoadVisit
+from metafork.ptx.execution import LoadVisit
 from metafork.ptx.opcodes import Effect, effect, read, written
-from metafork.ptx.syntax import Instruction, Name, Scope, Statement
+from metafork.ptx.predicates import Flow
+from metafork.ptx.syntax import Instruction, Name
 
 LONGEST_EXACT_ROW = 40
 """Rows longer than this are cut greedily, not by dynamic programming."""
@@ -261,10 +262,3 @@ class _Planner:
             if max(map(abs, lanes)) <= self.max_delta:
                 options.append((sum(map(abs, lanes)), source))
         return min(options)[1] if options else None
-
-
-def count_statements(statements: Sequence[Statement]) -> int:
-    """Return the number of instructions in a statement tree: the positions it takes."""
-    return sum(
-        count_statements(s.statements) if isinstance(s, Scope) else int(isinstance(s, Instruction)) for s in statements
-    )

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from metafork.ptx.cfg import build_cfg
 from metafork.ptx.detection import Plan, plan
-from metafork.ptx.emulator import Emulation, LoadVisit, Unclear, emulate, merge_visits
+from metafork.ptx.emulator import Emulation, Unclear, emulate, merge_visits
 from metafork.ptx.evaluate import SIGNED_INDEX, Evaluator
+from metafork.ptx.execution import LoadVisit
 from metafork.ptx.flatten import FlatBody, flatten
 from metafork.ptx.parser import parse
 from metafork.ptx.printer import print_module

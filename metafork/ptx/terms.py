@@ -232,6 +232,21 @@ class Terms:
             most += max(limit, 0)
         return least, most
 
+    def leaves(self, poly: Poly) -> set[int]:
+        """Return the atoms without arguments (and loads) that a value is made of, but for floating-point ones."""
+        leaves: set[int] = set()
+        for monomial, _ in poly.terms:
+            for number in monomial:
+                atom = self.atoms[number]
+                if atom.kind.startswith("op "):
+                    continue
+                inner = [a for a in atom.args if isinstance(a, Poly)]
+                if atom.kind == "load" or not inner:
+                    leaves.add(number)
+                for argument in inner:
+                    leaves |= self.leaves(argument)
+        return leaves
+
     # --- lanes --------------------------------------------------------------------------------------------------
 
     def varies(self, poly: Poly) -> bool:
