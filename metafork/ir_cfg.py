@@ -76,6 +76,9 @@ def registers_of_type(text: str) -> int:
     if text.startswith("<"):
         count, _, element = text.strip("<>").partition(" x ")
         return int(count) * registers_of_type(element)
+    if text.startswith("{"):
+        # What checked arithmetic gives (a value and a predicate); such structures do not nest.
+        return sum(registers_of_type(field.strip()) for field in text.strip("{} ").split(","))
     match text:
         case "void" | "i1" | "label" | "metadata":
             return 0

@@ -49,6 +49,7 @@ from metafork.kernel import Kernel, Memory, Space
 from metafork.llvm_targets import SPECIAL_REGISTERS, Nvptx, Target, opaque
 from metafork.math_functions import SIGNATURES
 from metafork.types import ScalarType, common_type, promoted
+from metafork.unroll_hints import unrolled_by_nvcc
 
 INT = ScalarType.INT
 _I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
@@ -242,10 +243,11 @@ class Lowering:
         self.scopes.append({})
         if loop.init is not None:
             self.statement(loop.init)
-        self._loop(loop.condition, loop.step, loop.body)
+        hint = self.target.unroll if unrolled_by_nvcc(loop, {one.name for one in self.kernel.scalars}) else 0
+        self._loop(loop.condition, loop.step, loop.body, hint)
         self.scopes.pop()
 
-    def _loop(self, condition: Expr | None, step: Assign | None, stmts: tuple[Stmt, ...]) -> None:
+    def _loop(self, condition: Expr | None, step: Assign | None, stmts: tuple[Stmt, ...], unroll: int = 0) -> None:
         head, inside, again, after = (
             self.function.append_basic_block(name) for name in ("loop", "body", "step", "endloop")
         )
@@ -263,8 +265,17 @@ class Lowering:
         self.builder.position_at_end(again)
         if step is not None:
             self.statement(step)
-        self.builder.branch(head)
+        back = self.builder.branch(head)
+        if unroll:
+            back.set_metadata("llvm.loop", self._unroll_hint(unroll))
         self.builder.position_at_end(after)
+
+    def _unroll_hint(self, count: int) -> ir.MDValue:
+        hint = self.module.add_metadata(["llvm.loop.unroll.count", ir.Constant(_I32, count)])
+        loop = ir.MDValue(self.module, [hint], name=str(len(self.module.metadata)))
+        # The first operand of a loop's metadata is the node itself, which makes it unlike that of any other loop.
+        loop.operands = (loop, hint)
+        return loop
 
     # Expressions.
 

@@ -43,7 +43,12 @@ class Place(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Nvptx:
-    """The device: special registers, address spaces and barriers as the NVPTX target has them."""
+    """The device: special registers, address spaces and barriers as the NVPTX target has them.
+
+    ``unroll`` asks LLVM to unroll by that factor the loops that ``metafork.unroll_hints`` names (0: no hints).
+    """
+
+    unroll: int = 0
 
     triple: str = "nvptx64-nvidia-cuda"
     calling_convention: str = "ptx_kernel"
@@ -81,6 +86,7 @@ class Host:
     global_space: int = 0
     shared_space: int = 0
     hidden: tuple[ir.Type, ...] = (ir.PointerType(), ir.PointerType(), ir.PointerType())
+    unroll: int = 0
 
     def special_register(self, place: Place, name: str) -> ir.Value:
         """Return the built-in variable of that name as an ``i32``."""

@@ -1,0 +1,49 @@
+"""registers_per_block: registers per thread, times threads rounded up to whole warps (DESIGN section 4).
+
+The hardware hands out registers to warps of 32 threads.  The number of warps is a ceiling, so a derived symbol:
+``B0*B1`` threads of 20 registers take ``640*warps`` registers with ``warps = ceil((B0*B1)/(32))``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from evaluators.counter import CounterValue, NotKnown
+from evaluators.registers_per_thread import registers
+from evaluators.threads_per_block import COUNTER as THREADS_PER_BLOCK
+from metafork.facts import Scope
+from metafork.ir import Version
+from metafork.polynomial import Polynomial
+
+WARP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RegistersPerBlock:
+    """The counter; its limit is the machine's registers a thread-block may have, ``RB``."""
+
+    name: str = "registers_per_block"
+    kind: Literal["resource", "performance"] = "resource"
+    symbol: str = "RB"
+    less_is_better: bool = True
+    default_target: Fraction | None = None
+
+    def evaluate(self, version: Version) -> CounterValue | NotKnown:
+        """Return ``registers * 32 * ceil(threads / 32)``; not known where either factor is not."""
+        threads = THREADS_PER_BLOCK.evaluate(version)
+        if isinstance(threads, NotKnown):
+            return threads
+        per_thread = registers(version)
+        if isinstance(per_thread, NotKnown):
+            return per_thread
+        # Every symbol of the product of extents is a constant of the launch.
+        scope = Scope({}, threads.numerator.symbols, threads.derived)
+        warps = scope.quotient("ceiling", threads.numerator, Polynomial.constant(WARP))
+        if warps is None:
+            return NotKnown(f"{threads.numerator} threads are no whole number of warps that is known")
+        return CounterValue(warps * WARP * per_thread, derived=tuple(scope.derived), domain=threads.domain)
+
+
+COUNTER = RegistersPerBlock()

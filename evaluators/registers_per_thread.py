@@ -1,0 +1,51 @@
+"""registers_per_thread: how many 32-bit registers a thread of the kernel needs (DESIGN section 4).
+
+program + lambda -> kernel -> LLVM IR -> pipelines -> IR CFG and PTX -> live values -> calibrated number.  The value is
+this project's own estimate, the same on every machine: nvcc is never asked.  How well it follows ``ptxas`` for sm_80 is
+measured by ``bench/registers.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal
+
+from evaluators.counter import CounterValue, NotKnown
+from evaluators.register_model import measure, shipped_model
+from metafork.ir import Version
+from metafork.lowering import CannotLowerError, lower
+from metafork.polynomial import Polynomial
+
+
+@dataclass(frozen=True, slots=True)
+class RegistersPerThread:
+    """The counter; its limit is the machine's most registers a thread, ``R``."""
+
+    name: str = "registers_per_thread"
+    kind: Literal["resource", "performance"] = "resource"
+    symbol: str = "R"
+    less_is_better: bool = True
+    default_target: Fraction | None = None
+
+    def evaluate(self, version: Version) -> CounterValue | NotKnown:
+        """Return the estimate, a constant; not known where the program has no kernel form."""
+        estimate = registers(version)
+        return estimate if isinstance(estimate, NotKnown) else CounterValue(Polynomial.constant(estimate))
+
+
+@lru_cache(maxsize=256)
+def registers(version: Version) -> int | NotKnown:
+    """Return the estimated 32-bit registers of a thread.
+
+    Two counters and the register pressure strategies ask for the same versions, hence the memory of past answers.
+    """
+    try:
+        kernel = lower(version.program, version.program.name)
+    except CannotLowerError as error:
+        return NotKnown(f"no kernel: {error}")
+    return shipped_model("ptx" if version.ir_strategies else "text").registers(measure(kernel, version.ir_strategies))
+
+
+COUNTER = RegistersPerThread()

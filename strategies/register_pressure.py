@@ -1,0 +1,55 @@
+"""register_pressure, levels 1 to 3: LLVM pass pipelines that keep fewer values alive (DESIGN section 5).
+
+``program, lambda --> program, lambda + register_pressure<k>``
+
+A leaf with such a strategy is no longer text for nvcc: it is the PTX that LLVM makes of its IR, and it is counted as
+such.  Level 1 runs LLVM's -O3 without unrolling; level 2 also hoists nothing out of loops and keeps addresses as
+induction variables; level 3 computes each address where it is used.  The levels replace each other (each starts from
+the kernel's own IR), and each is kept only where it lowers ``registers_per_thread``.
+
+Legality: LLVM's passes keep the meaning of the IR, and no flag allows them to regroup or contract floating-point
+operations; the PTX spells out the rounding of each one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from evaluators.counter import NotKnown
+from evaluators.registers_per_thread import registers
+from metafork.ir import Version
+from metafork.llvm_ir import module_text
+from metafork.lowering import lower
+from metafork.ptx_target import external_functions, parsed
+from strategies.strategy import Applied, NotApplied
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterPressure:
+    """One level; ``name`` is also the name of its pipeline in ``metafork.ptx_target``."""
+
+    name: str
+    improves: frozenset[str] = frozenset({"registers_per_thread", "registers_per_block"})
+    on_ir: bool = True
+    at_leaf: bool = False
+
+    def apply(self, version: Version) -> Applied | NotApplied:
+        """Return the version with this level appended to its IR strategies, where that lowers the count."""
+        if self.name in version.ir_strategies:
+            return NotApplied("it is applied already")
+        changed = replace(version, ir_strategies=(*version.ir_strategies, self.name))
+        before, after = registers(version), registers(changed)
+        if isinstance(before, NotKnown):
+            return NotApplied(before.reason)
+        if isinstance(after, NotKnown):
+            return NotApplied(after.reason)
+        if after >= before:
+            return NotApplied(f"LLVM's code would take {after} registers a thread, no fewer than {before}")
+        # Only now: whether the leaf could be emitted at all costs a lowering of its own.
+        names = external_functions(parsed(module_text(lower(version.program, version.program.name))))
+        if names:
+            return NotApplied(f"LLVM has no exact code for {', '.join(names)}; nvcc's device library does")
+        return Applied(changed, f"takes {after} registers a thread instead of {before}, by LLVM's own passes")
+
+
+STRATEGIES = tuple(RegisterPressure(f"register_pressure{level}") for level in (1, 2, 3))
