@@ -93,7 +93,7 @@ def _attempt(signature: Signature, leaf: int, code: LeafCode) -> list[str]:
         f"static int {name}_attempt{leaf}({declarations})",
         "{",
         "    int metafork_failed = 0;",
-        *(f"    (void){unused};" for unused in ["metafork_stream", *_input_names(signature)]),
+        f"    {', '.join(f'(void){name}' for name in ['metafork_stream', *_input_names(signature)])};",
         *(f"    {line}" for line in [*body, *shape]),
         "    if (metafork_failed) return METAFORK_EOVERFLOW;",
         "#if defined(METAFORK_CPU)",

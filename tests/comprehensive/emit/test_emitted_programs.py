@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -201,6 +202,38 @@ def test_the_target_of_a_performance_counter_is_a_fraction(tmp_path):
         done = ran(program, "select", 100, size, MACHINE=machine)
         assert done.stdout.startswith(f"leaf {leaf} "), (size, machine)
     assert ran(program, "blend", 100, 33, MACHINE="Q=1").stderr == ""
+
+
+PTX = """\
+// what LLVM would write: "\t" and \\ survive
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry blend_k0_leaf3() { ret; }
+"""
+
+
+def embedded(leaf):
+    code = code_of(leaf)
+    return replace(code, ptx=PTX, ir="; IR") if leaf.kernel == "blend_k0_leaf3" else code
+
+
+def test_the_cpu_build_runs_the_text_of_a_leaf_that_is_ptx(tmp_path):
+    write_outputs(example(), tmp_path, code_of=embedded)
+    program = compiled(tmp_path, tmp_path / "driver", "-O0")
+    assert leaves(ran(program, "blend", 100, 7, MACHINE="Z=0", TRACE="1")) == ["3"]
+    assert (tmp_path / "leaves/blend_k0_leaf3.ptx").read_text() == PTX
+    assert (tmp_path / "leaves/blend_k0_leaf3.ll").read_text() == "; IR"
+
+
+@needs_nvcc
+def test_nvcc_embeds_ptx_and_never_sees_its_text(tmp_path):
+    write_outputs(example(), tmp_path, code_of=embedded)
+    source, target = tmp_path / "blend.cu", tmp_path / "cuda.o"
+    warnings = ["-Xcompiler", ",".join(WARNINGS), "-Werror", "all-warnings"]
+    succeed(["nvcc", "-arch=sm_80", *warnings, f"-I{tmp_path}", f"-I{tmp_path}/include", "-c", source, "-o", target])
+    assert PTX.encode() in target.read_bytes()
+    assert "blend_k0_leaf3(int" not in source.read_text().split("#if defined(METAFORK_CPU)")[0]
 
 
 @needs_nvcc
