@@ -1,4 +1,4 @@
-"""Host files and headers of inputs with macros, odd names, fragments, loops and jumps: they compile and mean the same."""
+"""Host files and headers of inputs with macros, odd names, fragments, loops and jumps: they compile."""
 
 import re
 
