@@ -165,6 +165,16 @@ class _Lowering:
         assert isinstance(literal, Literal)
         return not literal.shared and any(hole.argument == name for hole in self.problem.holes())
 
+    def _shuffle(self, value: int, lane: Index) -> int:
+        """Emit a shuffle; a shuffle of a shuffled value is one shuffle."""
+        earlier = self.instructions[value]
+        if isinstance(earlier, Shuffle):
+            lane = reduce(substitute(earlier.lane, {"lane": lane}), self.ranges)
+            value = earlier.value
+        if bool((self._spread(lane) == np.arange(prod(self.threads))).all()):
+            return value
+        return self._emit(Shuffle(value, lane))
+
     def _emit(self, instruction: Instruction) -> int:
         if instruction not in self.known:
             self.known[instruction] = len(self.instructions)
@@ -254,7 +264,7 @@ class _Lowering:
         values = []
         for registers in wanted:
             value = stored[registers]
-            values.append(value if own else self._emit(Shuffle(value, self._inside(source, holds))))
+            values.append(value if own else self._shuffle(value, self._inside(source, holds)))
         result = values[-1]
         for registers, value in zip(reversed(wanted[:-1]), reversed(values[:-1]), strict=True):
             test: Index = Number(1)

@@ -50,7 +50,12 @@ def _function(problem: Problem, name: str, solution: Solution) -> str:
             case _:
                 assert_never(one)
     size = prod(problem.statement(problem.goal).shape)
-    lines += [f"    for (int e = 0; e < {size}; e++)", f"        out[e] = {_identifier(problem.goal)}[e];", "}", ""]
+    lines += [
+        f"    for (int e = 0; e < {size}; e++)",
+        f"        out[e] = {_identifier(problem, problem.goal)}[e];",
+        "}",
+        "",
+    ]
     return "\n".join(lines)
 
 

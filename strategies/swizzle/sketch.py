@@ -39,7 +39,29 @@ from strategies.swizzle.terms import OPERATORS, Terms
 
 # Names of the generated code, and words of C and C++ that are likely as names of arrays.
 _RESERVED = frozenset(
-    "out lane active tiles tile group mine T float int long short char double auto case do for if new this".split()
+    (
+        "out",
+        "lane",
+        "active",
+        "tiles",
+        "tile",
+        "group",
+        "mine",
+        "T",
+        "float",
+        "int",
+        "long",
+        "short",
+        "char",
+        "double",
+        "auto",
+        "case",
+        "do",
+        "for",
+        "if",
+        "new",
+        "this",
+    )
 )
 Positions = NDArray[np.signedinteger[Any]]
 
