@@ -108,6 +108,8 @@ class Structure:
         following = self._text(index + 1, end)
         if is_schedule_keyword(self._tokens, index):
             return self._schedule(index, end, inside, depth)
+        if word == "_Pragma" and following == "(" and self._partners[index + 1] + 1 < end:
+            return self._statement(self._partners[index + 1] + 1, end, inside, depth + 1)
         if word in ("for", "meta_for") and following == "(":
             return self._for(index, end, inside, depth, meta=word == "meta_for")
         if word in ("if", "while", "switch") and following == "(":

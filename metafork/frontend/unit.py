@@ -18,7 +18,7 @@ from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.definitions import FunctionText, declared_name, definitions, split_commas
 from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
 from metafork.frontend.host import HostFunction, Site, Variable, declared
-from metafork.frontend.preprocessor import ExpansionError, Preprocessed
+from metafork.frontend.preprocessor import CONDITIONAL_WORDS, ExpansionError, Preprocessed
 from metafork.frontend.program import ProgramBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import Structure, is_schedule_keyword, similar
@@ -181,12 +181,12 @@ class UnitParser:
 
     def _check_schedule_text(self, preprocessed: Preprocessed, schedule: Span) -> None:
         for directive in preprocessed.directives:
-            if not (schedule.start <= directive.span.start < schedule.end) or directive.word == "pragma":
-                continue
-            if directive.word in ("if", "ifdef", "ifndef"):
-                self._reporter.error("MF0006", directive.span, "conditional compilation inside a schedule")
-            elif directive.word not in ("elif", "else", "endif", "elifdef", "elifndef"):
+            inside = schedule.start <= directive.span.start < schedule.end
+            if inside and directive.word not in ("pragma", *CONDITIONAL_WORDS):
                 self._reporter.error("MF0007", directive.span, f"`#{directive.word}` stands inside a schedule")
+        for conditional in preprocessed.conditionals:
+            if schedule.start <= conditional.start < schedule.end:
+                self._reporter.error("MF0006", conditional.opening, "conditional compilation inside a schedule")
 
     def _expand(self, preprocessed: Preprocessed, tokens: Sequence[Token]) -> list[Token]:
         try:
