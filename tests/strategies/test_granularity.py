@@ -296,6 +296,7 @@ def test_whatever_is_applied_computes_the_same(body, s, width, blocks, rest):
         return
     after = result.version.program
     assert results(after, point, 7) == results(before, point, 7)
+    assert run(after, point, memories(after, point, 7), 3).keeps_promise()
 
 
 REPEATED_PHASE = """
