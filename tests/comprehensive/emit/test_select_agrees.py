@@ -1,0 +1,103 @@
+"""The generated `select`, compiled, against the walk in Python, at random points up to the extremes of 64 bits."""
+
+import ctypes
+import random
+from pathlib import Path
+
+import pytest
+
+from comprehensive.emit import write_outputs
+from comprehensive.optimize import optimize
+from comprehensive.selection import select
+from metafork.machine import DEFAULT, FIELDS, SYMBOLS
+from tests.runtime.compiling import CPLUSPLUS, WARNINGS, succeed
+from tests.runtime.test_machine_header import Machine
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+OPAQUE = """\
+void masked(int n, int B, float a[n])
+{
+  int width = (n & 12) + B % 5;
+  assert(width <= n);
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < n / width; i++)
+      meta_for (int j = 0; j < width; j++)
+        a[i * width + j] = a[i * width + j] * 2;
+  }
+}
+"""
+INPUTS = {
+    "matmul": (EXAMPLES / "matmul.mf").read_text,
+    "jacobi1d": (EXAMPLES / "jacobi1d.mf").read_text,
+    "blur": (EXAMPLES / "blur.mf").read_text,
+    "fixed": (EXAMPLES / "matmul.mf").read_text,
+    "masked": lambda: "#include <assert.h>\n" + OPAQUE,
+}
+LARGE = [2**31 - 1, 2**31, 2**32, 2**40 + 1, 2**62, 2**63 - 1]
+
+
+def truncated_remainder(a, b):
+    return abs(a) % abs(b) * (1 if a >= 0 else -1)
+
+
+@pytest.fixture(scope="module", params=INPUTS)
+def compiled(request, tmp_path_factory):
+    text = INPUTS[request.param]()
+    result = optimize(
+        text,
+        counters=["threads_per_block", "shared_memory"],
+        strategies=["granularity", "caching"],
+        machine="T=256,Z=512" if request.param == "fixed" else None,
+    )
+    out = tmp_path_factory.mktemp(request.param)
+    write_outputs(result, out)
+    library = out / "select.so"
+    flags = [*WARNINGS, "-fsanitize=undefined", "-fno-sanitize-recover=all", "-static-libubsan", "-shared", "-fPIC"]
+    name = result.unit.name
+    succeed([*CPLUSPLUS, *flags, f"-I{out}", f"-I{out}/include", out / f"{name}.cu", "-o", library])
+    return result, ctypes.CDLL(str(library))
+
+
+def point(rng, names):
+    def number():
+        kind = rng.random()
+        if kind < 0.85:
+            return rng.choice([0, 1, 2, 3, 4, 7, 8, 16, 31, 32, 64, 100, 1000])
+        return rng.choice(LARGE) if kind < 0.97 else -rng.randrange(1, 100)
+
+    return {name: number() for name in names}
+
+
+def test_select_walks_the_tree(compiled):
+    result, library = compiled
+    rng = random.Random(5)
+    for index, tree in enumerate(result.schedules):
+        document = result.document.schedules[index]
+        c_select = getattr(library, f"{tree.program.name}_select")
+        assert tree.opaque == (("width",) if tree.program.function == "masked" else ())
+        names = [p.name for p in tree.program.parameters]
+        fields = {symbol: field for field, symbol in SYMBOLS.items()}
+        seen = set()
+        for _ in range(4000):
+            values = point(rng, names)
+            machine = dict(DEFAULT.fields())
+            for field in ("threads_per_block", "shared_words"):
+                if rng.random() < 0.8:
+                    machine[field] = rng.choice([0, 1, 16, 60, 100, 256, 1024, 5000, 2**62])
+            symbols = {
+                symbol: machine[fields.get(field, field)]
+                for field, symbol in tree.machine.items()
+                if symbol not in tree.fixed
+            }
+            opaque = {}
+            if tree.opaque:
+                opaque["width"] = (values["n"] & 12) + truncated_remainder(values["B"], 5)
+            selection = select(document, {**values, **symbols, **opaque})
+            if any(not -(2**63) < value < 2**63 for value in selection.derived.values()):
+                continue
+            c_machine = Machine(**{name: machine[name] for name in FIELDS})
+            arguments = [ctypes.c_int64(values[name]) for name in names]
+            chosen = c_select(ctypes.byref(c_machine), *arguments)
+            assert chosen == selection.leaf, (values, machine)
+            seen.add(chosen)
+        assert seen == {0, *(leaf.id for leaf in tree.leaves)}
