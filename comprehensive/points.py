@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, floor
 
-from comprehensive.signs import integral
+from comprehensive.signs import denominators, integral
 from metafork.polynomial import Constraint, Polynomial
 from metafork.symbols import DerivedSymbol
 
@@ -41,53 +41,58 @@ class Points:
         self._machine = tuple(machine)
         self._real = real
         self._small = dict(small)
-        self._derived = list(derived)
+        self._derived = [(symbol.name, _quotient(symbol)) for symbol in derived]
         self._compiled: dict[Constraint, _Compiled] = {}
         self._facts = [self._compile(fact) for fact in facts]
         self._pool: list[dict[str, Number]] | None = None
         self._order: list[int] = []
+        self._recent: list[int] = []
 
     def define(self, symbol: DerivedSymbol, facts: Iterable[Constraint]) -> None:
         """Take in a derived symbol; points of the pool get its value."""
-        self._derived.append(symbol)
+        self._derived.append((symbol.name, _quotient(symbol)))
         self._facts += [self._compile(fact) for fact in facts]
         kept: list[dict[str, Number]] = []
         for point in self._pool or []:
             try:
-                point[symbol.name] = symbol.evaluate(point)
+                point[symbol.name] = _quotient(symbol)(point)
             except ZeroDivisionError:
                 continue
             kept.append(point)
         if self._pool is not None:
             self._replace_pool(kept)
 
-    def find(self, system: Sequence[Constraint]) -> dict[str, Number] | None:
-        """Return the smallest point of the pool that satisfies Start and ``system``, with a machine that fits."""
+    def find(self, system: Sequence[Constraint], smallest: bool = False) -> dict[str, Number] | None:
+        """Return a point of the pool that satisfies Start and ``system``, with the least machine that fits.
+
+        Points that were of use lately are tried first, unless the smallest is asked for.
+        """
         compiled = [self._compile(constraint) for constraint in system]
         on_parameters = [c for c in compiled if not c.machine]
         bounds = [c for c in compiled if c.symbol is not None]
         others = [c for c in compiled if c.machine and c.symbol is None]
+        touched = {c.symbol for c in bounds}
+        facts = [c for c in self._facts if c.symbol in touched]
+        simple = not others and all(c.symbol is not None for c in self._facts if c.machine)
         pool = self._points()
-        for index in self._order:
+        for place, index in enumerate(self._order if smallest else self._recent):
             point = pool[index]
             if not all(c.truth(index, point) for c in on_parameters):
                 continue
-            low: dict[str, int] = {}
-            high: dict[str, int] = {}
-            for c in bounds:
-                least, most = c.interval(index, point)
-                name = c.symbol
-                assert name is not None
-                if least is not None and least > low.get(name, least - 1):
-                    low[name] = least
-                if most is not None and most < high.get(name, most + 1):
-                    high[name] = most
-                if name in low and name in high and low[name] > high[name]:
-                    break
-            else:
-                found = self._with_machine(point, [*bounds, *others])
-                if found is not None:
-                    return found
+            least = _least_machine(index, point, (*facts, *bounds))
+            if least is None:
+                continue
+            if simple:
+                rest = [c for c in self._facts if c.symbol is not None and c.symbol not in touched]
+                untouched = _least_machine(index, point, rest)
+                if untouched is not None:
+                    if not smallest:
+                        self._recent.insert(0, self._recent.pop(place))
+                    return {**point, **dict.fromkeys(self._machine, 0), **untouched, **least}
+                continue
+            found = self._with_machine(point, [*bounds, *others])
+            if found is not None:
+                return found
         return None
 
     def learn(self, model: Mapping[str, Number], system: Sequence[Constraint]) -> dict[str, Number] | None:
@@ -129,12 +134,13 @@ class Points:
     def _sort(self) -> None:
         pool = self._pool or []
         self._order = sorted(range(len(pool)), key=lambda index: sum(pool[index][name] for name in self._small))
+        self._recent = list(self._order)
 
     def _completed(self, point: dict[str, Number]) -> dict[str, Number] | None:
         """Return the point with its derived symbols, ``None`` where it lies outside Start."""
         try:
-            for symbol in self._derived:
-                point[symbol.name] = symbol.evaluate(point)
+            for name, value in self._derived:
+                point[name] = value(point)
         except ZeroDivisionError:
             return None
         if not all(fact.holds(point) for fact in self._facts if not fact.machine):
@@ -268,6 +274,43 @@ class _Compiled:
         if slope_value < 0 or self._relation == "==":
             interval.at_least(bound, strict)
         return True
+
+
+def _least_machine(index: int, point: Point, bounds: Iterable[_Compiled]) -> dict[str, int] | None:
+    """Return the least non-negative values of the machine symbols in ``bounds``; ``None`` where there are none."""
+    low: dict[str, int] = {}
+    high: dict[str, int] = {}
+    for bound in bounds:
+        least, most = bound.interval(index, point)
+        name = bound.symbol
+        assert name is not None
+        low[name] = max(low.get(name, 0), least or 0)
+        if most is not None:
+            high[name] = min(high.get(name, most), most)
+        if name in high and low[name] > high[name]:
+            return None
+    return low
+
+
+def _quotient(symbol: DerivedSymbol) -> Callable[[Point], Number]:
+    """Return a derived symbol as a function of a point; in integers where that is what it is made of."""
+    if any(denominators(operand) != 1 for operand in symbol.operands):
+        return symbol.evaluate
+    operands = [_function(operand) for operand in symbol.operands]
+
+    def value(point: Point) -> Number:
+        numbers = [operand(point) for operand in operands]
+        match symbol.kind:
+            case "floor":
+                return numbers[0] // numbers[1]
+            case "ceiling":
+                return -(-numbers[0] // numbers[1])
+            case "maximum":
+                return max(numbers)
+            case "minimum":
+                return min(numbers)
+
+    return value
 
 
 def _function(polynomial: Polynomial) -> Callable[[Point], Number]:

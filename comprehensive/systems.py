@@ -114,7 +114,7 @@ class Systems:
 
     def witness(self, system: System) -> dict[str, Number] | None:
         """Return an integer point of a system, small where that is easy; ``None`` where none was found."""
-        point = self._points.find(system)
+        point = self._points.find(system, smallest=True)
         return point if point is not None else self._by_solver(system).witness
 
     def _by_solver(self, system: System) -> Consistency:

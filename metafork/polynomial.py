@@ -1,8 +1,8 @@
 """Exact polynomials over the rationals in named symbols, and polynomial constraints.
 
-Symbols are plain names, so that ``N``, ``E`` or ``S`` mean nothing special.  Values are immutable and hashable; equality
-is mathematical.  The arithmetic is done here on sparse terms: the polynomials of a case discussion are small, and a
-computer algebra system would spend its time on finding common rings; ``to_sympy`` is the border to one.
+Symbols are plain names, so that ``N``, ``E`` or ``S`` mean nothing special.  Values are immutable and hashable;
+equality is mathematical.  The arithmetic is done here on sparse terms: the polynomials of a case discussion are small,
+and a computer algebra system would spend its time on finding common rings; ``to_sympy`` is the border to one.
 """
 
 from __future__ import annotations
@@ -115,9 +115,7 @@ class Polynomial:
         dropped = frozenset(names)
         if not dropped & self.symbols:
             return self
-        return Polynomial._of(
-            {m: c for m, c in self._coefficients.items() if not any(n in dropped for n, _ in m)}
-        )
+        return Polynomial._of({m: c for m, c in self._coefficients.items() if not any(n in dropped for n, _ in m)})
 
     def substitute(self, values: Mapping[str, Polynomial | Fraction | int]) -> Polynomial:
         """Return the polynomial with symbols replaced."""
@@ -291,9 +289,7 @@ class Polynomial:
 
 
 def _is_canonical(mono: Monomial) -> bool:
-    return all(exponent > 0 for _, exponent in mono) and all(
-        mono[i][0] < mono[i + 1][0] for i in range(len(mono) - 1)
-    )
+    return all(exponent > 0 for _, exponent in mono) and all(mono[i][0] < mono[i + 1][0] for i in range(len(mono) - 1))
 
 
 def _canonical(mono: Monomial) -> Monomial:
@@ -386,16 +382,19 @@ class Constraint:
         """Print as ``2*s*B + 2 <= Z``; ``order`` ranks the symbols within a product."""
         return f"{self.left.text(order)} {self.relation} {self.right.text(order)}"
 
-    def _key(self) -> tuple[object, ...]:
-        if self.relation == "==":
-            return ("==", frozenset((self.difference, -self.difference)))
-        return (self.relation, self.difference)
-
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Constraint) and self._key() == other._key()
+        if self is other:
+            return True
+        if not isinstance(other, Constraint) or self.relation != other.relation:
+            return False
+        if self.difference == other.difference:
+            return True
+        return self.relation == "==" and self.difference == -other.difference
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        if self.relation == "==":
+            return hash(("==", frozenset((self.difference, -self.difference))))
+        return hash((self.relation, self.difference))
 
     def __str__(self) -> str:
         return self.text()
