@@ -240,7 +240,8 @@ class UnitParser:
         parameters, variables = self._parameters(preprocessed, text, known)
         body = self._expand(preprocessed, tokens[text.open_brace + 1 : text.close_brace])
         host = self._host(preprocessed, body, body_span, known, variables, fragment=False)
-        head = [token for token in tokens[text.first : text.name] if token.text not in ("static", "inline")]
+        head = self._expand(preprocessed, tokens[text.first : text.name])
+        head = [token for token in head if token.text not in ("static", "inline")]
         name = tokens[text.name].text
         self._functions.append(
             Function(
@@ -290,8 +291,8 @@ class UnitParser:
             spelled = self._source.text[piece[0].span.start : piece[-1].span.end]
             declarator: syntax.Declarator | None = None
             expanded = self._expand(preprocessed, piece)
-            if [token.text for token in expanded] != [token.text for token in piece]:
-                spelled = self._text(expanded)  # the generated header knows nothing of the file's macros
+            if [self._plain(token) for token in expanded] != [token.text for token in piece]:
+                spelled = self._text(expanded)  # the generated header knows nothing of the file's macros and types
             with contextlib.suppress(GrammarError, TooDeepError):
                 declarator = self._grammar.parameter(expanded, self._types)
             if declarator is None:
@@ -412,8 +413,15 @@ class UnitParser:
                 spans.append(_up_to(declarator.span, every[index + 1].span))
         return spans
 
+    def _plain(self, token: Token) -> str:
+        """Return the spelling of a token that any other file understands."""
+        if token.text in HEADER_TYPES or token.text not in self._typedefs:
+            return token.text
+        return self._typedefs[token.text].spelling
+
     def _text(self, tokens: Sequence[Token]) -> str:
-        return " ".join(token.text for token in tokens) or "int"
+        joined = " ".join(self._plain(token) for token in tokens)
+        return re.sub(r" ?\[ ?", "[", joined).replace(" ]", "]") or "int"
 
 
 def _between(before: Span, last: Span) -> Span:

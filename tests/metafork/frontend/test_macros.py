@@ -140,7 +140,10 @@ def test_an_extent_that_is_not_certain():
 
 
 def test_declarations_for_the_header_need_no_macros():
-    text = "#define N 8\n#define REAL float\n" + thread("a[i] = 1;").replace("float a[n]", "REAL a[N]")
-    (function,) = parse(Source("test.mf", text)).functions
-    assert function.parameters[3].declaration == "float a [ 8 ]"
-    assert function.parameters[4].declaration == "float b[n][m]"
+    text = "#define N 8\n#define REAL float\ntypedef unsigned long word;\n"
+    text += thread("a[i] = 1;").replace("float a[n]", "REAL a[N]").replace("float b[n]", "const word b[2*n]")
+    (function,) = parse(Source("test.mf", text.replace("void f", "word f"))).functions
+    assert function.parameters[3].declaration == "float a[8]"
+    assert function.parameters[4].declaration == "const unsigned long b[2 * n][m]"
+    assert function.parameters[5].declaration == "int idx[n]"
+    assert function.returns == "unsigned long"
