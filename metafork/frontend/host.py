@@ -2,8 +2,8 @@
 
 A scalar is *derived* where one assignment, which stands on every way to the schedule, gives it an expression in
 variables that are not written between there and the schedule.  Everything else that the schedule reads is a parameter,
-whatever computed it.  All of this is conservative: a statement that is not understood counts as a write to every name
-in it.
+whatever computed it.  All of this is conservative: a statement that is not understood counts as a write to every
+name that it may write by the look of its tokens, and as a call of something unknown.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from metafork import ir
 from metafork.frontend import syntax
-from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
-from metafork.frontend.reporter import RefusedError, Reporter
+from metafork.frontend.reporter import Reporter
 from metafork.frontend.tokens import TokenKind, addressed, perhaps_written
 from metafork.frontend.vocabulary import MATH_FUNCTIONS, PRINTING_FUNCTIONS, SCANNING_FUNCTIONS, scalar_type
 from metafork.source import Source, Span
@@ -375,77 +373,3 @@ def _conjuncts(condition: syntax.Expression) -> Iterator[syntax.Expression]:
         yield from _conjuncts(condition.right)
     else:
         yield condition
-
-
-class _Silent(Reporter):
-    """Takes note of nothing: for expressions of the host that may well be beyond the language."""
-
-    def error(self, code: str, span: Span, message: str, **_: object) -> None:
-        pass
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A derived scalar with its defining expression, and the variables in it."""
-
-    variable: Variable
-    expression: ir.Expr
-    offset: int
-    operands: tuple[Variable, ...]
-
-
-class HostValues:
-    """Values of host scalars at one schedule: derived from others, or parameters."""
-
-    def __init__(self, host: HostFunction, site: Site, source: Source) -> None:
-        self._host = host
-        self._site = site
-        self._silent = _Silent(source)
-        self._definitions: dict[str, Definition | None] = {}
-
-    def definition(self, variable: Variable) -> Definition | None:
-        """Return how a scalar is derived from others at the schedule; ``None`` where it is a parameter."""
-        if variable.name not in self._definitions:
-            self._definitions[variable.name] = None  # a variable cannot be derived from itself
-            self._definitions[variable.name] = self._derive(variable)
-        return self._definitions[variable.name]
-
-    def _derive(self, variable: Variable) -> Definition | None:
-        if variable.type is None or not variable.type.integer or variable.type.rank < ScalarType.INT.rank:
-            return None  # a narrow type may have cut its value off
-        write = self._host.definition(variable, self._site)
-        if write is None or write.value is None:
-            return None
-        found = self.integer(write.value, write.offset, write.scope)
-        if found is None:
-            return None
-        expression, operands = found
-        if variable in operands:
-            return None
-        return Definition(variable, expression, write.offset, operands)
-
-    def integer(
-        self, value: syntax.Expression, since: int, scope: dict[str, Variable]
-    ) -> tuple[ir.Expr, tuple[Variable, ...]] | None:
-        """Return an integer expression of the host that still holds at the schedule, with its variables."""
-        operands: dict[str, Variable] = {}
-
-        def resolve(name: str) -> Symbol | None:
-            variable = scope.get(name)
-            if variable is None or variable.type is None:
-                return None
-            if self._site.visible.get(name) is not variable:
-                raise RefusedError  # another variable of that name hides it at the schedule
-            if self._host.stable(variable, since, self._site) is not None:
-                raise RefusedError
-            operands[name] = variable
-            return ScalarSymbol(name, variable.type, Origin.HOST, variable.span)
-
-        builder = ExpressionBuilder(self._silent, self._host.typedefs, resolve, list)
-        try:
-            expression = builder.build(value)
-        except RefusedError:
-            return None
-        if any(part.type.floating or isinstance(part, ir.Call | ir.Element) for part in ir.walk_expression(expression)):
-            return None
-        return expression, tuple(operands.values())

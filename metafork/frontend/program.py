@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from metafork import ir
 from metafork.frontend import syntax
+from metafork.frontend.derived import Definition, HostValues
 from metafork.frontend.expressions import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
-from metafork.frontend.host import Definition, HostFunction, HostValues, Site, Variable
+from metafork.frontend.host import HostFunction, Site, Variable
 from metafork.frontend.nest import Nest, NestBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar

@@ -17,6 +17,7 @@ from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.definitions import FunctionText, declared_name, definitions, split_commas
 from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
+from metafork.frontend.fragment import is_argument, left_out
 from metafork.frontend.host import HostFunction, Site, Variable, declared
 from metafork.frontend.preprocessor import CONDITIONAL_WORDS, ExpansionError, Preprocessed
 from metafork.frontend.program import ProgramBuilder
@@ -363,55 +364,41 @@ class UnitParser:
         for item in host.body.items:
             if not isinstance(item, syntax.Declaration):
                 continue
-            taken = [one for one in item.declarators if self._is_argument(one, written)]
+            taken = [one for one in item.declarators if is_argument(one, written)]
             for declarator in taken:
                 variable = written[declarator.name_span]
                 array = None
                 if variable.element is not None:
                     array = self._parameter_array(variable, variable.scope)
+                    self._check_argument(variable, {one.name for one in parameters})
                 parameters.append(
                     FunctionParameter(
                         variable.name, self._argument_text(item, declarator), variable.type, array, variable.const
                     )
                 )
                 variable.is_parameter = True
-            dropped += self._dropped(item, taken)
+            dropped += left_out(item, taken)
         self._functions.append(
             Function(self._name, "void", tuple(parameters), whole, whole, fragment=True, dropped=tuple(dropped))
         )
         self._add_schedules(preprocessed, host, self._name)
 
-    @staticmethod
-    def _is_argument(declarator: syntax.Declarator, variables: dict[Span, Variable]) -> bool:
-        """An uninitialised scalar or array that nothing in the fragment gives a value is an argument."""
-        variable = variables.get(declarator.name_span)
-        if variable is None or variable.fault or declarator.value is not None:
-            return False
-        return not variable.writes or variable.element is not None
+    def _check_argument(self, variable: Variable, before: set[str]) -> None:
+        """Refuse an array of a fragment whose extents are computed in it: it would be declared before they are."""
+        for extent in variable.extents:
+            for node in syntax.walk(extent):
+                if isinstance(node, syntax.Name) and node.name in variable.scope and node.name not in before:
+                    self._reporter.error(
+                        "MF0312",
+                        extent.span,
+                        f"`{variable.name}` is an argument of the fragment, and `{node.name}` is computed in it",
+                        way_out="write the extent in terms of uninitialised scalars declared before, or write a function.",
+                    )
 
     def _argument_text(self, declaration: syntax.Declaration, declarator: syntax.Declarator) -> str:
         first = declaration.declarators[0]
         specifiers = self._source.text[declaration.span.start : first.span.start]
         return f"{' '.join(specifiers.split())} {self._source.text[declarator.span.start : declarator.span.end]}"
-
-    @staticmethod
-    def _dropped(declaration: syntax.Declaration, taken: list[syntax.Declarator]) -> list[Span]:
-        """Return what the host side leaves out: the whole declaration, or declarators with their commas."""
-        if not taken:
-            return []
-        if len(taken) == len(declaration.declarators):
-            return [declaration.span]
-        spans: list[Span] = []
-        every = declaration.declarators
-        kept_before = False
-        for index, declarator in enumerate(every):
-            if declarator not in taken:
-                kept_before = True
-            elif kept_before:
-                spans.append(_between(every[index - 1].span, declarator.span))
-            else:
-                spans.append(_up_to(declarator.span, every[index + 1].span))
-        return spans
 
     def _plain(self, token: Token) -> str:
         """Return the spelling of a token that any other file understands."""
@@ -422,11 +409,3 @@ class UnitParser:
     def _text(self, tokens: Sequence[Token]) -> str:
         joined = " ".join(self._plain(token) for token in tokens)
         return re.sub(r" ?\[ ?", "[", joined).replace(" ]", "]") or "int"
-
-
-def _between(before: Span, last: Span) -> Span:
-    return Span(before.end_line, before.end_column, last.end_line, last.end_column, before.end, last.end)
-
-
-def _up_to(first: Span, behind: Span) -> Span:
-    return Span(first.line, first.column, behind.line, behind.column, first.start, behind.start)

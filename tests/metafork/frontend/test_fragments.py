@@ -122,6 +122,11 @@ def test_what_the_fragment_computes_is_no_argument():
     assert [(one.name, one.type) for one in program.values] == [("alpha", ScalarType.FLOAT)]
 
 
+def test_an_argument_cannot_have_a_computed_extent():
+    text = "int n, m = 2 * n; float alpha, a[n], b[«m»];\n" + BODY.replace("alpha", "b[i]")
+    assert_refused(text, "MF0312")
+
+
 def test_includes_and_several_schedules():
     unit = fragment("#include <assert.h>\nint n;\nfloat a[n], alpha;\n" + BODY + BODY)
     assert [one.program.name for one in unit.schedules] == ["frag_k0", "frag_k1"]
