@@ -392,7 +392,7 @@ class UnitParser:
                         "MF0312",
                         extent.span,
                         f"`{variable.name}` is an argument of the fragment, and `{node.name}` is computed in it",
-                        way_out="write the extent in terms of uninitialised scalars declared before, or write a function.",
+                        way_out="use uninitialised scalars that are declared before, or write a function.",
                     )
 
     def _argument_text(self, declaration: syntax.Declaration, declarator: syntax.Declarator) -> str:
