@@ -1,7 +1,8 @@
 """Tests of many options at once, before any is branched on.
 
 *Presence.*  A term that is needed somewhere must stand in one of the cells from which that place can be reached: the
-papers' viability tests, on columns of option tables.  *Forced successors.*  Where an option makes known what every
+papers' viability tests, on columns of option tables.  *Copy counts.*  Where a reduction needs as many terms as it has cells, no more cells may be limited to some set of terms
+than the set has members.  *Forced successors.*  Where an option makes known what every
 cell holds, and the next stage keeps enough coordinates that each of its cells has one possible source, the table of
 that stage is computed and looked up; the option is dropped if there is no such table.
 """
@@ -55,6 +56,9 @@ def presences(
             continue
         maker = int(makers[variables[0]])
         if maker != number and (maker < 0 or number not in network.ancestors[maker]):
+            continue
+        # What one cell needs says little beyond the stage before it.
+        if variables.size == 1 and bool((position[network.stages[maker].sources[0]] < 0).all()):
             continue
         reached = variables
         if maker != number or bool((position[variables] < 0).any()):
@@ -157,8 +161,55 @@ def with_forced_successor(network: Network, state: State, stage: Stage, now: Can
             holds = np.take_along_axis(term[None], tables[:, :, None].astype(np.int64), axis=2)[:, :, 0]
             fits = accepts[np.arange(reads.shape[0])[None, :, None], holds[:, reads]]
             kept.append(block[_has_table(follower, fits, known)])
+            if 2 * kept[-1].size > block.size:
+                # The next stage is hardly ever forced: leave the rest to propagation.
+                kept.append(rows[start + step :])
+                break
         now = now.only(np.concatenate(kept) if kept else rows)
     return now
+
+
+def with_copy_counts(network: Network, state: State, stage: Stage, now: Candidates) -> Candidates:
+    """Keep the options that leave every full reduction enough cells for every set of its terms."""
+    position = np.full(network.levels[stage.level].variables, -1, dtype=np.int64)
+    position[stage.outputs] = np.arange(stage.outputs.size)
+    domain = state.domains[stage.level]
+    for fold in network.exact:
+        if fold.level != stage.level or bool(fold.zeros_allowed.any()) or not np.array_equal(fold.needed, fold.once):
+            continue
+        cells = position[_through_decided(network, state, stage, fold.groups)]
+        if bool((cells < 0).any()):
+            continue
+        offered = domain[stage.sources[cells]] & fold.needed[:, None, None, :]
+        sets, inverse = np.unique(offered.reshape(-1, offered.shape[-1]), axis=0, return_inverse=True)
+        kind = inverse.reshape(offered.shape[:3])
+        room = np.bitwise_count(sets).sum(axis=1)
+        groups, places = cells.shape
+        step = max(1, _CHUNK_ENTRIES // (groups * max(places, len(room))))
+        kept = []
+        for start in range(0, len(now), step):
+            block = now.rows[start : start + step]
+            values = now.tables[block][:, stage.locals_[cells]]
+            kinds = kind[np.arange(groups)[None, :, None], np.arange(places)[None, None, :], values]
+            owner = np.arange(block.size)[:, None, None] * groups + np.arange(groups)[None, :, None]
+            counts = np.bincount((owner * len(room) + kinds).ravel(), minlength=block.size * groups * len(room))
+            enough = (counts.reshape(block.size, groups, -1) <= room).all(axis=(1, 2))
+            kept.append(block[enough])
+        now = now.only(np.concatenate(kept) if kept else now.rows)
+    return now
+
+
+def _through_decided(network: Network, state: State, target: Stage, variables: Ints) -> Ints:
+    """Follow variables back through stages that have one value left, up to the target's outputs."""
+    current = np.arange(network.levels[target.level].variables)
+    for stage, values in zip(network.stages, state.values, strict=True):
+        if stage is target or stage.level != target.level:
+            continue
+        chosen = values[stage.locals_]
+        single = chosen.sum(axis=1) == 1
+        read = stage.sources[np.arange(chosen.shape[0]), chosen.argmax(axis=1)]
+        current[stage.outputs[single]] = current[read[single]]
+    return current[variables]
 
 
 def _has_table(follower: Stage, fits: Bools, known: set[complex]) -> Bools:

@@ -17,6 +17,7 @@ from strategies.swizzle.index import Index
 Tables = NDArray[np.int16]
 # Weights below 2**33 times at most 2**9 values over 2**11 locals stay below 2**53: sums in doubles are exact.
 _WEIGHT_BITS = 33
+_BLOCK_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,15 @@ def fingerprint_weights(count: int, seed: int = 1) -> NDArray[np.float64]:
     return generator.integers(1, 1 << _WEIGHT_BITS, size=(count, 2)).astype(np.float64)
 
 
-def fingerprints(tables: Tables) -> NDArray[np.complex128]:
+def fingerprints(tables: Tables, weights: NDArray[np.float64] | None = None) -> NDArray[np.complex128]:
     """Return two exact 53-bit sums a table, as one complex number that sorts and compares as the pair."""
-    weights = fingerprint_weights(tables.shape[1])
+    columns = fingerprint_weights(tables.shape[1]) if weights is None else weights
     count = tables.shape[0]
     result = np.empty(count, dtype=np.complex128)
-    for start in range(0, count, 8192):
-        block = (tables[start : start + 8192].astype(np.float64) + 1.0) @ weights
-        result[start : start + 8192] = block[:, 0] + 1j * block[:, 1]
+    step = max(1, _BLOCK_ENTRIES // tables.shape[1])
+    for start in range(0, count, step):
+        block = (tables[start : start + step].astype(np.float64) + 1.0) @ columns
+        result[start : start + step] = block[:, 0] + 1j * block[:, 1]
     return result
 
 
@@ -52,8 +54,9 @@ def first_of_each(tables: Tables) -> NDArray[np.int64]:
     _, first, inverse = np.unique(fingerprints(tables), return_index=True, return_inverse=True)
     kept = np.sort(first)
     representative = first[inverse]
-    for start in range(0, tables.shape[0], 4096):
-        block = slice(start, start + 4096)
+    step = max(1, _BLOCK_ENTRIES // tables.shape[1])
+    for start in range(0, tables.shape[0], step):
+        block = slice(start, start + step)
         if not np.array_equal(tables[block], tables[representative[block]]):
             # Two different tables with equal fingerprints: compare whole rows instead.
             _, first = np.unique(tables, axis=0, return_index=True)

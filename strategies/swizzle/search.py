@@ -13,7 +13,7 @@ from math import log2
 
 import numpy as np
 
-from strategies.swizzle.lookahead import Requirements, is_exact, presences, with_forced_successor
+from strategies.swizzle.lookahead import Requirements, is_exact, presences, with_copy_counts, with_forced_successor
 from strategies.swizzle.memory import MemoryBudget
 from strategies.swizzle.network import Network, build
 from strategies.swizzle.problem import Problem, hole_table, solves
@@ -129,9 +129,13 @@ class Search:
         for number, stage in enumerate(network.stages):
             candidates = state.candidates[number]
             before = stage.count if candidates is None else len(candidates)
-            if before <= _MANY or (depth > 0 and not is_exact(state, stage)):
+            if before <= _MANY:
                 continue
-            remaining = stage.with_presence(candidates, presences(network, state, stage, requirements))
+            remaining = candidates
+            if depth == 0 or is_exact(state, stage):
+                remaining = stage.with_presence(candidates, presences(network, state, stage, requirements))
+            if remaining is not None and len(remaining) > 0:
+                remaining = with_copy_counts(network, state, stage, remaining)
             if remaining is not None and len(remaining) > 0:
                 remaining = with_forced_successor(network, state, stage, remaining)
             if remaining is None or len(remaining) == before:

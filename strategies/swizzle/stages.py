@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strategies.swizzle.memory import MemoryBudget
-from strategies.swizzle.options import Tables, fingerprint_weights, first_of_each
+from strategies.swizzle.options import Tables, fingerprint_weights, fingerprints, first_of_each
 from strategies.swizzle.problem import Hole
 
 # Composed tables up to this many entries are kept in full.
 _FULL_TABLE = 6_000_000
 _DROP_CHUNK = 1 << 18
-# Requirements are only tested while they pay: after so many look-ups that dropped nothing, the rest is left out.
-_IDLE_LOOKUPS = 400_000
+# Requirements are only tested while they pay: if so many look-ups drop less than a tenth, the rest is left out.
+_IDLE_LOOKUPS = 3_000_000
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -165,8 +165,10 @@ class Stage:
         if now is None:
             return set(self._sorted_fingerprints()[0].tolist())
         weights = fingerprint_weights(self.tables.shape[1])[: self.local_count]
-        block = (now.tables[now.rows].astype(np.float64) + 1.0) @ weights
-        return set((block[:, 0] + 1j * block[:, 1]).tolist())
+        prints: set[complex] = set()
+        for start in range(0, len(now), 1024):
+            prints.update(fingerprints(now.tables[now.rows[start : start + 1024]], weights).tolist())
+        return prints
 
     def _sorted_fingerprints(self) -> tuple[NDArray[np.complex128], Ints]:
         if self._prints is None:
@@ -185,9 +187,9 @@ class Stage:
             for part in (0, 1):
                 permuted[part, :, second] = np.bincount(turn, weights[:, part], minlength=inner)
         result = np.empty((self.tables.shape[0], count), dtype=np.complex128)
-        for start in range(0, self.tables.shape[0], 2048):
-            block = self.tables[start : start + 2048].astype(np.float64) + 1.0
-            result[start : start + 2048] = block @ permuted[0] + 1j * (block @ permuted[1])
+        for start in range(0, self.tables.shape[0], 512):
+            block = self.tables[start : start + 512].astype(np.float64) + 1.0
+            result[start : start + 512] = block @ permuted[0] + 1j * (block @ permuted[1])
         return result.ravel()
 
     def values(self, now: Candidates | None, allowed: Bools) -> Bools:
@@ -216,14 +218,17 @@ class Stage:
 
 def _meeting(tables: Tables, rows: Ints, turn: Ints | None, presences: Sequence[tuple[Ints, Bools]]) -> Ints:
     """Return the rows that meet the requirements; gives up when these stop dropping rows."""
-    idle = 0
+    lookups, size = 0, rows.size
     for locals_, satisfying in presences:
         columns = locals_ if turn is None else turn[locals_]
-        kept = rows[_present(tables[rows[:, None], columns[None, :]], satisfying)]
-        idle = 0 if kept.size < rows.size else idle + kept.size * columns.size
-        rows = kept
-        if rows.size == 0 or idle > _IDLE_LOOKUPS:
+        lookups += rows.size * columns.size
+        rows = rows[_present(tables[rows[:, None], columns[None, :]], satisfying)]
+        if rows.size == 0:
             break
+        if lookups > _IDLE_LOOKUPS:
+            if rows.size > 0.9 * size:
+                break
+            lookups, size = 0, rows.size
     return rows
 
 
