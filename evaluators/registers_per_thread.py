@@ -14,7 +14,8 @@ from typing import Literal
 
 from evaluators.counter import CounterValue, NotKnown
 from evaluators.register_model import measure, shipped_model
-from metafork.ir import Version
+from metafork.ir import Program, Version
+from metafork.kernel import Kernel
 from metafork.lowering import CannotLowerError, lower
 from metafork.polynomial import Polynomial
 
@@ -42,10 +43,16 @@ def registers(version: Version) -> int | NotKnown:
     Two counters and the register pressure strategies ask for the same versions, hence the memory of past answers.
     """
     try:
-        kernel = lower(version.program, version.program.name)
+        kernel = _kernel(version.program)
     except CannotLowerError as error:
         return NotKnown(f"no kernel: {error}")
     return shipped_model("ptx" if version.ir_strategies else "text").registers(measure(kernel, version.ir_strategies))
+
+
+@lru_cache(maxsize=32)
+def _kernel(program: Program) -> Kernel:
+    """Lower a program once for all of its IR strategies."""
+    return lower(program, program.name)
 
 
 COUNTER = RegistersPerThread()
