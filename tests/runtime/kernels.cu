@@ -1,6 +1,7 @@
 // Kernels that show what the CPU build must do; `main` runs the one that is named.
 #include "metafork/device.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,12 +108,19 @@ static int matrices(int n, int B)
     return 0;
 }
 
+static void *one_of_many(void *) { return matrices(64, 16), nullptr; }
+
 int main(int argc, char **argv)
 {
     const char *what = argv[1];
     const int first = argc > 2 ? atoi(argv[2]) : 0, second = argc > 3 ? atoi(argv[3]) : 0;
     const dim3 one = {1, 1, 1}, row = {14, 1, 1};
     if (strcmp(what, "multiply") == 0) return matrices(first, second);
+    if (strcmp(what, "threads") == 0) {
+        pthread_t threads[4];
+        for (int i = 0; i < 4; i++) pthread_create(&threads[i], nullptr, one_of_many, nullptr);
+        for (int i = 0; i < 4; i++) pthread_join(threads[i], nullptr);
+    }
     if (strcmp(what, "reduce") == 0) {
         const dim3 grid = {2, 3, 2}, block = {8, 8, 16};
         long long out[12] = {};

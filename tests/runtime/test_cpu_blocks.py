@@ -39,6 +39,12 @@ def test_barriers_separate(program, variant, order):
     assert done.stdout.split()[:12] == ["523776"] * 12
 
 
+@pytest.mark.parametrize("variant", ["sanitized", "portable"])
+def test_host_threads_do_not_share_blocks(program, variant):
+    done = succeed([program(variant), "threads"])
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["same"] * 4 + ["end"]
+
+
 def test_fibers_with_fake_stacks(program):
     environment = {**os.environ, "ASAN_OPTIONS": "detect_stack_use_after_return=1"}
     assert succeed([program("sanitized"), "multiply", "32", "8"], env=environment).stdout.startswith("same")

@@ -1,6 +1,7 @@
 """The generated CMakeLists.txt: FetchContent and find_package, from a build tree and from an installation."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from comprehensive.emit import write_outputs
 from comprehensive.emit.cmake_file import cmake_file
 from tests.comprehensive.emit.blend_example import code_of, example
-from tests.runtime.compiling import succeed
+from tests.runtime.compiling import needs_nvcc, succeed
 
 DRIVER = Path(__file__).with_name("driver.c")
 BESIDE_PYTHON = Path(sys.executable).parent / "cmake"
@@ -58,6 +59,14 @@ def test_find_package_in_a_build_tree_and_when_installed(package, tmp_path):
     built(tmp_path / "a", "find_package(blend REQUIRED)", f"-Dblend_DIR={tree}")
     (tmp_path / "b").mkdir()
     built(tmp_path / "b", "find_package(blend REQUIRED)", f"-DCMAKE_PREFIX_PATH={prefix}")
+
+
+@needs_nvcc
+def test_the_cuda_build(package, tmp_path):
+    succeed([CMAKE, "-S", package, "-B", tmp_path, "-DMETAFORK_CPU=OFF", "-DCMAKE_CUDA_ARCHITECTURES=80"])
+    done = succeed([CMAKE, "--build", tmp_path, "--verbose"])
+    assert re.search(r"-fmad=false .*blend\.cu", done.stdout)
+    assert (tmp_path / "libmetafork_blend.a").exists()
 
 
 def test_contraction_is_left_to_nvcc_only_where_it_is_allowed():

@@ -33,6 +33,12 @@ struct metafork_ptx {
 };
 
 #if !defined(METAFORK_CPU)
+/* An error that is reported or handled here is not left behind for the caller's cudaGetLastError. */
+static inline int metafork_taken(cudaError_t error) {
+    if (error != cudaSuccess) (void)cudaGetLastError();
+    return (int)error;
+}
+
 /* The kernel of a PTX text.  Handles of libraries belong to no context, so that one serves all devices; threads may race
  * here, and the loser unloads its copy.  A failure is not remembered. */
 static inline int metafork_load(metafork_ptx *ptx, const void **out) {
@@ -42,9 +48,10 @@ static inline int metafork_load(metafork_ptx *ptx, const void **out) {
         cudaLibrary_t library;
         cudaKernel_t kernel;
         cudaError_t error = cudaLibraryLoadData(&library, ptx->text, nullptr, nullptr, 0, nullptr, nullptr, 0);
-        if (error != cudaSuccess) return (int)error;
+        if (error != cudaSuccess) return metafork_taken(error);
         error = cudaLibraryGetKernel(&kernel, library, ptx->name);
         if (error != cudaSuccess) {
+            (void)metafork_taken(error);
             cudaLibraryUnload(library);
             return (int)error;
         }
@@ -68,7 +75,7 @@ static inline int metafork_current_device(int *device) {
     *device = 0;
     return METAFORK_OK;
 #else
-    return (int)cudaGetDevice(device);
+    return metafork_taken(cudaGetDevice(device));
 #endif
 }
 
@@ -122,7 +129,7 @@ static inline int metafork_check_shape(metafork_shape *shape, const void *functi
     (void)function;
 #else
     cudaFuncAttributes attributes;
-    error = (int)cudaFuncGetAttributes(&attributes, function);
+    error = metafork_taken(cudaFuncGetAttributes(&attributes, function));
     if (error != METAFORK_OK) return error;
     shape->registers = attributes.numRegs;
     if (attributes.maxThreadsPerBlock < most_threads) most_threads = attributes.maxThreadsPerBlock;
@@ -162,10 +169,10 @@ static inline int metafork_launch_kernel(const void *function, const metafork_sh
     cudaError_t error = cudaFuncGetAttributes(&attributes, function);
     if (error == cudaSuccess && shape->shared_bytes > attributes.maxDynamicSharedSizeBytes)
         error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shape->shared_bytes);
-    if (error != cudaSuccess) return (int)error;
+    if (error != cudaSuccess) return metafork_taken(error);
     const dim3 grid((unsigned)shape->grid[0], (unsigned)shape->grid[1], (unsigned)shape->grid[2]);
     const dim3 block((unsigned)shape->block[0], (unsigned)shape->block[1], (unsigned)shape->block[2]);
-    return (int)cudaLaunchKernel(function, grid, block, arguments, (size_t)shape->shared_bytes, (cudaStream_t)stream);
+    return metafork_taken(cudaLaunchKernel(function, grid, block, arguments, (size_t)shape->shared_bytes, (cudaStream_t)stream));
 }
 #endif
 
@@ -176,7 +183,7 @@ static inline int metafork_device_allocate(void **out, int64_t bytes) {
     *out = malloc((size_t)bytes);
     return *out == nullptr ? METAFORK_ENOMEM : METAFORK_OK;
 #else
-    return (int)cudaMalloc(out, (size_t)bytes);
+    return metafork_taken(cudaMalloc(out, (size_t)bytes));
 #endif
 }
 
@@ -197,7 +204,7 @@ static inline int metafork_copy(void *to, const void *from, int64_t bytes, bool 
     memcpy(to, from, (size_t)bytes);
     return METAFORK_OK;
 #else
-    return (int)cudaMemcpy(to, from, (size_t)bytes, to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost);
+    return metafork_taken(cudaMemcpy(to, from, (size_t)bytes, to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
 #endif
 }
 
@@ -205,7 +212,7 @@ static inline int metafork_finish() {
 #if defined(METAFORK_CPU)
     return METAFORK_OK;
 #else
-    return (int)cudaStreamSynchronize(nullptr);
+    return metafork_taken(cudaStreamSynchronize(nullptr));
 #endif
 }
 
@@ -422,6 +429,8 @@ static int metafork_dispatch(const metafork_schedule *schedule, metafork_array *
         return metafork_back_to_host(schedule, arrays);
     }
     for (int i = 0; i < count; i++) {
+        /* No bytes: this schedule does not touch the array, and it may stay as it is. */
+        if (bytes[i] == 0 && arrays[i]->metafork_resident) continue;
         if (arrays[i]->metafork_bytes != bytes[i]) metafork_drop(arrays[i]);
         arrays[i]->metafork_bytes = bytes[i];
     }
