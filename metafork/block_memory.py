@@ -18,17 +18,18 @@ from metafork.references import Reference, references
 from metafork.source_cfg import uniform_paths
 from metafork.symbols import DerivedSymbol
 from metafork.types import ScalarType
-from metafork.window_store import Store, store_of
+from metafork.window_store import Store, WrittenBox, written_boxes
 from metafork.windows import NotCacheableError, Window, array_windows
 
 
 @dataclass(frozen=True, slots=True)
 class HeldWindow:
-    """A window with its size in words, and how its writes reach global memory."""
+    """A window with its size in words, and how its writes reach global memory: ``boxes`` are what is copied back."""
 
     window: Window
     words: Polynomial
     store: Store
+    boxes: tuple[WrittenBox, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,10 @@ def _held(window: Window, scope: Scope, prover: Prover) -> HeldWindow:
     words = words_of(scope, window.elements, window.array.element)
     if words is None:
         raise NotCacheableError(f"the size of a window of {window.array.name} in words is no known polynomial")
-    return HeldWindow(window, words, store_of(window, prover))
+    if not window.writes:
+        return HeldWindow(window, words, Store.NONE)
+    boxes = written_boxes(window, prover)
+    return HeldWindow(window, words, Store.THROUGH) if boxes is None else HeldWindow(window, words, Store.COPY, boxes)
 
 
 def _array_words(array: Array, scope: Scope) -> Polynomial:

@@ -39,12 +39,16 @@ def extreme(value: Polynomial, loops: Sequence[LoopRange], prover: Prover, *, la
 
 
 def stays_within(
-    value: Polynomial, extent: Polynomial, loops: Sequence[LoopRange], prover: Prover
+    value: Polynomial, extent: Polynomial, loops: Sequence[LoopRange], prover: Prover, *, cheaply: bool = False
 ) -> tuple[bool, bool]:
-    """Say whether ``0 <= value`` and whether ``value < extent`` are proved for all values of the loop symbols."""
+    """Say whether ``0 <= value`` and whether ``value < extent`` are proved for all values of the loop symbols.
+
+    With ``cheaply`` only by certificates; for questions whose answer saves some work and decides nothing.
+    """
+    shows = prover.certifies if cheaply else prover.proves
     lowest = extreme(value, loops, prover, largest=False)
     highest = extreme(value - extent, loops, prover, largest=True)
     return (
-        lowest is not None and bool(prover.proves(at_most(0, lowest))),
-        highest is not None and bool(prover.proves(less_than(highest, 0))),
+        lowest is not None and bool(shows(at_most(0, lowest))),
+        highest is not None and bool(shows(less_than(highest, 0))),
     )

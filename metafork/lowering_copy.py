@@ -157,7 +157,7 @@ def _bounds(
     value: Polynomial, extent: Polynomial | None, code: Expr, extent_code: Expr, loops: list[LoopRange], site: Site
 ) -> list[Expr]:
     """Return those of ``0 <= code`` and ``code < extent`` that are not proved."""
-    low, high = (False, False) if extent is None else stays_within(value, extent, loops, site.prover)
+    low, high = (False, False) if extent is None else stays_within(value, extent, loops, site.prover, cheaply=True)
     conditions: list[Expr] = []
     if not low:
         conditions.append(binary("<=", IntConst(0), code))

@@ -47,7 +47,7 @@ from metafork.names import fresh
 from metafork.polynomial import Polynomial
 from metafork.polynomial_code import code_of
 from metafork.references import LoopKind, LoopRange, Reference
-from metafork.window_store import Store, written_boxes
+from metafork.window_store import Store
 from metafork.windows import coordinates
 
 
@@ -118,9 +118,8 @@ class PathLowering:
             result += self._block_statement(stmt, level)
         stores: list[Stmt] = []
         for held, name in here:
-            if held.store is Store.COPY:
-                for box in written_boxes(held.window, self.site.prover) or ():
-                    stores += store(held.window, box, name, self._copy_site())
+            for box in held.boxes:
+                stores += store(held.window, box, name, self._copy_site())
         if stores:
             result += self._meet()
             result += stores

@@ -50,13 +50,6 @@ class WrittenBox:
     guards: tuple[Constraint, ...]
 
 
-def store_of(window: Window, prover: Prover) -> Store:
-    """Return how the writes of a window are stored."""
-    if not window.writes:
-        return Store.NONE
-    return Store.THROUGH if written_boxes(window, prover) is None else Store.COPY
-
-
 def written_boxes(window: Window, prover: Prover) -> tuple[WrittenBox, ...] | None:
     """Return what each writing reference writes, or ``None`` where that is not known exactly."""
     boxes: list[WrittenBox] = []
