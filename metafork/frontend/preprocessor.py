@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from metafork.frontend.definitions import split_commas
 from metafork.frontend.tokens import Token, TokenKind, UnterminatedCommentError, hull, tokenize
 from metafork.source import Span
 
@@ -141,6 +142,44 @@ class Preprocessed:
             fault = fault or f"`{name}` pastes or quotes its arguments"
         body = tuple(replace(one, span=token.span) for one in body)
         self._events.append(_Event(directive.span.start, name, Macro(name, formals, body, fault, token.span)))
+
+    def define_enumerators(self, partners: Mapping[int, int]) -> None:
+        """Treat enumeration constants as macros for their values; ``partners`` are the brackets of the tokens."""
+        added: list[_Event] = []
+        for index, token in enumerate(self.tokens[:-2]):
+            if token.text != "enum":
+                continue
+            brace = index + 1 if self.tokens[index + 1].text == "{" else index + 2
+            if self.tokens[brace].text == "{":
+                added += self._enumerators(brace + 1, partners[brace])
+        self._events = sorted([*self._events, *added], key=lambda event: event.offset)
+
+    def _enumerators(self, index: int, end: int) -> Iterator[_Event]:
+        last: tuple[Token, ...] = (Token(TokenKind.NUMBER, "-1", self.tokens[index - 1].span),)
+        behind = self.tokens[end].span.end
+        for first, stop in split_commas(self.tokens, index, end):
+            if first == stop:
+                continue  # a comma before the brace
+            name = self.tokens[first]
+            parts = (name, *self.tokens[first + 2 : stop])
+            opening, plus, one, closing = (
+                Token(kind, text, name.span)
+                for kind, text in (
+                    (TokenKind.PUNCTUATOR, "("),
+                    (TokenKind.PUNCTUATOR, "+"),
+                    (TokenKind.NUMBER, "1"),
+                    (TokenKind.PUNCTUATOR, ")"),
+                )
+            )
+            if stop > first + 2 and self.tokens[first + 1].text == "=":
+                body = (opening, *parts[1:], closing)
+            elif last[0].text == "-1":
+                body = (Token(TokenKind.NUMBER, "0", name.span),)
+            else:
+                body = (opening, *last, plus, one, closing)
+            fault = f"`{name.text}` is defined under a condition" if self.within_conditional(name.span) else ""
+            yield _Event(behind, name.text, Macro(name.text, None, body, fault, name.span))
+            last = (name,)
 
     def macros_at(self, offset: int) -> dict[str, Macro]:
         """Return the macros that are defined at an offset of the text."""

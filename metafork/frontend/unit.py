@@ -88,6 +88,7 @@ class UnitParser:
 
     def _parse(self) -> None:
         preprocessed, partners = self._tokens()
+        preprocessed.define_enumerators(partners)
         tokens = preprocessed.tokens
         self._check_spelling(tokens)
         keywords = [index for index in range(len(tokens)) if is_schedule_keyword(tokens, index)]

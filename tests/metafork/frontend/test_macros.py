@@ -147,3 +147,20 @@ def test_declarations_for_the_header_need_no_macros():
     assert function.parameters[4].declaration == "const unsigned long b[2 * n][m]"
     assert function.parameters[5].declaration == "int idx[n]"
     assert function.returns == "unsigned long"
+
+
+def test_enumeration_constants():
+    text = (
+        "enum { ZERO, ONE, SIX = 2 * 3, SEVEN, };\nenum color { RED = 'r', GREEN = SIX } c;\n"
+        "#ifdef A\nenum { MAYBE = 1 };\n#endif\n"
+    )
+    program = program_of(text + thread("a[ZERO] = ONE; a[SIX] = SEVEN; a[RED] = GREEN;"))
+    first, second, third = program.body[0].body
+    assert first.target.indices == (ir.IntConst(0),)
+    assert first.value == binary("+", ir.IntConst(0), ir.IntConst(1))
+    six = binary("*", ir.IntConst(2), ir.IntConst(3))
+    assert second.target.indices == (six,)
+    assert second.value == binary("+", six, ir.IntConst(1))
+    assert third.target.indices == (ir.IntConst(114),)
+    assert third.value == six
+    assert_refused(text + thread("a[i] = «MAYBE»;"), "MF0008")
