@@ -3,9 +3,12 @@
 import re
 import stat
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from comprehensive.commands.include_dir import command
 from comprehensive.emit import write_outputs
 from comprehensive.emit.condition_tables import ConditionTables, TabulationError
 from comprehensive.emit.outputs import write_files
@@ -62,6 +65,12 @@ def test_leaves_of_an_earlier_run_are_removed(tmp_path):
     write_outputs(example(), tmp_path, code_of=code_of, extra=leaves)
     write_outputs(example(), tmp_path, code_of=code_of, extra={"leaves/blend_k0_leaf1.mf": "a"})
     assert sorted(path.name for path in (tmp_path / "leaves").iterdir()) == ["blend_k0_leaf1.mf", "notes.txt"]
+
+
+def test_include_dir_prints_where_the_headers_are():
+    done = CliRunner().invoke(command, [])
+    assert done.exit_code == 0
+    assert (Path(done.stdout.strip()) / "metafork" / "machine.h").exists()
 
 
 def tabulated(tables, polynomial, values):
