@@ -51,8 +51,6 @@ class _StoppedError(Exception):
 class _FeedLexer(CLexer):  # type: ignore[misc]  # pycparser has no types
     """Gives the parser our tokens; the line number of each is its index."""
 
-    kinds: dict[str, str]
-
     def feed(self, tokens: Sequence[Token]) -> None:
         self._feed = tokens
         self._next = 0

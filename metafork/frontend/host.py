@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from metafork.frontend import syntax
-from metafork.frontend.reporter import Reporter
 from metafork.frontend.tokens import TokenKind, addressed, perhaps_written
 from metafork.frontend.vocabulary import MATH_FUNCTIONS, PRINTING_FUNCTIONS, SCANNING_FUNCTIONS, scalar_type
-from metafork.source import Source, Span
+from metafork.source import Span
 from metafork.types import ScalarType
 
 
@@ -40,7 +39,6 @@ class Variable:
     message: str = ""
     is_global: bool = False
     is_parameter: bool = False
-    initialised: bool = False
     escapes: float = math.inf
     scope: dict[str, Variable] = field(default_factory=dict)
     writes: list[Write] = field(default_factory=list)
@@ -50,11 +48,15 @@ class Variable:
 class Write:
     """A write to a variable: where, the expression where it is a plain one, the block that it stands directly in."""
 
-    offset: int
-    end: int
+    span: Span
     value: syntax.Expression | None
     block: Span | None
     scope: dict[str, Variable]
+
+    @property
+    def offset(self) -> int:
+        """Where it starts."""
+        return self.span.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,6 @@ def declared(declarator: syntax.Declarator, typedefs: dict[str, ScalarType], sin
     type_ = declarator.type
     name = declarator.name
     variable = Variable(name, declarator.name_span, since, const="const" in type_.qualifiers)
-    variable.initialised = declarator.value is not None
     scalar = scalar_type(type_.words, typedefs)
     if type_.function:
         variable.fault, variable.message = "MF0206", f"`{name}` is a function"
@@ -117,19 +118,15 @@ class HostFunction:
 
     def __init__(
         self,
-        source: Source,
-        reporter: Reporter,
         typedefs: dict[str, ScalarType],
         globals_: dict[str, Variable],
         parameters: dict[str, Variable],
         body: syntax.Block,
         uncertain: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        self._source = source
-        self._reporter = reporter
         self.typedefs = dict(typedefs)
         self._uncertain = uncertain
-        self._calls: list[int] = []
+        self._calls: list[Span] = []
         self._loops: list[Span] = []
         self._unstructured = False
         self.sites: list[Site] = []
@@ -205,7 +202,7 @@ class HostFunction:
             case syntax.Opaque(tokens=tokens, span=span):
                 names = {token.text for token in tokens if token.kind is TokenKind.NAME}
                 self._unstructured = self._unstructured or bool(names & {"goto", "setjmp"})
-                self._calls.append(span.start)
+                self._calls.append(span)
                 self._forget(perhaps_written(tokens), scope, span)
                 for name in addressed(tokens) & scope.keys():
                     scope[name].escapes = min(scope[name].escapes, span.start)
@@ -278,7 +275,7 @@ class HostFunction:
                     if isinstance(target, syntax.Name):
                         self._forget({target.name}, scope, span)
                     elif not _is_element(target, scope):
-                        self._calls.append(span.start)  # a store through a pointer reaches what a call reaches
+                        self._calls.append(span)  # a store through a pointer reaches what a call reaches
                 case syntax.Prefix(op="&", operand=target):
                     names = {one.name for one in syntax.walk(target) if isinstance(one, syntax.Name)}
                     self._forget(names, scope, span)
@@ -290,9 +287,9 @@ class HostFunction:
                     if name in SCANNING_FUNCTIONS:
                         harmless.update(id(one) for one in arguments)
                     elif name not in MATH_FUNCTIONS and name not in PRINTING_FUNCTIONS:
-                        self._calls.append(span.start)
+                        self._calls.append(span)
                 case syntax.Unsupported(written=written):
-                    self._calls.append(span.start)
+                    self._calls.append(span)
                     self._forget(set(written), scope, span)
                     for name in written & scope.keys():
                         scope[name].escapes = min(scope[name].escapes, span.start)
@@ -311,7 +308,7 @@ class HostFunction:
         place: Span | None,
         scope: dict[str, Variable],
     ) -> None:
-        variable.writes.append(Write(span.start, span.end, value, self._certain(place, span), dict(scope)))
+        variable.writes.append(Write(span, value, self._certain(place, span), dict(scope)))
 
     def _certain(self, place: Span | None, span: Span) -> Span | None:
         if any(start < span.end and span.start < end for start, end in self._uncertain):
@@ -324,16 +321,15 @@ class HostFunction:
         """Return ``None`` where a variable keeps its value from an offset to a schedule, else where it may change."""
         schedule = site.statement.span
         around = [loop for loop in self._loops if loop.start < schedule.start < loop.end and not loop.start < since]
-        offsets = [write.offset for write in variable.writes]
+        changes = [write.span for write in variable.writes]
         if not variable.const:
-            offsets += [call for call in self._calls if variable.is_global or variable.escapes <= call]
-        for offset in offsets:
+            changes += [call for call in self._calls if variable.is_global or variable.escapes <= call.start]
+        for change in changes:
+            offset = change.start
             if since < offset < schedule.start or any(loop.start <= offset < loop.end for loop in around):
-                line = self._source.text.count("\n", 0, offset) + 1
-                column = offset - (self._source.text.rfind("\n", 0, offset) + 1) + 1
-                return Span(line, column, line, column + 1, offset, offset + 1)
-        if self._unstructured and any(offset > since for offset in offsets):
-            return variable.span
+                return change
+            if self._unstructured and offset > since:
+                return change
         return None
 
     def definition(self, variable: Variable, site: Site) -> Write | None:

@@ -273,7 +273,7 @@ class UnitParser:
             raise self._reporter.refuse("MF0004", error.token.span, message) from None
         block = structure.statements(span)
         uncertain = tuple((one.start, one.end) for one in preprocessed.conditionals)
-        host = HostFunction(self._source, self._reporter, self._typedefs, globals_, parameters, block, uncertain)
+        host = HostFunction(self._typedefs, globals_, parameters, block, uncertain)
         host.faults = {name: one.fault for name, one in preprocessed.macros_at(span.end).items() if one.fault}
         return host
 
@@ -309,7 +309,7 @@ class UnitParser:
                     variables[name] = variable
                 continue
             variable = declared(declarator, self._typedefs, since)
-            variable.is_parameter, variable.initialised = True, True
+            variable.is_parameter = True
             if variable.name in variables:
                 self._reporter.error("MF0307", declarator.name_span, f"`{variable.name}` is declared twice")
             variables[variable.name] = variable
