@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from metafork.ptx.detection import Plan, Replacement
+from metafork.ptx.evaluate import type_width
 from metafork.ptx.flatten import FlatBody
 from metafork.ptx.opcodes import names_in
 from metafork.ptx.source import NOWHERE
@@ -88,7 +89,7 @@ class _Writer:
         self.plan = plan
         self.variant = variant
         self.by_position = {r.position: r for r in plan.replacements}
-        self.sources = {r.source: r.size for r in plan.replacements}
+        self.sources = {r.source: self._kind(r.source) for r in plan.replacements}
         self.shuffled = {r.source for r in plan.replacements if r.delta}
         self.hoisted_before: dict[int, list[int]] = {}
         for source, before in plan.hoists.items():
@@ -97,6 +98,12 @@ class _Writer:
         self.registers: dict[str, list[str]] = {}
         self.originals: dict[int, Instruction] = {}
         self.position = 0
+
+    def _kind(self, position: int) -> str:
+        """Return the untyped type of a load's register, which may be wider than the access."""
+        target = self.body.instructions[position].operands[0]
+        assert isinstance(target, Name)
+        return f"b{type_width(self.body.registers[target.text])}"
 
     def register(self, kind: str, what: str, position: int | None = None) -> Name:
         """Declare a fresh register; asking again for the same gives the same."""
@@ -150,22 +157,23 @@ class _Writer:
         if replacement is None:
             yield instruction
         elif replacement.delta == 0 or self.variant is Variant.NO_LOAD:
-            yield _plain("mov", (_bits(replacement.size),), instruction.operands[0], self._copy(replacement.source))
+            kind = self.sources[replacement.source]
+            yield _plain("mov", (kind,), instruction.operands[0], self._copy(replacement.source))
         else:
             yield from self._shuffle(instruction, replacement)
         yield from self._copies(self.position)
 
     def _copy(self, source: int) -> Name:
-        return self.register(_bits(self.sources[source]), "copy", source)
+        return self.register(self.sources[source], "copy", source)
 
     def _copies(self, position: int) -> Iterable[Instruction]:
         """Keep a source's value: its register may be written again before the shuffle."""
         if position not in self.sources:
             return
-        size = self.sources[position]
+        kind = self.sources[position]
         copy = self._copy(position)
-        yield _plain("mov", (_bits(size),), self.originals[position].operands[0], copy, swapped=True)
-        if size == 8 and position in self.shuffled:
+        yield _plain("mov", (kind,), copy, self.originals[position].operands[0])
+        if kind == "b64" and position in self.shuffled:
             yield _plain("mov", ("b64",), Vector(self._halves("part", position)), copy)
 
     def _halves(self, what: str, position: int) -> tuple[Name, Name]:
@@ -228,13 +236,8 @@ class _Writer:
         return code
 
 
-def _plain(opcode: str, modifiers: tuple[str, ...], *operands: Operand, swapped: bool = False) -> Instruction:
-    ordered = (operands[1], operands[0]) if swapped else operands
-    return Instruction(None, opcode, modifiers, ordered, NOWHERE)
-
-
-def _bits(size: int) -> str:
-    return f"b{8 * size}"
+def _plain(opcode: str, modifiers: tuple[str, ...], *operands: Operand) -> Instruction:
+    return Instruction(None, opcode, modifiers, operands, NOWHERE)
 
 
 def _free_prefix(body: FlatBody) -> str:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.parser import parse
 from metafork.ptx.shuffle import Options, shuffle_text
+
+PTXAS = shutil.which("ptxas")
 
 REGISTERS = """
     .reg .pred %p<10>; .reg .f32 %f<40>; .reg .f64 %fd<10>; .reg .b16 %h<8>; .reg .b32 %r<40>; .reg .b64 %rd<40>;
@@ -67,6 +74,20 @@ def run(text, *, n=100, grid=(3, 1, 1), block=(40, 1, 1), aliased=False, seed=0,
 BLOCKS = ((32, 1, 1), (40, 1, 1), (96, 1, 1), (7, 5, 1), (33, 3, 1), (16, 4, 2), (1, 40, 1))
 
 
+def assert_assembles(text):
+    """Ask ptxas, where there is one, whether it takes the text."""
+    if PTXAS is None:
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        source = Path(directory) / "kernel.ptx"
+        source.write_text(text)
+        command = [PTXAS, "-arch=sm_80", str(source), "-o", str(Path(directory) / "kernel.cubin")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
 def assert_same_results(before, after, **launch):
+    """Both texts leave the same memory for blocks of many shapes, and ptxas takes the new one."""
+    assert_assembles(after)
     for block in BLOCKS:
         assert run(before, block=block, **launch) == run(after, block=block, **launch), block

@@ -429,10 +429,13 @@ class TestReuse:
         before = kernel("""
         ld.global.nc.u16 %h1, [%rd4]; ld.global.nc.u16 %h2, [%rd4]; ld.global.nc.s8 %r9, [%rd4];
         ld.global.nc.u8 %r10, [%rd4]; add.s32 %r9, %r9, %r10; cvt.u32.u16 %r11, %h2; add.s32 %r9, %r9, %r11;
-        cvt.u32.u16 %r11, %h1; add.s32 %r9, %r9, %r11; st.global.u32 [%rd5], %r9;
+        cvt.u32.u16 %r11, %h1; add.s32 %r9, %r9, %r11; ld.global.nc.u8 %r12, [%rd4]; add.s32 %r9, %r9, %r12;
+        st.global.u32 [%rd5], %r9;
         """)
         after, report = shuffled(before)
-        assert len(report.reuses) == 1
+        assert len(report.reuses) == 2
+        assert "mov.b16" in after
+        assert "mov.b8" not in after
         assert_same_results(before, after)
 
     def test_a_uniform_address_counts_as_no_load(self):
