@@ -204,7 +204,7 @@ class Discussion(Generic[V]):
         self._cases.append(
             Case(
                 finished.version,
-                (self._displayed(system),),
+                (_displayed(system),),
                 (quintuple.system,),
                 finished.applied,
                 quintuple.steps,
@@ -250,10 +250,6 @@ class Discussion(Generic[V]):
                 return False
         return True
 
-    def _displayed(self, system: System) -> System:
-        """Order a system for display: limits that hold first, then those that do not."""
-        return tuple(sorted(system, key=lambda constraint: constraint.relation == "<"))
-
     def _merged(self, root: Tree) -> tuple[Tree, tuple[Case[V], ...]]:
         """Make one leaf of cases with the same version, and number leaves by preference."""
         groups: dict[int, list[int]] = {}
@@ -268,7 +264,8 @@ class Discussion(Generic[V]):
             best = self._cases[members[0]]
             systems = dict.fromkeys(system for index in members for system in self._cases[index].systems)
             paths = tuple(path for index in members for path in self._cases[index].paths)
-            cases.append(replace(best, systems=tuple(systems), paths=paths))
+            joined = tuple(_displayed(system) for system in self.systems.joined(tuple(systems)))
+            cases.append(replace(best, systems=joined, paths=paths))
         return _renumbered(root, numbers), tuple(cases)
 
     def _note(self, subject: str, sentence: str) -> None:
@@ -285,6 +282,11 @@ def _renumbered(tree: Tree, numbers: Mapping[int, int]) -> Tree:
             return replace(tree, accept=_renumbered(accept, numbers), refuse=_renumbered(refuse, numbers))
         case NoLeaf():
             return tree
+
+
+def _displayed(system: System) -> System:
+    """Order a system for display: limits that hold first, then those that do not."""
+    return tuple(sorted(system, key=lambda constraint: constraint.relation == "<"))
 
 
 def _extended(system: System, condition: Constraint) -> System:

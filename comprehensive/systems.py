@@ -112,6 +112,37 @@ class Systems:
                 kept.remove(member)
         return tuple(kept)
 
+    def joined(self, systems: tuple[System, ...]) -> tuple[System, ...]:
+        """Return systems with the same union, two made one where that is possible; the first keeps its place.
+
+        ``A and c`` with ``B and not c`` is ``A and B`` where the first implies B and the second implies A.
+        """
+        kept = list(systems)
+        place = 0
+        while place < len(kept):
+            for number in range(place + 1, len(kept)):
+                union = self._union(kept[place], kept[number])
+                if union is not None:
+                    kept[place] = union
+                    del kept[number]
+                    place = 0  # the new system may go with an earlier one
+                    break
+            else:
+                place += 1
+        return tuple(kept)
+
+    def _union(self, first: System, second: System) -> System | None:
+        """Return the union of two systems as one system, ``None`` where it is not shown to be one."""
+        for member in first:
+            if member.relation == "==" or member.negated() not in second:
+                continue
+            ours = tuple(other for other in first if other != member)
+            theirs = tuple(other for other in second if other != member.negated())
+            sides = ((first, theirs), (second, ours))
+            if all(goal in side or self.implies(side, goal) is Verdict.YES for side, goals in sides for goal in goals):
+                return self.irredundant((*ours, *theirs))
+        return None
+
     def witness(self, system: System) -> dict[str, Number] | None:
         """Return an integer point of a system, small where that is easy; ``None`` where none was found."""
         point = self._points.find(system, smallest=True)

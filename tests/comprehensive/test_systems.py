@@ -118,3 +118,15 @@ def test_extrema_have_their_values(kind):
     assert systems.implies((at_most(B, S),), equal(m, S if kind == "maximum" else B)) is Verdict.YES
     assert systems.implies((), equal(m, S)) is Verdict.NO
     assert systems.implies((), at_most(ONE, m)) is Verdict.YES
+
+
+def test_systems_are_joined_without_gain_or_loss():
+    systems = Systems(start())
+    fits, spills = at_most(S * B, Z), less_than(Z, S * B)
+    low, high, rest = at_most(5, R), at_most(7, R), less_than(R, 7)
+    assert systems.joined(((high, fits), (low, rest, fits))) == ((fits, low),)
+    # Each side has a condition that the other does not imply: there is no one system for the union.
+    apart = ((high, fits), (low, rest))
+    assert systems.joined(apart) == apart
+    four = ((high, fits), (high, spills), (rest, fits), (rest, spills))
+    assert systems.joined(four) == ((),)
