@@ -1,10 +1,10 @@
 """Tests of many options at once, before any is branched on.
 
 *Presence.*  A term that is needed somewhere must stand in one of the cells from which that place can be reached: the
-papers' viability tests, on columns of option tables.  *Copy counts.*  Where a reduction needs as many terms as it has cells, no more cells may be limited to some set of terms
-than the set has members.  *Forced successors.*  Where an option makes known what every
-cell holds, and the next stage keeps enough coordinates that each of its cells has one possible source, the table of
-that stage is computed and looked up; the option is dropped if there is no such table.
+papers' viability tests, on columns of option tables.  *Copy counts.*  Where a reduction needs as many terms as it has
+cells, no more cells may be limited to some set of terms than the set has members.  *Forced successors.*  Where an
+option makes known what every cell holds, and the next stage keeps enough coordinates that each of its cells has one
+possible source, the table of that stage is computed and looked up; the option is dropped if there is no such table.
 """
 
 from __future__ import annotations

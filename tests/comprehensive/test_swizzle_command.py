@@ -1,0 +1,71 @@
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from comprehensive.commands.swizzle import command
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "swizzle"
+
+
+def run(*arguments):
+    return CliRunner().invoke(command, [str(one) for one in arguments])
+
+
+def test_all_solutions_with_their_costs():
+    result = run(EXAMPLES / "crc.swz", "--all")
+    assert result.exit_code == 0, result.output
+    assert "solution 1 of 2" in result.output
+    assert "s2 = transform (3 * i + k) % 32" in result.output
+    assert "3 shuffles" in result.output
+
+
+def test_best_is_the_first_of_all():
+    best = run(EXAMPLES / "crc.swz", "-D", "s=4", "--best").output.splitlines()
+    every = run(EXAMPLES / "crc.swz", "-D", "s=4", "--all").output.splitlines()
+    assert best[1:8] == every[1:8]
+
+
+@pytest.mark.parametrize(
+    ("form", "mark"), [("cuda", "__shfl_sync"), ("c", "SWIZZLE_TYPE"), ("json", '"metafork-swizzle"')]
+)
+def test_code_goes_to_a_file_with_a_picture(form, mark, tmp_path):
+    out, picture = tmp_path / "code", tmp_path / "picture.svg"
+    result = run(EXAMPLES / "stencil1d.swz", "--first", "--emit", form, "-o", out, "--picture", picture)
+    assert result.exit_code == 0, result.output
+    assert result.output == ""
+    assert mark in out.read_text()
+    assert picture.read_text().startswith("<svg")
+    if form == "json":
+        assert json.loads(out.read_text())["version"] == 1
+
+
+def test_what_does_not_fit_is_said():
+    result = run(EXAMPLES / "crc.swz", "-D", "s=13", "--memory", "4")
+    assert result.exit_code == 1
+    assert "does not fit" in result.output
+    assert "--memory" in result.output
+
+
+def test_a_sketch_without_solutions(tmp_path):
+    path = tmp_path / "none.swz"
+    path.write_text("x: [4] = input\na: [4] = ?rotate{axis=0}(x)\ngoal a = \\i. x[3 - i]\n")
+    result = run(path)
+    assert result.exit_code == 1
+    assert "no solution" in result.output
+
+
+def test_faults_have_line_and_column(tmp_path):
+    path = tmp_path / "bad.swz"
+    path.write_text("x: [4] = input\na: [5] = x\n")
+    result = run(path)
+    assert result.exit_code == 1
+    assert "MF0903" in result.output
+    assert ":2:4" in result.output
+    assert "[5]" in result.output
+    assert "[4]" in result.output
+
+
+def test_a_mistake_in_an_option_is_a_usage_error():
+    assert run(EXAMPLES / "crc.swz", "-D", "s").exit_code == 2
