@@ -100,7 +100,7 @@ def _folder(path: Path, output: Path | None, several: bool) -> Path:
 
 def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool) -> None:
     from comprehensive import render
-    from comprehensive.emit import write_outputs
+    from comprehensive.emit import ComputationError, TabulationError, write_outputs
     from comprehensive.leaf_files import LeafTexts
     from metafork.lowering import CannotLowerError
     from metafork.ptx_target import TargetError
@@ -127,6 +127,8 @@ def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool
         problems.append(f"{stem}.tree.svg is not drawn: Graphviz failed: {error.stderr.strip()}")
     try:
         write_outputs(result, folder, code_of=texts.code_of, allow_fma=allow_fma, extra=extra)
+    except (ComputationError, TabulationError) as error:
+        raise click.ClickException(f"{result.unit.source.name}: no dispatcher can be written: {error}") from error
     except OSError as error:
         raise click.ClickException(f"{folder} cannot be written: {error.strerror or error}") from error
     for problem in problems:
