@@ -30,11 +30,22 @@ class Unclear(Exception):  # noqa: N818  # it is a verdict on the kernel, not a 
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    """A guarded branch that one flow came to: its block, the innermost loop walked (its header), and its condition."""
+
+    block: int
+    loop: int | None
+    guard: Poly
+    flow: Flow
+
+
+@dataclass(frozen=True, slots=True)
 class Emulation:
-    """The result: all visits of global loads, the worst flow of each branching block, and the table of terms."""
+    """The result: visits of global loads, branches, the worst flow of each branching block, and the table of terms."""
 
     terms: Terms
     visits: tuple[LoadVisit, ...]
+    branches: tuple[Branch, ...]
     flows: dict[int, Flow]
     questions: int
 
@@ -57,9 +68,11 @@ def emulate(cfg: Cfg, evaluator: Evaluator, *, reach: int = 31, budget: int = 40
     if cfg.blocks:
         emulator.region(None, 0, [State()])
     flows: dict[int, Flow] = {}
-    for block, flow in emulator.flows:
-        flows[block] = max(flow, flows.get(block, Flow.UNIFORM))
-    return Emulation(evaluator.terms, tuple(emulator.visits), flows, emulator.executor.prover.asked)
+    for branch in emulator.branches:
+        flows[branch.block] = max(branch.flow, flows.get(branch.block, Flow.UNIFORM))
+    return Emulation(
+        evaluator.terms, tuple(emulator.visits), tuple(emulator.branches), flows, emulator.executor.prover.asked
+    )
 
 
 class _Emulator:
@@ -72,7 +85,8 @@ class _Emulator:
         self.joiner = Joiner(evaluator.terms, self.executor.new_epoch)
         self.budget = budget
         self.visits = self.executor.visits
-        self.flows: list[tuple[int, Flow]] = []
+        self.branches: list[Branch] = []
+        self.walking: int | None = None
         self.serial = 0
 
     def region(self, loop: Loop | None, start: int, states: list[State]) -> tuple[list[tuple[int, State]], list[State]]:
@@ -104,12 +118,13 @@ class _Emulator:
         """Walk a loop: once to find its induction variables, once or twice to see its loads."""
         terms = self.terms
         changed = self._changed(loop)
+        outer, self.walking = self.walking, loop.header
         entry = before.fork()
         entry.trace = Trace()
         entry.registers = {name: v for name, v in before.registers.items() if name in self.cfg.live[loop.header]}
         changed &= entry.registers.keys()
         mark_atoms, mark_epoch = len(terms.atoms), self.executor.epochs
-        mark_visits, mark_flows = len(self.visits), len(self.flows)
+        mark_visits, mark_branches = len(self.visits), len(self.branches)
 
         self.serial += 1
         first = entry.fork()
@@ -124,7 +139,7 @@ class _Emulator:
 
         for uniform in (True, False):
             del self.visits[mark_visits:]
-            del self.flows[mark_flows:]
+            del self.branches[mark_branches:]
             self.serial += 1
             iteration = terms.atom("loop", 64, (loop.header, self.serial), varies=not uniform)
             state = entry.fork()
@@ -134,8 +149,9 @@ class _Emulator:
                     entry.registers[name], steps[name], iteration, (loop.header, self.serial, name)
                 )
             leaving, _ = self.region(loop, loop.header, [state])
-            if all(flow is Flow.UNIFORM for _, flow in self.flows[mark_flows:]):
+            if all(branch.flow is Flow.UNIFORM for branch in self.branches[mark_branches:]):
                 break
+        self.walking = outer
         for _, state in leaving:
             state.trace = Trace()
         return leaving
@@ -219,7 +235,7 @@ class _Emulator:
         if instruction.opcode == "brx":
             index = self.evaluator.operand(instruction.operands[0], 32, state.registers).poly
             uniform = "uni" in instruction.modifiers or not self.terms.varies(index)
-            self.flows.append((number, Flow.UNIFORM if uniform else Flow.DIVERGENT))
+            self.branches.append(Branch(number, self.walking, index, Flow.UNIFORM if uniform else Flow.DIVERGENT))
             decided = [(s, self._decide(state, number, s, uniform, None)) for s in dict.fromkeys(successors)]
             return [(s, after) for s, after in decided if after is not None]
         if guard is None:
@@ -228,7 +244,7 @@ class _Emulator:
         if guard.is_constant:
             return [(successors[0 if guard.constant else 1], state)]
         flow = Flow.UNIFORM if "uni" in instruction.modifiers else self.predicates.classify(guard)
-        self.flows.append((number, flow))
+        self.branches.append(Branch(number, self.walking, guard, flow))
         uniform = flow is Flow.UNIFORM
         negation = self.terms.add(guard, self.terms.constant(1, 1))
         ways = []

@@ -49,6 +49,9 @@ from metafork.ptx.syntax import (
     Vector,
 )
 
+PREFIX = "%shuffle_"
+"""What the names of new registers start with."""
+
 
 class Variant(Enum):
     """What to write; the last two compute wrong results and are for measuring only (section 6)."""
@@ -245,7 +248,7 @@ def _free_prefix(body: FlatBody) -> str:
     used = {name.text for instruction in body.instructions for name in names_in(instruction.operands)}
     used |= body.registers.keys() | body.variables.keys()
     used |= {name.first.text for i in body.instructions for name in i.operands if isinstance(name, Pair)}
-    prefix = "%shuffle_"
+    prefix = PREFIX
     while any(name.startswith(prefix) for name in used):
         prefix += "_"
     return prefix
