@@ -1,7 +1,7 @@
 import json
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -170,14 +170,16 @@ def test_a_file_that_is_no_text(run):
 
 
 def test_help_answers_at_once():
+    # Processor time, which does not depend on what else the machine is doing.
     command = [sys.executable, "-c", "from comprehensive.cli import main; main()", "--help"]
-    best = 1.0
-    for _ in range(5):
-        began = time.perf_counter()
+    times = []
+    for _ in range(3):
+        before = os.times()
         finished = subprocess.run(command, capture_output=True, text=True, check=True)
-        best = min(best, time.perf_counter() - began)
+        after = os.times()
+        times.append(after.children_user + after.children_system - before.children_user - before.children_system)
     assert "optimize" in finished.stdout
-    assert best < 0.15
+    assert min(times) < 0.15
 
 
 def test_help_of_commands_imports_nothing_heavy():

@@ -3,7 +3,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import pytest
-from made_up import MadeCounter, MadeStrategy, Result, jacobi, start, symbol
 
 from comprehensive.discussion import Discussion
 from comprehensive.properties import (
@@ -24,6 +23,7 @@ from evaluators.counter import CounterValue, NotKnown
 from metafork.polynomial import ONE, Polynomial, at_most, less_than
 from metafork.prover import Verdict
 from metafork.symbols import DerivedSymbol
+from tests.comprehensive.made_up import MadeCounter, MadeStrategy, Result, jacobi, start, symbol
 
 S, B, N, Z, R = (symbol(name) for name in ("s", "B", "N", "Z", "R"))
 

@@ -4,7 +4,6 @@ from fractions import Fraction
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import MadeCounter, MadeStrategy, start, symbol
 
 from comprehensive.discussion import Discussion
 from comprehensive.properties import (
@@ -21,6 +20,7 @@ from comprehensive.properties import (
 from evaluators.counter import CounterValue
 from metafork.polynomial import Polynomial, at_most
 from metafork.prover import Verdict
+from tests.comprehensive.made_up import MadeCounter, MadeStrategy, start, symbol
 
 S, B = symbol("s"), symbol("B")
 SHAPES = [Polynomial.constant(1), S, B, S * B, B * B]

@@ -2,10 +2,10 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from made_up import MadeCounter, MadeStrategy, document, jacobi, start, symbol
 
 from comprehensive import render
 from comprehensive.discussion import Discussion
+from tests.comprehensive.made_up import MadeCounter, MadeStrategy, document, jacobi, start, symbol
 
 SVG = "{http://www.w3.org/2000/svg}"
 

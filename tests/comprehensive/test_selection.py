@@ -3,12 +3,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import MadeCounter, MadeStrategy, document, jacobi, start, symbol
 
 from comprehensive.discussion import Discussion
 from comprehensive.selection import MissingValueError, select
 from evaluators.counter import CounterValue
 from metafork.symbols import DerivedSymbol
+from tests.comprehensive.made_up import MadeCounter, MadeStrategy, document, jacobi, start, symbol
 
 DIM = DerivedSymbol("dim", "floor", (symbol("N") - 2, symbol("s") * symbol("B")))
 

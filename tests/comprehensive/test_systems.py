@@ -3,7 +3,6 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import start, symbol
 
 from comprehensive.signs import Signs, integral
 from comprehensive.solver import PathSolver
@@ -11,6 +10,7 @@ from comprehensive.systems import Systems
 from metafork.polynomial import ONE, Polynomial, at_most, equal, less_than
 from metafork.prover import Verdict
 from metafork.symbols import DerivedSymbol
+from tests.comprehensive.made_up import start, symbol
 
 S, B, N, Z, R = (symbol(name) for name in ("s", "B", "N", "Z", "R"))
 
