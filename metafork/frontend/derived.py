@@ -47,8 +47,8 @@ class HostValues:
         return self._definitions[variable.name]
 
     def _derive(self, variable: Variable) -> Definition | None:
-        if variable.type is None or not variable.type.integer or variable.type.rank < ScalarType.INT.rank:
-            return None  # a narrow type may have cut its value off
+        if variable.type is None or not variable.type.integer or variable.type is ScalarType.BOOL:
+            return None
         write = self._host.definition(variable, self._site)
         if write is None or write.value is None:
             return None

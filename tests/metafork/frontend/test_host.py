@@ -63,7 +63,6 @@ def test_derived(before):
         "int d = n / B; register_it(&n); step();",
         "int d = n / B; register_it(&n); int *p = where(); *p = 3;",
         "int d = a[0];",
-        "short d = n / B;",
         "_Bool d = n / B;",
         "int d = (int)sqrt(n);",
         "int d; switch (n) { case 1: d = n / B; break; default: d = 4; }",
