@@ -1,1 +1,9 @@
-"""Running what was generated against the serial elision: drivers in C, points, and comparison."""
+"""Verification of finished trees: guards proved, every leaf run against the serial elision (``metafork verify``)."""
+
+from __future__ import annotations
+
+from comprehensive.verification.builds import BuildError, plain_code
+from comprehensive.verification.engine import Options, verify
+from comprehensive.verification.result import Failure, LeafResult, Verification
+
+__all__ = ["BuildError", "Failure", "LeafResult", "Options", "Verification", "plain_code", "verify"]

@@ -3,7 +3,7 @@
 The serial elision is the reference: the input compiled as C with the three keywords defined away and its functions
 renamed.  The driver reads one point a line, ``MACHINE|VALUE ...`` with the function's scalars in order, fills two
 copies of every array alike, calls both functions, compares the arrays bit for bit and prints ``same`` or where they
-differ.
+differ, after a line ``point N`` on both streams.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         "    if (!values) return 2;",
         "    *values++ = 0;",
         '    if (*line) setenv("METAFORK_MACHINE", line, 1); else unsetenv("METAFORK_MACHINE");',
-        '    fprintf(stderr, "point %ld\\n", point);',
+        '    printf("point %ld\\n", point), fprintf(stderr, "point %ld\\n", point), fflush(stdout);',
     ]
     lines += [f"    {_scalar(parameter)}" for parameter in scalars]
     for parameter in arrays:

@@ -1,0 +1,235 @@
+"""Building and running what is verified: the shipped texts on the CPU build, and kernels that tell their accesses.
+
+One directory holds the generated files, the serial elision and a driver for each function.  Two programs come of it for
+each function: ``checked`` (the files as users get them, under AddressSanitizer, UndefinedBehaviorSanitizer and
+``-DMETAFORK_CHECK``) and ``raced`` (the same with instrumented kernels, for ``metafork/race.h``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from comprehensive.emit import LeafCode, rendered_files, runtime_include_dir, write_files
+from comprehensive.emit.outputs import Optimized
+from comprehensive.tree import Leaf
+from comprehensive.verification.driver import (
+    ELISION_FLAGS,
+    SERIAL_PREFIX,
+    SUPPORT_DIRECTORY,
+    driver_text,
+    reference_text,
+)
+from comprehensive.verification.instrumented import instrumented
+from metafork.cuda import kernel_text
+from metafork.lowering import lower
+from metafork.translation_unit import Function
+
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+COMMON = ("-O1", "-g0", "-w", "-ffp-contract=off", "-DMETAFORK_CPU", "-DMETAFORK_CHECK")
+
+CodeOf = Callable[[Leaf], LeafCode]
+
+
+class BuildError(Exception):
+    """A compiler did not accept a generated file, or there is none; the message holds the first lines it said."""
+
+
+def plain_code(leaf: Leaf) -> LeafCode:
+    """Return the code that the CPU build runs: the text of the leaf's program, whatever LLVM made of it."""
+    kernel = lower(leaf.version.program, leaf.kernel)
+    return LeafCode(kernel, kernel_text(kernel))
+
+
+def raced_code_of(code_of: CodeOf) -> CodeOf:
+    """Return the same kernels with their accesses told."""
+
+    def raced_code(leaf: Leaf) -> LeafCode:
+        kernel = code_of(leaf).kernel
+        return LeafCode(kernel, '#include "metafork/race.h"\n' + kernel_text(instrumented(kernel)))
+
+    return raced_code
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What happened at one point.
+
+    ``problem`` is empty where both programs gave the same arrays; ``launches`` are (schedule, leaf, parameters, bytes
+    of shared memory) as the dispatcher traced them; ``finished`` is false where the program ended there.
+    """
+
+    problem: str
+    launches: tuple[tuple[str, int, dict[str, int], int], ...] = field(hash=False)
+    finished: bool = True
+
+
+class Build:
+    """A directory with the programs of one result; ``jobs`` compilers run at a time."""
+
+    def __init__(self, result: Optimized, directory: Path, functions: Sequence[Function], code_of: CodeOf = plain_code,
+                 jobs: int = 2) -> None:  # fmt: skip
+        self.result = result
+        self.directory = directory
+        self.functions = tuple(functions)
+        self.code_of = code_of
+        self.jobs = jobs
+
+    def make(self, *, raced: bool = True) -> None:
+        """Compile and link.  Raises ``BuildError``."""
+        unit = self.result.unit
+        files = rendered_files(self.result, code_of=self.code_of)
+        generated = f"{unit.name}.cu"
+        files |= {"metafork_reference.c": reference_text(unit)}
+        if raced:
+            told = rendered_files(self.result, code_of=raced_code_of(self.code_of))
+            files["metafork_raced.cu"] = told[generated]
+        drivers = [f"metafork_driver_{number}" for number in range(len(self.functions))]
+        for name, function in zip(drivers, self.functions, strict=True):
+            files[f"{name}.c"] = driver_text(unit, function)
+        write_files(self.directory, files)
+        steps = [
+            self._cxx(generated, "checked.o", SANITIZERS),
+            self._cc(f"{unit.name}_host.c", "host.o", SANITIZERS, ("-Dmain=metafork_host_main",)),
+            self._cc(
+                "metafork_reference.c", "reference.o", SANITIZERS, (*ELISION_FLAGS, "-Dmain=metafork_serial_main")
+            ),
+            *(self._cc(f"{name}.c", f"{name}.o", SANITIZERS) for name in drivers),
+        ]
+        if raced:
+            steps.insert(1, self._cxx("metafork_raced.cu", "raced.o"))
+            steps += [
+                self._cc(f"{unit.name}_host.c", "host_raced.o", (), ("-Dmain=metafork_host_main",)),
+                self._cc(
+                    "metafork_reference.c", "reference_raced.o", (), (*ELISION_FLAGS, "-Dmain=metafork_serial_main")
+                ),
+                *(self._cc(f"{name}.c", f"{name}_raced.o") for name in drivers),
+            ]
+        self._run_all(steps)
+        # What the file defines beside its schedules' functions exists twice now: the reference keeps its own to itself.
+        kept = f"--keep-global-symbol={SERIAL_PREFIX}*"
+        references = ["reference.o", "reference_raced.o"] if raced else ["reference.o"]
+        self._run_all([("objcopy", "-w", kept, name) for name in references])
+        links = []
+        for name in drivers:
+            objects = (f"{name}.o", "checked.o", "host.o", "reference.o")
+            links.append((*_compiler("CXX", "g++"), *SANITIZERS, *objects, "-lm", "-o", f"{name}_checked"))
+            if raced:
+                objects = (f"{name}_raced.o", "raced.o", "host_raced.o", "reference_raced.o")
+                links.append((*_compiler("CXX", "g++"), *objects, "-lm", "-o", f"{name}_race"))
+        self._run_all(links)
+
+    def run(self, function: int, lines: Sequence[str], *, raced: bool = False, seconds: float = 120.0) -> Iterator[Run]:
+        """Run one function's program at points given as the driver reads them; yield one ``Run`` a point.
+
+        A point at which the program ends is reported, and the program goes on with the next one.
+        """
+        program = self.directory / f"metafork_driver_{function}_{'race' if raced else 'checked'}"
+        done = 0
+        while done < len(lines):
+            runs = _one_run(program, lines[done:], seconds)
+            yield from runs
+            done += len(runs)
+
+    def _cxx(self, source: str, target: str, more: Sequence[str] = ()) -> tuple[str, ...]:
+        flags = (*COMMON, *more, f"-I{runtime_include_dir()}", "-I.")
+        return (*_compiler("CXX", "g++"), "-std=c++17", "-x", "c++", *flags, "-c", source, "-o", target)
+
+    def _cc(self, source: str, target: str, more: Sequence[str] = (), defines: Sequence[str] = ()) -> tuple[str, ...]:
+        flags = (
+            *COMMON,
+            *more,
+            *defines,
+            f"-I{runtime_include_dir()}",
+            f"-I{SUPPORT_DIRECTORY}",
+            *self._own_includes(),
+        )
+        return (*_compiler("CC", "gcc"), "-std=gnu11", *flags, "-c", source, "-o", target)
+
+    def _own_includes(self) -> tuple[str, ...]:
+        """Where the input lies: its own ``#include "..."``s are found from there."""
+        home = Path(self.result.unit.source.name).resolve().parent
+        return ("-I.", f"-I{home}") if home.is_dir() else ("-I.",)
+
+    def _run_all(self, steps: Sequence[Sequence[str]]) -> None:
+        with ThreadPoolExecutor(max(1, self.jobs)) as pool:
+            list(pool.map(self._step, steps))
+
+    def _step(self, step: Sequence[str]) -> None:
+        try:
+            done = subprocess.run(
+                step, cwd=self.directory, capture_output=True, text=True, errors="replace", check=False
+            )
+        except FileNotFoundError as missing:
+            raise BuildError(f"{step[0]} is not installed") from missing
+        if done.returncode != 0:
+            first = "\n".join(done.stderr.splitlines()[:12])
+            raise BuildError(f"{shlex.join(step)}\n{first}")
+
+
+def _compiler(variable: str, otherwise: str) -> tuple[str, ...]:
+    return tuple(shlex.split(os.environ.get(variable) or otherwise))
+
+
+_LAUNCH = re.compile(
+    r"^metafork: (\w+) leaf (\d+)((?: \w+=-?\d+)*) grid=\S+ block=\S+ shared_bytes=(\d+)", re.MULTILINE
+)
+
+
+def _one_run(program: Path, lines: Sequence[str], seconds: float) -> list[Run]:
+    environment = {
+        **os.environ,
+        "METAFORK_TRACE": "1",
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "UBSAN_OPTIONS": "halt_on_error=1",
+    }
+    environment.pop("METAFORK_MACHINE", None)
+    environment.pop("METAFORK_STRICT", None)
+    ended = ""
+    process = subprocess.Popen(
+        [str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, errors="replace", env=environment,
+    )  # fmt: skip
+    try:
+        out, err = process.communicate("".join(lines), timeout=seconds)
+        if process.returncode != 0:
+            ended = f"the program ended with status {process.returncode}"
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        ended = f"not finished after {seconds:g} s"
+    said, traced = _by_point(out), _by_point(err)
+    if not said:
+        return [Run(ended or "the program said nothing", (), finished=False)] * len(lines)
+    runs = []
+    for number, (text, trace) in enumerate(zip(said, traced, strict=False)):
+        launches = tuple(
+            (m[1], int(m[2]), {n: int(v) for n, v in (pair.split("=") for pair in m[3].split())}, int(m[4]))
+            for m in _LAUNCH.finditer(trace)
+        )
+        last = number == len(said) - 1
+        if last and ended:
+            runs.append(Run(_first_fault(trace) or ended, launches, finished=False))
+        else:
+            runs.append(Run("" if text.strip() == "same" else text.strip() or "no result", launches))
+    return runs
+
+
+def _by_point(text: str) -> list[str]:
+    return re.split(r"^point \d+\n", text, flags=re.MULTILINE)[1:]
+
+
+def _first_fault(trace: str) -> str:
+    """Return the line that says what went wrong, of a sanitizer's report or of the runtime's own."""
+    for line in trace.splitlines():
+        if "ERROR: AddressSanitizer" in line or "runtime error:" in line:
+            return re.sub(r"^==\d+==", "", line).strip()
+        if line.startswith("metafork: ") and " leaf " not in line:
+            return line.removeprefix("metafork: ")
+    return ""

@@ -1,0 +1,275 @@
+"""``metafork verify``: every leaf of every schedule, proved where that can be had and run everywhere else.
+
+Guards are proved; the code of each leaf runs on the CPU build at points of its region and on its boundaries, against
+the serial elision, with bounds, uninitialised shared memory and races checked; the shared memory launched is compared
+with the counter, registers with ``ptxas``.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from random import Random
+
+from comprehensive.optimize import Result, optimize
+from comprehensive.options import MachineLike
+from comprehensive.tree import ScheduleTree
+from comprehensive.verification.builds import Build, BuildError, CodeOf, Run, plain_code
+from comprehensive.verification.driver import CannotDriveError, driver_text, point_line
+from comprehensive.verification.guards import guard_checks, point_checks
+from comprehensive.verification.points import Point, Points, chosen_points, compiled
+from comprehensive.verification.registers import registers_by_target
+from comprehensive.verification.result import Failure, LeafResult, Verification, refuted
+from evaluators.counter import NotKnown
+from evaluators.shared_memory import COUNTER as SHARED_MEMORY
+from metafork.source import Source
+from metafork.translation_unit import Function
+
+POINTS = 50
+"""Points a leaf, where so many exist."""
+
+TRIES = 3000
+"""Parameter points looked at, a schedule."""
+
+RACED_SHARE = 3
+"""One point in so many also runs with its accesses told (the first ones, which show most, always do)."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how many units of it are done, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How much is done: points a leaf, the seed, compilers at a time, seconds for all, targets of ``ptxas``."""
+
+    points: int = POINTS
+    seed: int = 1
+    jobs: int = 2
+    time_limit: float | None = None
+    targets: tuple[str, ...] = ()
+    races: bool = True
+
+
+def verify(
+    path_or_text: str | PathLike[str] | Source | Result,
+    *,
+    counters: Sequence[str] | None = None,
+    strategies: Sequence[str] | None = None,
+    machine: MachineLike = None,
+    assume: Sequence[str] = (),
+    options: Options | None = None,
+    code_of: CodeOf = plain_code,
+    directory: Path | None = None,
+    progress: Progress | None = None,
+) -> Verification:
+    """Verify every leaf of a file (or of a finished ``Result``); what fails is in the result, with its point.
+
+    ``code_of`` gives the code that runs, ``directory`` keeps the built programs.  Raises what ``metafork.optimize``
+    raises, and ``BuildError`` where a generated file does not compile or there is no compiler.
+    """
+    options = options or Options()
+    begun = time.monotonic()
+
+    def remaining() -> float:
+        return float("inf") if options.time_limit is None else options.time_limit - (time.monotonic() - begun)
+
+    if isinstance(path_or_text, Result):
+        result = path_or_text
+    else:
+        limit = None if options.time_limit is None else options.time_limit / 4
+        result = optimize(
+            path_or_text, counters=counters, strategies=strategies, machine=machine, assume=assume, time_limit=limit
+        )
+    found = Verification(Path(result.unit.source.name).name)
+    found.notes += [f"{tree.program.name}: the tree is incomplete" for tree in result.schedules if not tree.complete]
+    return _Run(result, options, code_of, progress or (lambda what, done, whole: None), remaining, found).run(directory)
+
+
+@dataclass(slots=True)
+class _Job:
+    """A point to run: the schedule's tree, the row of its leaf, and the line for the driver."""
+
+    tree: ScheduleTree
+    row: LeafResult
+    point: Point
+    line: str
+
+
+@dataclass(slots=True)
+class _Run:
+    result: Result
+    options: Options
+    code_of: CodeOf
+    progress: Progress
+    remaining: Callable[[], float]
+    found: Verification
+
+    def run(self, directory: Path | None) -> Verification:
+        functions = self._drivable()
+        rows: dict[tuple[str, int], LeafResult] = {}
+        jobs: dict[str, list[_Job]] = {function.name: [] for function in functions}
+        for number, tree in enumerate(self.result.schedules):
+            name = tree.program.name
+            self.progress("guards", number, len(self.result.schedules))
+            finder = Points(tree, self.options.seed)
+            points = chosen_points(finder, self.options.points, TRIES)
+            checks = point_checks(Points(tree, self.options.seed + 1), points, 60)
+            if self.remaining() > 0:
+                checks = [*guard_checks(tree), *checks]
+            else:
+                self.found.complete = False
+            self.found.guards[name] = checks
+            self.found.failures += refuted(name, checks)
+            for leaf in tree.leaves:
+                row = LeafResult(name, leaf.id, leaf.kernel, leaf.strategies)
+                rows[name, leaf.id] = row
+                self.found.leaves.append(row)
+            function = next((f for f in functions if f.name == tree.program.function), None)
+            for leaf in tree.leaves:
+                row = rows[name, leaf.id]
+                if function is None:
+                    row.not_run = "not run"
+                    continue
+                for point in points[leaf.id]:
+                    jobs[function.name].append(_Job(tree, row, point, self._line(function, point)))
+                if not points[leaf.id]:
+                    self.found.notes.append(f"{name} leaf {leaf.id}: no small point was found; it was not run")
+        if functions:
+            with _directory(directory) as where:
+                build = Build(self.result, where, functions, self.code_of, self.options.jobs)
+                self.progress("compile", 0, 1)
+                build.make(raced=self.options.races)
+                self._run_jobs(build, functions, jobs)
+        for number, target in enumerate(self.options.targets):
+            self.progress("registers", number, len(self.options.targets))
+            if self.remaining() <= 0:
+                self.found.complete = False
+                break
+            self._registers(target)
+        return self.found
+
+    def _drivable(self) -> list[Function]:
+        functions = []
+        for function in self.result.unit.functions:
+            try:
+                driver_text(self.result.unit, function)
+            except CannotDriveError as reason:
+                self.found.notes.append(f"{reason}; its leaves were not run")
+                continue
+            if function.static:
+                self.found.notes.append(f"{function.name} is static: no driver can call it; its leaves were not run")
+                continue
+            functions.append(function)
+        return functions
+
+    def _line(self, function: Function, point: Point) -> str:
+        """Return the driver's line; scalars that the schedule does not have as parameters get small values."""
+        random = Random(point.text())
+        values: list[str | int | float] = []
+        for parameter in function.parameters:
+            if parameter.type is None:
+                continue
+            if parameter.name in point.parameters:
+                values.append(point.parameters[parameter.name])
+            elif parameter.type.floating:
+                values.append(random.choice((0.25, 0.5, 0.75, 1.0 / 3, -1.5, 3.0)))
+            else:
+                values.append(random.choice((1, 2, 3)))
+        machine = ",".join(f"{name}={value}" for name, value in point.machine.items())
+        return point_line(machine, values)
+
+    def _run_jobs(self, build: Build, functions: Sequence[Function], jobs: dict[str, list[_Job]]) -> None:
+        whole = sum(len(own) for own in jobs.values())
+        done = 0
+        for number, function in enumerate(functions):
+            own = jobs[function.name]
+            for start in range(0, len(own), 100):
+                part = own[start : start + 100]
+                if self.remaining() <= 0:
+                    self.found.complete = False
+                    return
+                seconds = min(300.0, max(1.0, self.remaining()))
+                for job, run in zip(part, build.run(number, [j.line for j in part], seconds=seconds), strict=True):
+                    self._judge(job, run)
+                if self.options.races:
+                    told = [j for i, j in enumerate(part) if i % RACED_SHARE == 0]
+                    runs = build.run(number, [j.line for j in told], raced=True, seconds=seconds)
+                    for job, run in zip(told, runs, strict=True):
+                        self._judge_race(job, run)
+                done += len(part)
+                self.progress("run", done, whole)
+
+    def _judge(self, job: _Job, run: Run) -> None:
+        job.row.points += 1
+        job.row.marks |= job.point.marks
+        if run.problem:
+            self._fail("code", job, run.problem)
+            return
+        own = [launch for launch in run.launches if launch[0] == job.tree.program.name]
+        leaves = {leaf for _, leaf, _, _ in own}
+        if job.row.leaf not in leaves:
+            what = f"leaf {', '.join(map(str, sorted(leaves)))} ran" if own else "no kernel was launched"
+            self._fail("code", job, f"{what} where the tree gives leaf {job.row.leaf}")
+        for _, leaf, parameters, launched in own:
+            if leaf == job.row.leaf:
+                expected = self._shared_bytes(job.tree, leaf, parameters)
+                if expected is not None and expected != launched:
+                    self._fail("resources", job, f"{launched} bytes of shared memory launched, {expected} counted")
+
+    def _judge_race(self, job: _Job, run: Run) -> None:
+        job.row.raced_points += 1
+        if run.problem:
+            told = "data race" in run.problem or "uninitialised" in run.problem
+            self._fail("races" if told else "code", job, run.problem)
+
+    def _fail(self, check: str, job: _Job, message: str) -> None:
+        known = [
+            f for f in self.found.failures if (f.check, f.schedule, f.leaf) == (check, job.row.schedule, job.row.leaf)
+        ]
+        if len(known) < 3:  # the first points say enough
+            self.found.failures.append(Failure(check, job.row.schedule, job.row.leaf, job.point.text(), message))
+
+    def _shared_bytes(self, tree: ScheduleTree, leaf: int, parameters: dict[str, int]) -> int | None:
+        value = tree.leaves[leaf - 1].counters.get(SHARED_MEMORY.name)
+        if value is None:
+            evaluated = SHARED_MEMORY.evaluate(tree.leaves[leaf - 1].version)
+            if isinstance(evaluated, NotKnown):
+                return None
+            value = evaluated
+        point = Points(tree).completed(parameters)
+        if point is None:
+            return None
+        for symbol in value.derived:
+            if symbol.name not in point:
+                point[symbol.name] = symbol.evaluate(point)
+        return 4 * compiled(value.numerator)(point)
+
+    def _registers(self, target: str) -> None:
+        try:
+            allotted = registers_by_target(self.result, target, self.options.jobs)
+        except BuildError as reason:
+            self.found.notes.append(f"registers on {target} were not compared: {reason}")
+            return
+        for row in self.found.leaves:
+            tree = next(tree for tree in self.result.schedules if tree.program.name == row.schedule)
+            value = tree.leaves[row.leaf - 1].counters.get("registers_per_thread")
+            estimate = (
+                int(value.numerator.constant_value()) if value is not None and value.numerator.is_constant else None
+            )
+            if row.kernel in allotted:
+                row.registers[target] = (estimate, allotted[row.kernel])
+
+
+@contextmanager
+def _directory(directory: Path | None) -> Iterator[Path]:
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+        yield directory
+        return
+    with tempfile.TemporaryDirectory(prefix="metafork-verify-") as temporary:
+        yield Path(temporary)

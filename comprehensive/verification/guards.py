@@ -1,0 +1,51 @@
+"""Guards: every point of Start has exactly one leaf or listed region, and every leaf has a point.
+
+The proofs are Z3's (``comprehensive.properties``); the integer point of a system is one that was found and checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from comprehensive.properties import EFFORT, Check, Judge, Subject, consistent, covers_start, disjoint
+from comprehensive.tree import ScheduleTree
+from comprehensive.verification.points import Point, Points
+from metafork.prover import Verdict
+
+
+def guard_checks(tree: ScheduleTree, effort: int = EFFORT) -> list[Check]:
+    """Return what was proved, refuted or left unknown of the leaves' systems and the listed regions."""
+    subject = Subject.of_tree(tree)
+    judge = Judge(subject, effort)
+    return [*consistent(subject, judge), *disjoint(subject, judge), *covers_start(subject, judge)]
+
+
+def point_checks(finder: Points, points: dict[int, list[Point]], tries: int) -> list[Check]:
+    """Return, for each leaf, whether an integer point is known, and where tree and displayed systems disagree."""
+    checks = []
+    for leaf in finder.tree.leaves:
+        name = f"leaf {leaf.id} has an integer point"
+        if points[leaf.id]:
+            checks.append(Check(name, Verdict.YES, f"holds at {points[leaf.id][0].text()}"))
+        elif leaf.witness is not None:
+            checks.append(Check(name, Verdict.YES, f"holds at {_shown(leaf.witness)}"))
+        else:
+            checks.append(Check(name, Verdict.UNKNOWN, "no integer point was found"))
+    name = "the tree and the displayed systems name the same leaves"
+    tried = 0
+    for point in finder.parameter_points(tries):
+        for leaf_id, intervals in finder.leaves_at(point):
+            for machine, shown in finder.disagreements(point, leaf_id, intervals):
+                where = {**{p.name: point[p.name] for p in finder.tree.program.parameters}, **machine}
+                ground = f"the tree gives leaf {leaf_id}, the systems {_leaves(shown)}, at {_shown(where)}"
+                return [*checks, Check(name, Verdict.NO, ground, where)]
+            tried += 1
+    return [*checks, Check(name, Verdict.YES, f"at {tried} regions of sampled parameters, on their boundaries")]
+
+
+def _leaves(numbers: Sequence[int]) -> str:
+    return " and ".join(f"leaf {number}" for number in numbers) or "none"
+
+
+def _shown(point: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in point.items())

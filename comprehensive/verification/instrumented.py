@@ -1,0 +1,100 @@
+"""A kernel that tells which elements its threads touch, for ``metafork/race.h``.
+
+Only the indices change, ``a[i]`` to ``a[METAFORK_READS(a, i)]``: what is computed, in which types and in which order,
+is what the kernel computes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from metafork.ir import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Conditional,
+    Declare,
+    Element,
+    Expr,
+    For,
+    If,
+    Stmt,
+    Unary,
+    Var,
+    While,
+)
+from metafork.kernel import Kernel, Space
+from metafork.types import ScalarType
+
+LONG = ScalarType.LONG_LONG
+ENTRY = "metafork_entered"
+"""The variable whose declaration announces a thread."""
+
+
+def instrumented(kernel: Kernel) -> Kernel:
+    """Return the kernel with every access to global and shared memory announced."""
+    watched = frozenset(memory.name for memory in kernel.memories if memory.space is not Space.PRIVATE)
+    rewriting = _Rewriting(watched)
+    entry = Declare(ENTRY, ScalarType.INT, Call("METAFORK_ENTERS", (), ScalarType.INT))
+    return replace(kernel, body=(entry, *rewriting.body(kernel.body)))
+
+
+class _Rewriting:
+    def __init__(self, watched: frozenset[str]) -> None:
+        self._watched = watched
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(self._stmt(stmt) for stmt in body)
+
+    def _stmt(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case Declare(value=value) if value is not None:
+                return replace(stmt, value=self._expr(value))
+            case Assign():
+                return self._assign(stmt)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                return replace(
+                    stmt, condition=self._expr(condition), then=self.body(then), otherwise=self.body(otherwise)
+                )
+            case For(init=init, condition=condition, step=step, body=inner):
+                first = self._stmt(init) if init is not None else None
+                last = self._assign(step) if step is not None else None
+                assert first is None or isinstance(first, Declare | Assign)
+                return For(first, None if condition is None else self._expr(condition), last, self.body(inner))
+            case While(condition=condition, body=inner):
+                return replace(stmt, condition=self._expr(condition), body=self.body(inner))
+            case _:
+                return stmt
+
+    def _assign(self, stmt: Assign) -> Assign:
+        value = self._expr(stmt.value)
+        target = stmt.target
+        if isinstance(target, Var):
+            return replace(stmt, value=value)
+        return replace(
+            stmt, target=self._element(target, "METAFORK_UPDATES" if stmt.op else "METAFORK_WRITES"), value=value
+        )
+
+    def _element(self, element: Element, how: str) -> Element:
+        index = self._expr(element.indices[0])
+        if element.array not in self._watched:
+            return replace(element, indices=(index,))
+        return replace(element, indices=(Call(how, (Var(element.array, element.type), index), LONG),))
+
+    def _expr(self, expr: Expr) -> Expr:
+        match expr:
+            case Element():
+                return self._element(expr, "METAFORK_READS")
+            case Unary(operand=operand) | Cast(operand=operand):
+                return replace(expr, operand=self._expr(operand))
+            case Binary(left=left, right=right):
+                return replace(expr, left=self._expr(left), right=self._expr(right))
+            case Conditional(condition=condition, then=then, otherwise=otherwise):
+                return replace(
+                    expr, condition=self._expr(condition), then=self._expr(then), otherwise=self._expr(otherwise)
+                )
+            case Call(arguments=arguments):
+                return replace(expr, arguments=tuple(self._expr(argument) for argument in arguments))
+            case _:
+                return expr

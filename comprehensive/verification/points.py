@@ -1,0 +1,378 @@
+"""Points to run leaves at: parameters inside Start, and machines on the boundaries of a leaf's region.
+
+Parameter values are sampled so that sizes divide and do not, blocks are small, wide and full, and extents are 1; the
+tree is then walked with an interval for each machine symbol, which gives every leaf that some machine chooses for these
+parameters, and the boundaries exactly: a limit equal to a counter (``Z`` at the words of the leaf), or one below the
+counter of another leaf.  Everything is small enough to run in milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import lcm, prod
+from random import Random
+
+from comprehensive.tree import LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from comprehensive.verification.integers import evaluated
+from metafork.facts import Scope, program_facts
+from metafork.ir import Phase, walk_statements
+from metafork.machine import DEFAULT
+from metafork.polynomial import Constraint, Polynomial
+
+MOST_ELEMENTS = 50_000
+"""Most array elements of a point, all arrays together."""
+
+MOST_THREADS = 700
+"""Most threads of a block at a point."""
+
+SIZES = (1, 1, 2, 2, 3, 3, 4, 5, 7, 8, 16, 17, 31, 32, 33, 64, 100, 129, 257, 300)
+"""Values tried for parameters that size nothing."""
+
+Values = dict[str, int]
+Interval = tuple[int, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where a leaf is run: values of the schedule's parameters, a machine by field, and what is special about it."""
+
+    leaf: int
+    parameters: Mapping[str, int] = field(hash=False)
+    machine: Mapping[str, int] = field(hash=False)
+    marks: frozenset[str] = frozenset()
+
+    def text(self) -> str:
+        """Return the point as ``n=4, B0=2; T=4, Z=8``."""
+        parameters = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        machine = ", ".join(f"{name}={value}" for name, value in self.machine.items())
+        return f"{parameters}; {machine}" if machine else parameters
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """A constraint, compiled: ``value <= 0`` (or ``<``, ``==``) without a machine symbol, else a bound for one.
+
+    With ``symbol``, the constraint is ``factor*symbol + value`` compared with 0; ``symbol`` is empty where there is no
+    machine symbol and ``None`` where they do not occur as one linear term.
+    """
+
+    value: Callable[[Values], int]
+    relation: str
+    symbol: str | None
+    factor: int
+
+    def holds(self, point: Values) -> bool:
+        """Say whether it holds at a point that gives every symbol a value."""
+        total = self.value(point) + (self.factor * point[self.symbol] if self.symbol else 0)
+        return total <= 0 if self.relation == "<=" else total < 0 if self.relation == "<" else total == 0
+
+    def narrowed(self, point: Values, interval: Interval) -> Interval | None:
+        """Return the part of an interval of the machine symbol in which it holds, ``None`` where that is empty."""
+        low, high = interval
+        rest = self.value(point)
+        factor = self.factor
+        strict = 1 if self.relation == "<" else 0
+        if factor < 0 or self.relation == "==":  # symbol >= rest/-factor
+            size = -factor if factor < 0 else factor
+            bound = rest if factor < 0 else -rest
+            low = max(low, -((-bound - strict) // size) if not strict else bound // size + 1)
+        if factor > 0 or self.relation == "==":
+            size = abs(factor)
+            bound = -rest if factor > 0 else rest
+            top = bound // size if not strict else -(-bound // size) - 1
+            high = top if high is None else min(high, top)
+        return None if high is not None and high < low else (low, high)
+
+
+def _compiled(constraint: Constraint, machine: frozenset[str]) -> _Condition:
+    difference = constraint.difference
+    scale = lcm(*(coefficient.denominator for coefficient in difference.terms().values()))
+    difference = difference * scale
+    occurring = sorted(difference.symbols & machine)
+    symbol: str | None = ""
+    factor = 0
+    if occurring:
+        coefficient = difference.coefficient(occurring[0]) if len(occurring) == 1 else None
+        if coefficient is not None and coefficient.is_constant:
+            symbol, factor = occurring[0], int(coefficient.constant_value())
+            difference = difference - coefficient * Polynomial.symbol(symbol)
+        else:
+            symbol = None
+    return _Condition(compiled(difference), constraint.relation, symbol, factor)
+
+
+def compiled(polynomial: Polynomial) -> Callable[[Values], int]:
+    """Return a function of a point for a polynomial with integer coefficients."""
+    names = sorted(polynomial.symbols)
+    terms = [
+        "*".join([str(int(coefficient)), *(f"v[{names.index(name)}]" for name, power in mono for _ in range(power))])
+        for mono, coefficient in polynomial.terms().items()
+    ]
+    function: Callable[[list[int]], int] = eval(f"lambda v: {' + '.join(terms) or '0'}")
+    return lambda point: function([point[name] for name in names])
+
+
+class Points:
+    """Finds points of one schedule's tree; equal seeds give equal points."""
+
+    def __init__(self, tree: ScheduleTree, seed: int = 1) -> None:
+        self.tree = tree
+        self._numbers = Random(seed)
+        self._machine = frozenset(symbol for symbol in tree.machine.values() if symbol not in tree.fixed)
+        self._fields = {symbol: name for name, symbol in tree.machine.items()}
+        self._start = [_compiled(constraint, self._machine) for constraint in tree.start]
+        self._nodes: dict[int, tuple[_Condition, _Condition]] = {}
+        self._systems = [
+            [[_compiled(c, self._machine) for c in system] for system in leaf.systems] for leaf in tree.leaves
+        ]
+        program = tree.program
+        facts = program_facts(program)
+        scope = Scope.of(facts)
+        self._opaque = [derived for derived in program.derived if derived.name in tree.opaque]
+        # Two orders exist: opaque scalars follow the program, the others the tree; an opaque one may use any of these.
+        self._derived = tree.derived
+        sizes = [[scope.polynomial(extent) for extent in array.extents] for array in program.arrays]
+        self._sizes = [prod_of(extents) for extents in sizes]
+        threads = [phase.threads for phase in walk_statements(program.body) if isinstance(phase, Phase)]
+        self._threads = [prod_of([scope.polynomial(loop.extent) for loop in loops]) for loops in threads]
+        self._grid = prod_of([scope.polynomial(loop.extent) for loop in program.grid])
+
+    # ---- parameters ----
+
+    def parameter_points(self, tries: int) -> Iterator[Values]:
+        """Yield different parameter points of Start (with derived symbols), at most one a try."""
+        seen: set[tuple[int, ...]] = set()
+        names = [parameter.name for parameter in self.tree.program.parameters]
+        witnesses = [leaf.witness for leaf in self.tree.leaves if leaf.witness is not None]
+        for number in range(tries):
+            if number < len(witnesses):
+                start = {name: int(value) for name, value in witnesses[number].items() if name in names}
+                candidate = {name: start.get(name, 1) for name in names}
+            else:
+                candidate = self._candidate(number)
+            key = tuple(candidate.values())
+            if key in seen:
+                continue
+            seen.add(key)
+            point = self.completed(candidate)
+            if point is not None and self._small(point):
+                yield point
+
+    def _candidate(self, number: int) -> Values:
+        random = self._numbers
+        reach = (4, 8, 12, len(SIZES))[number % 4]
+        values: Values = {}
+        sized = []
+        for parameter in self.tree.program.parameters:
+            if parameter.of_serial_loop:
+                values[parameter.name] = random.randint(0, 3)
+            elif parameter.kind.value == "program":
+                values[parameter.name] = SIZES[random.randrange(reach)]
+            else:
+                sized.append(parameter.name)
+        for name in sized:
+            values[name] = random.randint(1, 12)
+        for name in sized:
+            values[name] = self._size(name, values)
+        return values
+
+    def _size(self, name: str, values: Values) -> int:
+        """Return a size that makes one of the program's quotients a small number, with or without a remainder."""
+        random = self._numbers
+        choices = [d for d in self._derived if d.kind in ("floor", "ceiling") and name in d.operands[0].symbols]
+        random.shuffle(choices)
+        for symbol in choices:
+            numerator, denominator = symbol.operands
+            factor = numerator.coefficient(name)
+            if (
+                factor is None
+                or not factor.is_constant
+                or not (numerator.symbols | denominator.symbols) <= values.keys()
+            ):
+                continue
+            rest = numerator - factor * Polynomial.symbol(name)
+            step = int(denominator.evaluate(values))
+            whole = random.choice((1, 1, 2, 2, 3, 4)) * step + random.choice((0, 0, 1, step - 1, random.randint(0, 4)))
+            value = (whole - rest.evaluate(values)) / factor.constant_value()
+            if value >= 1:
+                return int(value)
+        return random.choice((1, 2, 3, 4, 6, 7, 8, 12, 16, 17, 24, 33, 40))
+
+    def completed(self, candidate: Values) -> Values | None:
+        """Return a parameter point with its derived symbols, ``None`` outside of Start (whatever the machine)."""
+        point = dict(candidate)
+        try:
+            waiting = list(self._opaque)
+            for symbol in self._derived:
+                point[symbol.name] = symbol.evaluate(point)
+        except KeyError:  # a derived symbol of an opaque scalar
+            point = dict(candidate)
+            try:
+                for derived in self.tree.program.derived:
+                    point.setdefault(derived.name, evaluated(derived.definition, point))
+                for symbol in self._derived:
+                    point[symbol.name] = symbol.evaluate(point)
+            except (ZeroDivisionError, ValueError):
+                return None
+        except ZeroDivisionError:
+            return None
+        else:
+            try:
+                for derived in waiting:
+                    point[derived.name] = evaluated(derived.definition, {**self._scalars(point), **point})
+            except (ZeroDivisionError, ValueError):
+                return None
+        inside = all(condition.holds(point) for condition in self._start if condition.symbol == "")
+        return point if inside else None
+
+    def _scalars(self, point: Values) -> Values:
+        values: Values = {parameter.name: point[parameter.name] for parameter in self.tree.program.parameters}
+        for derived in self.tree.program.derived:
+            values[derived.name] = evaluated(derived.definition, values)
+        return values
+
+    def _small(self, point: Values) -> bool:
+        def number(value: Polynomial | None) -> int:
+            return 1 if value is None or not value.symbols <= point.keys() else int(value.evaluate(point))
+
+        threads = max((number(value) for value in self._threads), default=1)
+        return (
+            sum(number(size) for size in self._sizes) <= MOST_ELEMENTS
+            and threads <= MOST_THREADS
+            and threads * number(self._grid) <= 8 * MOST_THREADS
+        )
+
+    # ---- machines ----
+
+    def leaves_at(self, point: Values) -> Iterator[tuple[int, dict[str, Interval]]]:
+        """Yield the leaves that machines choose at a parameter point, with the intervals of the machine's symbols."""
+        intervals: dict[str, Interval] = {}
+        for symbol in self._machine:
+            most = DEFAULT.fields().get(self._fields.get(symbol, ""))
+            intervals[symbol] = (0, most)
+        for condition in self._start:
+            if condition.symbol:
+                narrowed = condition.narrowed(point, intervals[condition.symbol])
+                if narrowed is None:
+                    return
+                intervals[condition.symbol] = narrowed
+        yield from self._below(self.tree.root, point, intervals)
+
+    def _below(
+        self, tree: Tree, point: Values, intervals: dict[str, Interval]
+    ) -> Iterator[tuple[int, dict[str, Interval]]]:
+        match tree:
+            case LeafReference(leaf=leaf):
+                yield leaf, intervals
+            case NoLeaf():
+                return
+            case Node(condition=condition, accept=accept, refuse=refuse):
+                if id(tree) not in self._nodes:
+                    both = (_compiled(condition, self._machine), _compiled(condition.negated(), self._machine))
+                    self._nodes[id(tree)] = both
+                for one, child in zip(self._nodes[id(tree)], (accept, refuse), strict=True):
+                    if one.symbol == "":
+                        if one.holds(point):
+                            yield from self._below(child, point, intervals)
+                    elif one.symbol is None:
+                        yield from self._below(child, point, intervals)
+                    else:
+                        narrowed = one.narrowed(point, intervals[one.symbol])
+                        if narrowed is not None:
+                            yield from self._below(child, point, {**intervals, one.symbol: narrowed})
+
+    def displayed_at(self, point: Values) -> list[int]:
+        """Return the leaves one of whose displayed systems holds at a point with machine symbols."""
+        return [
+            leaf.id
+            for leaf, systems in zip(self.tree.leaves, self._systems, strict=True)
+            if any(all(condition.holds(point) for condition in system) for system in systems)
+        ]
+
+    def at(self, point: Values, leaf: int, intervals: Mapping[str, Interval]) -> Iterator[Point]:
+        """Yield points of a leaf at parameters: machines on the lower boundary, on the upper one, and one between."""
+        names = [parameter.name for parameter in self.tree.program.parameters]
+        parameters = {name: point[name] for name in names}
+        marks = self._marks(point)
+        defaults = DEFAULT.fields()
+        for side in ("low", "high", "middle"):
+            machine: Values = {}
+            special = set(marks)
+            for symbol, (low, high) in intervals.items():
+                most = defaults.get(self._fields[symbol])
+                top = high if high is not None else most if most is not None else low + 8
+                if top < low:
+                    return
+                value = {"low": low, "high": top, "middle": self._numbers.randint(low, top)}[side]
+                machine[self._fields[symbol]] = value
+                if value == low and low > 0:
+                    special.add(f"{symbol} is equal to the least that the leaf needs")
+                if high is not None and value == high and high != most:
+                    special.add(f"{symbol} is one below what another leaf needs")
+            whole = {**point, **{symbol: machine[self._fields[symbol]] for symbol in intervals}}
+            if self.displayed_at(whole) == [leaf]:
+                yield Point(leaf, parameters, machine, frozenset(special))
+
+    def disagreements(
+        self, point: Values, leaf: int, intervals: Mapping[str, Interval]
+    ) -> Iterator[tuple[Values, list[int]]]:
+        """Yield machines for which the displayed systems name other leaves than the tree, with what they name."""
+        for side in (0, 1):
+            machine = {
+                symbol: low if side == 0 else (low + 8 if high is None else high)
+                for symbol, (low, high) in intervals.items()
+            }
+            shown = self.displayed_at({**point, **machine})
+            if shown != [leaf]:
+                yield machine, shown
+
+    def _marks(self, point: Values) -> set[str]:
+        marks: set[str] = set()
+        for parameter in self.tree.program.parameters:
+            if point[parameter.name] == 1:
+                marks.add(f"{parameter.name} = 1")
+        for symbol in self._derived:
+            if symbol.kind == "floor":
+                numerator, denominator = (int(operand.evaluate(point)) for operand in symbol.operands)
+                marks.add(f"{symbol.name} {'divides' if numerator % denominator == 0 else 'does not divide'}")
+                if point[symbol.name] == 1:
+                    marks.add(f"{symbol.name} = 1")
+        return marks
+
+
+def prod_of(values: list[Polynomial | None]) -> Polynomial | None:
+    """Return the product, ``None`` where a factor is not known."""
+    known = [value for value in values if value is not None]
+    return prod(known, start=Polynomial.constant(1)) if len(known) == len(values) else None
+
+
+def chosen_points(finder: Points, wanted: int, tries: int) -> dict[int, list[Point]]:
+    """Return up to ``wanted`` points a leaf, those first that show something that no earlier one shows."""
+    pool: dict[int, list[Point]] = {leaf.id: [] for leaf in finder.tree.leaves}
+    enough = 6 * wanted
+    for point in finder.parameter_points(tries):
+        for leaf, intervals in finder.leaves_at(point):
+            if len(pool[leaf]) < enough:
+                pool[leaf] += finder.at(point, leaf, intervals)
+        if all(len(points) >= enough for points in pool.values()):
+            break
+    return {leaf: _varied(points, wanted) for leaf, points in pool.items()}
+
+
+def _varied(points: list[Point], wanted: int) -> list[Point]:
+    """Order greedily by what is new, then thin out evenly."""
+    chosen: list[Point] = []
+    rest: list[Point] = []
+    shown: set[str] = set()
+    for point in points:
+        if point.marks - shown:
+            shown |= point.marks
+            chosen.append(point)
+        else:
+            rest.append(point)
+    missing = wanted - len(chosen)
+    if missing > 0 and rest:
+        step = max(1, len(rest) // missing)
+        chosen += rest[::step][:missing]
+    return chosen[:wanted]

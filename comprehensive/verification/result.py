@@ -1,0 +1,165 @@
+"""What a verification found: one row a leaf, every failure with its point, and the same as a table and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from comprehensive.properties import Check
+from metafork.prover import Verdict
+
+FORMAT, VERSION = "metafork-verification", 1
+CHECKS = ("guards", "resources", "code", "races")
+"""The columns of the table; ``code`` is the result bit for bit and every bound, ``races`` also uninitialised memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something that does not hold: which check, of which schedule and leaf (0: the whole tree), where, and what."""
+
+    check: str
+    schedule: str
+    leaf: int
+    point: str
+    message: str
+
+    def text(self) -> str:
+        """Return one line."""
+        place = f"{self.schedule} leaf {self.leaf}" if self.leaf else self.schedule
+        where = f" at {self.point}" if self.point else ""
+        return f"{place}: {self.check}{where}: {self.message}"
+
+
+@dataclass(slots=True)
+class LeafResult:
+    """One leaf: how many points it ran at, on how many of them which check failed, and registers by target.
+
+    ``registers`` maps a target to (estimate, what ptxas allotted).
+    """
+
+    schedule: str
+    leaf: int
+    kernel: str
+    strategies: tuple[str, ...]
+    points: int = 0
+    raced_points: int = 0
+    marks: set[str] = field(default_factory=set)
+    registers: dict[str, tuple[int | None, int]] = field(default_factory=dict)
+    not_run: str = ""
+
+
+@dataclass(slots=True)
+class Verification:
+    """The whole result; ``complete`` is false where the time limit cut it short."""
+
+    source: str
+    leaves: list[LeafResult] = field(default_factory=list)
+    guards: dict[str, list[Check]] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    complete: bool = True
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing failed; what is unknown or was not run does not count as failed, and is shown."""
+        return not self.failures
+
+    def state(self, check: str, row: LeafResult) -> str:
+        """Return ``ok``, ``FAIL``, ``unknown`` or ``-`` (not checked) for a cell of the table."""
+        if any(f.check == check and f.schedule == row.schedule and f.leaf in (0, row.leaf) for f in self.failures):
+            return "FAIL"
+        if check == "guards":
+            found = self.guards.get(row.schedule)
+            if not found:
+                return "-"
+            own = [c for c in found if not c.name.startswith("leaf") or _of_leaf(c.name, row.leaf)]
+            return "unknown" if any(c.verdict is Verdict.UNKNOWN for c in own) else "ok"
+        run = row.raced_points if check == "races" else row.points
+        return "ok" if run else "-"
+
+    def table(self) -> str:
+        """Return the table, the failures, and what was left open."""
+        header = ("leaf", *CHECKS, "points", "special points")
+        rows = [
+            (
+                f"{row.schedule} {row.leaf}",
+                *(self.state(check, row) for check in CHECKS),
+                str(row.points) if not row.not_run else row.not_run,
+                str(len(row.marks)),
+            )
+            for row in self.leaves
+        ]
+        widths = [max(len(line[column]) for line in (header, *rows)) for column in range(len(header))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+                 for line in (header, *rows)]  # fmt: skip
+        for schedule, checks in self.guards.items():
+            counts = {verdict: sum(c.verdict is verdict for c in checks) for verdict in Verdict}
+            lines.append(
+                f"guards of {schedule}: {counts[Verdict.YES]} proved, {counts[Verdict.NO]} refuted, "
+                f"{counts[Verdict.UNKNOWN]} unknown"
+            )
+            lines += [f"  unknown: {c.name}: {c.ground}" for c in checks if c.verdict is Verdict.UNKNOWN]
+        lines += self._register_lines()
+        lines += [f"note: {note}" for note in self.notes]
+        lines += [f"FAIL {failure.text()}" for failure in self.failures]
+        if not self.complete:
+            lines.append("incomplete: the time limit was reached")
+        return "\n".join(lines) + "\n"
+
+    def _register_lines(self) -> list[str]:
+        lines = []
+        for row in self.leaves:
+            for target, (estimate, real) in sorted(row.registers.items()):
+                difference = "no estimate" if estimate is None else f"estimated {estimate} ({estimate - real:+d})"
+                lines.append(f"registers of {row.kernel} on {target}: {real}, {difference}")
+        return lines
+
+    def to_json(self) -> str:
+        """Return the same as JSON."""
+        document: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "source": self.source,
+            "passed": self.passed,
+            "complete": self.complete,
+            "leaves": [
+                {
+                    "schedule": row.schedule,
+                    "leaf": row.leaf,
+                    "kernel": row.kernel,
+                    "strategies": list(row.strategies),
+                    "points": row.points,
+                    "special_points": sorted(row.marks),
+                    **{check: self.state(check, row) for check in CHECKS},
+                    "registers": {t: {"estimate": e, "ptxas": r} for t, (e, r) in sorted(row.registers.items())},
+                    **({"not_run": row.not_run} if row.not_run else {}),
+                }
+                for row in self.leaves
+            ],
+            "guards": {name: [_check(check) for check in checks] for name, checks in self.guards.items()},
+            "failures": [
+                {"check": f.check, "schedule": f.schedule, "leaf": f.leaf, "point": f.point, "message": f.message}
+                for f in self.failures
+            ],
+            "notes": self.notes,
+        }
+        return json.dumps(document, indent=2) + "\n"
+
+
+def _of_leaf(name: str, leaf: int) -> bool:
+    return name.startswith(f"leaf {leaf} ") or f" leaf {leaf} " in name
+
+
+def _check(check: Check) -> Mapping[str, object]:
+    return {"name": check.name, "verdict": check.verdict.value, "ground": check.ground}
+
+
+def refuted(schedule: str, checks: Sequence[Check]) -> list[Failure]:
+    """Return the refuted guards as failures."""
+    return [
+        Failure("guards", schedule, 0, "", f"{check.name}: refuted, {check.ground}")
+        for check in checks
+        if check.verdict is Verdict.NO
+    ]

@@ -1,0 +1,136 @@
+/* Which thread touched which element: data races and uninitialised shared memory, found while kernels run on the host.
+ *
+ * `metafork verify` compiles kernels with every access spelled a[METAFORK_READS(a, i)] or a[METAFORK_WRITES(a, i)] and with
+ * METAFORK_ENTERS() as the first thing a thread does.  Two accesses of one element race when one of them writes and they
+ * are made by threads of one block between the same two barriers, or by different blocks anywhere in a launch.  An element
+ * of shared memory that no thread of the block has written may not be read.
+ *
+ * CPU build only; include after metafork/device.h and link with the C++ library.
+ */
+#ifndef METAFORK_RACE_H
+#define METAFORK_RACE_H
+
+#if !defined(METAFORK_CPU)
+#error "metafork/race.h is for the CPU build"
+#endif
+
+#include <unordered_map>
+#include <vector>
+
+namespace metafork_race {
+
+constexpr long long NOBODY = -1, SEVERAL = -2;
+
+/* Who touched an element last: blocks by their number in the launch, threads by theirs in the block, and the number of
+ * barriers that the thread had passed. */
+struct history {
+    long long write_block = NOBODY, write_thread = NOBODY, write_epoch = 0;
+    long long read_block = NOBODY, read_thread = NOBODY, read_epoch = 0;
+};
+
+struct launch_state {
+    std::unordered_map<const void *, history> global, shared;
+    std::vector<long long> epochs; /* barriers passed, by thread of the block */
+    unsigned long long entered = 0;
+    long long block = NOBODY;
+};
+
+inline launch_state &state() {
+    static launch_state the_state;
+    return the_state;
+}
+
+inline unsigned long long threads_of_block() { return 1ull * blockDim.x * blockDim.y * blockDim.z; }
+
+inline unsigned this_thread() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
+
+/* A thread begins.  Blocks run one after the other, and all threads of a block begin before the next block does. */
+inline int enters() {
+    launch_state &now = state();
+    const unsigned long long threads = threads_of_block(), all = threads * gridDim.x * gridDim.y * gridDim.z;
+    if (now.entered == 0) now.global.clear();
+    if (now.entered % threads == 0) {
+        now.block = (long long)(now.entered / threads);
+        now.shared.clear();
+        now.epochs.assign(threads, 0);
+    }
+    if (++now.entered == all) now.entered = 0; /* the last thread of the launch */
+    return 0;
+}
+
+[[noreturn]] inline void race(const char *name, long long index, const char *what, long long block, long long thread) {
+    char text[256];
+    if (block == SEVERAL || thread == SEVERAL)
+        snprintf(text, sizeof text, "data race: %s[%lld] is %s by several other threads", name, index, what);
+    else
+        snprintf(text, sizeof text, "data race: %s[%lld] is %s by thread %lld of block %lld", name, index, what, thread, block);
+    metafork_cpu::fault(text);
+}
+
+inline bool is_shared(const void *address) {
+    const unsigned char *base = metafork_cpu::running->shared;
+    return base != nullptr && address >= base && address < base + metafork_cpu::running->shared_bytes;
+}
+
+inline void touch(const void *address, const char *name, long long index, bool reads, bool writes) {
+    launch_state &now = state();
+    const bool shared = is_shared(address);
+    const long long block = now.block, thread = this_thread(), epoch = now.epochs[(size_t)thread];
+    history &past = (shared ? now.shared : now.global)[address];
+    if (reads && shared && past.write_block == NOBODY) {
+        char text[256];
+        snprintf(text, sizeof text, "uninitialised: %s[%lld] is read before any thread of the block has written it", name, index);
+        metafork_cpu::fault(text);
+    }
+    if (past.write_block != NOBODY &&
+        (past.write_block != block || (past.write_thread != thread && past.write_epoch == epoch)))
+        race(name, index, writes ? "written too" : "written", past.write_block, past.write_thread);
+    if (writes) {
+        const bool other_block = past.read_block != NOBODY && past.read_block != block;
+        const bool other_thread = past.read_block == block && past.read_epoch == epoch && past.read_thread != thread;
+        if (other_block || other_thread) race(name, index, "read", past.read_block, past.read_thread);
+        past.write_block = block;
+        past.write_thread = thread;
+        past.write_epoch = epoch;
+    }
+    if (reads) {
+        if (past.read_block != NOBODY && past.read_block != block)
+            past.read_block = SEVERAL;
+        else if (past.read_block == block && past.read_epoch == epoch && past.read_thread != thread)
+            past.read_thread = SEVERAL;
+        else if (past.read_block != SEVERAL) {
+            past.read_block = block;
+            past.read_thread = thread;
+            past.read_epoch = epoch;
+        }
+    }
+}
+
+template <class Memory> inline long long reads(const Memory &memory, const char *name, long long index) {
+    touch(&memory[index], name, index, true, false);
+    return index;
+}
+
+template <class Memory> inline long long writes(const Memory &memory, const char *name, long long index) {
+    touch(&memory[index], name, index, false, true);
+    return index;
+}
+
+template <class Memory> inline long long updates(const Memory &memory, const char *name, long long index) {
+    touch(&memory[index], name, index, true, true);
+    return index;
+}
+
+inline void passed() { state().epochs[this_thread()]++; }
+
+} // namespace metafork_race
+
+#define METAFORK_ENTERS() metafork_race::enters()
+#define METAFORK_READS(memory, index) metafork_race::reads(memory, #memory, (long long)(index))
+#define METAFORK_WRITES(memory, index) metafork_race::writes(memory, #memory, (long long)(index))
+#define METAFORK_UPDATES(memory, index) metafork_race::updates(memory, #memory, (long long)(index))
+
+#undef __syncthreads
+#define __syncthreads() (metafork_cpu::barrier(__LINE__), metafork_race::passed())
+
+#endif
