@@ -88,13 +88,17 @@ def _requirements(network: Network, state: State, level: int) -> Iterator[Requir
             needed = np.flatnonzero((rows[:, 0] & (ZERO_BIT | JUNK_BIT)) == 0)
             for cell in needed.tolist():
                 yield stage.outputs[cell : cell + 1], rows[cell : cell + 1]
+    yield from _fold_requirements(network, level)
+    for pair in network.pairs:
+        if pair.inner == level:
+            yield from _factor_requirements(network, state, pair)
+
+
+def _fold_requirements(network: Network, level: int) -> Iterator[Requirement]:
     for fold in network.exact:
         if fold.level == level:
             for group, needs in zip(fold.groups, fold.needed, strict=True):
                 yield np.unique(group), single_bits(needs)
-    for pair in network.pairs:
-        if pair.inner == level:
-            yield from _factor_requirements(network, state, pair)
 
 
 def _factor_requirements(network: Network, state: State, pair: PairFold) -> Iterator[Requirement]:
@@ -103,7 +107,7 @@ def _factor_requirements(network: Network, state: State, pair: PairFold) -> Iter
     place = np.full(network.levels[pair.outer].variables, -1, dtype=np.int64)
     place[pair.outputs] = np.arange(pair.outputs.size)
     factors = dict(zip(pair.result.tolist(), zip(pair.one.tolist(), pair.two.tolist(), strict=True), strict=True))
-    for variables, rows in _requirements(network, state, pair.outer):
+    for variables, rows in _fold_requirements(network, pair.outer):
         reached = _traced(network, state, pair.outer, variables, place)
         if reached.size == 0 or bool((place[reached] < 0).any()):
             continue

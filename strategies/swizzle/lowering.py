@@ -124,6 +124,8 @@ class _Lowering:
     instructions: list[Instruction] = field(default_factory=list)
     known: dict[Instruction, int] = field(default_factory=dict)
     arrays: dict[str, Registers] = field(default_factory=dict)
+    spread: dict[Index, Ints] = field(default_factory=dict)
+    substituted: dict[tuple[Index, tuple[int, ...]], Index] = field(default_factory=dict)
 
     def code(self) -> ThreadCode:
         problem = self.problem
@@ -191,16 +193,22 @@ class _Lowering:
             below *= length
         return tuple(places)
 
-    def _values(self) -> dict[str, Ints]:
-        return {"lane": np.arange(prod(self.threads))}
-
     def _at(self, registers: Sequence[int]) -> dict[str, Index]:
         indices = (*self._places(), *(Number(one) for one in registers))
         return {f"d{axis}": index for axis, index in enumerate(indices)}
 
     def _spread(self, index: Index) -> Ints:
-        value = np.asarray(evaluate(index, self._values()), dtype=np.int64)
-        return np.broadcast_to(value, (prod(self.threads),))
+        if index not in self.spread:
+            value = np.asarray(evaluate(index, {"lane": np.arange(prod(self.threads))}), dtype=np.int64)
+            self.spread[index] = np.broadcast_to(value, (prod(self.threads),))
+        return self.spread[index]
+
+    def _placed(self, index: Index, registers: tuple[int, ...], places: dict[str, Index]) -> Index:
+        """Put the thread's places and a register's numbers into an index, and simplify."""
+        key = index, registers
+        if key not in self.substituted:
+            self.substituted[key] = self._simple(substitute(index, places))
+        return self.substituted[key]
 
     def _simple(self, index: Index) -> Index:
         """Reduce an index by the range of ``lane``, and to a number where all threads agree."""
@@ -215,20 +223,20 @@ class _Lowering:
         inner = shape[len(self.threads) :]
         return {registers: self._cell(registers, cases, arguments) for registers in np.ndindex(*inner)}
 
-    def _cell(self, registers: Sequence[int], cases: Sequence[Case], arguments: Sequence[str]) -> int:
+    def _cell(self, registers: tuple[int, ...], cases: Sequence[Case], arguments: Sequence[str]) -> int:
         """Emit one register of a gather: the first case whose guard holds."""
         places = self._at(registers)
         open_: Bools = np.ones(prod(self.threads), dtype=bool)
         parts: list[tuple[Index, int]] = []
         for case in cases:
-            guard = Number(1) if case.guard is None else self._simple(substitute(case.guard, places))
+            guard = Number(1) if case.guard is None else self._placed(case.guard, registers, places)
             holds = open_ & (self._spread(guard) != 0)
             if not holds.any():
                 continue
             if case.read is None:
                 value = self._emit(Zero())
             else:
-                value = self._read(arguments[case.read.argument], case.read, places, holds)
+                value = self._read(arguments[case.read.argument], case.read, registers, places, holds)
             open_ = open_ & ~holds
             parts.append((guard, value))
             if not open_.any():
@@ -243,8 +251,10 @@ class _Lowering:
             return yes if yes == no or condition != Number(0) else no
         return self._emit(Select(condition, yes, no))
 
-    def _read(self, argument: str, read: Read, places: dict[str, Index], holds: Bools) -> int:
-        indices = [self._simple(substitute(index, places)) for index in read.indices]
+    def _read(
+        self, argument: str, read: Read, cell: tuple[int, ...], places: dict[str, Index], holds: Bools
+    ) -> int:  # fmt: skip
+        indices = [self._placed(index, cell, places) for index in read.indices]
         shape = self.problem.statement(argument).shape
         if argument not in self.arrays:
             index: Index = Number(0)
