@@ -24,8 +24,10 @@ from comprehensive.start import Start, identifiers, start_of
 from comprehensive.trace import trace
 from comprehensive.tree import CounterInfo, Leaf, ScheduleTree, Statistics
 from evaluators.counter import Counter
-from metafork.frontend import parse
+from metafork.diagnostics import Diagnostic
+from metafork.frontend import parse, read_source
 from metafork.ir import Program, Version
+from metafork.race_diagnostics import check_races
 from metafork.source import Source
 from metafork.translation_unit import TranslationUnit
 from strategies.caching import with_cached_arrays
@@ -38,13 +40,15 @@ Progress = Callable[[str, Statistics], None]
 class Result:
     """The comprehensive optimization of a file: one tree a schedule.
 
-    ``unit`` is the parsed file, ``counters`` and ``strategies`` the names that were used.
+    ``unit`` is the parsed file, ``counters`` and ``strategies`` the names that were used; ``warnings`` are about
+    accesses that are not proved free of races.
     """
 
     unit: TranslationUnit
     schedules: tuple[ScheduleTree, ...]
     counters: tuple[str, ...]
     strategies: tuple[str, ...]
+    warnings: tuple[Diagnostic, ...] = ()
 
     @cached_property
     def document(self) -> TreeDocument:
@@ -88,13 +92,15 @@ def optimize(
     machine: MachineLike = None,
     assume: Sequence[str] = (),
     time_limit: float | None = None,
+    strict: bool = False,
     progress: Progress | None = None,
 ) -> Result:
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
     ``counters`` and ``strategies`` are names, used in the order given; ``machine`` (``"sm_80"``, ``"T=1024,Z=12288"``,
     a ``Machine``, a mapping) fixes machine symbols; ``assume`` are inequalities over parameters; ``time_limit`` is in
-    seconds for each schedule, after which branches are left as they are.
+    seconds for each schedule, after which branches are left as they are; ``strict`` refuses what is not proved free of
+    races instead of warning.
 
     Raises ``metafork.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError`` and
     ``metafork.machine.MachineError`` for names and values of options, ``InequalityError`` for an assumption that is
@@ -105,13 +111,14 @@ def optimize(
     fixed = machine_values(machine, [counter.symbol for counter in chosen if counter.kind == "performance"])
     source = source_of(path_or_text)
     unit = with_assumptions(parse(source), assume)
+    warnings = check_races(unit, strict=strict)
     taken = identifiers(source.text)
     trees = []
     for schedule in unit.schedules:
         program = schedule.program
         report_on = None if progress is None else _named_progress(progress, program.name)
         trees.append(discuss(program, chosen, transformers, taken, fixed, time_limit, report_on))
-    return Result(unit, tuple(trees), tuple(c.name for c in chosen), tuple(s.name for s in transformers))
+    return Result(unit, tuple(trees), tuple(c.name for c in chosen), tuple(s.name for s in transformers), warnings)
 
 
 def _named_progress(progress: Progress, name: str) -> Callable[[Statistics], None]:
@@ -125,7 +132,7 @@ def source_of(path_or_text: str | PathLike[str] | Source) -> Source:
     if isinstance(path_or_text, str) and ("\n" in path_or_text or "{" in path_or_text):
         return Source("input.mf", path_or_text)
     path = Path(path_or_text)
-    return Source(str(path), path.read_text(encoding="utf-8"))
+    return read_source(path)
 
 
 def discuss(

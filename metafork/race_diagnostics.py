@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from metafork.diagnostics import Diagnostic, Severity
+from metafork.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.frontend.catalogue import CATALOGUE
 from metafork.ir import Program
-from metafork.races import Race, RaceKind, Unproved, find_races, race_report
+from metafork.races import Race, RaceKind, Unproved, race_report
 from metafork.references import LoopKind, Reference
 from metafork.translation_unit import TranslationUnit
 
@@ -15,20 +15,20 @@ _CODES = {RaceKind.GRID: "MF0401", RaceKind.THREADS: "MF0402"}
 _UNPROVED = "MF0403"
 
 
-def race_diagnostics(unit: TranslationUnit, *, thorough: bool = False) -> tuple[Diagnostic, ...]:
-    """Return an error for each race that is certain, and, when ``thorough``, a warning for each pair left open.
+def check_races(unit: TranslationUnit, *, strict: bool = False) -> tuple[Diagnostic, ...]:
+    """Return warnings about accesses that are not proved free of races.
 
+    Raises ``DiagnosticsError`` where a race is certain; with ``strict`` also where freedom from races is not proved.
     An error names two iterations, the parameter values and the element; a warning says why nothing is known.
     """
     found: list[Diagnostic] = []
     for schedule in unit.schedules:
         program, name = schedule.program, unit.source.name
-        if thorough:
-            report = race_report(program)
-            found += [_certain(race, program, name) for race in report.races]
-            found += [_open(pair, name) for pair in report.unproved]
-        else:
-            found += [_certain(race, program, name) for race in find_races(program)]
+        report = race_report(program)
+        found += [_certain(race, program, name) for race in report.races]
+        found += [_open(pair, name, Severity.ERROR if strict else Severity.WARNING) for pair in report.unproved]
+    if any(one.severity is Severity.ERROR for one in found):
+        raise DiagnosticsError(found)
     return tuple(found)
 
 
@@ -73,7 +73,7 @@ def _certain(race: Race, program: Program, source_name: str) -> Diagnostic:
     )
 
 
-def _open(pair: Unproved, source_name: str) -> Diagnostic:
+def _open(pair: Unproved, source_name: str, severity: Severity) -> Diagnostic:
     entry = CATALOGUE[_UNPROVED]
     who = "blocks" if pair.kind is RaceKind.GRID else "threads"
     related = (
@@ -81,7 +81,7 @@ def _open(pair: Unproved, source_name: str) -> Diagnostic:
     )
     return Diagnostic(
         _UNPROVED,
-        Severity.WARNING,
+        severity,
         f"accesses of different {who} to {pair.first.array} are not proved free of races",
         pair.first.element.span,
         source_name,

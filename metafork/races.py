@@ -33,6 +33,8 @@ from metafork.windows import coordinates, split_factors
 
 MOST_ACCESSES = 4000
 """Accesses that are played through at one parameter point; larger points are skipped."""
+MOST_QUESTIONS = 12
+"""Pairs of accesses, for each path, about which the solver is asked."""
 
 
 class RaceKind(Enum):
@@ -234,6 +236,7 @@ class _Pairs:
         decided = tuple(c for condition, truth in path.conditions for c in scope.implied(condition, truth))
         self._prover = Prover((*facts.constraints, *decided), facts.derived)
         self._accesses = references(path.program, facts)
+        self._questions = 0
         self._factors: dict[str, tuple[Polynomial, ...]] = {}
         for array in path.program.arrays:
             own = [access for access in self._accesses if access.array == array.name]
@@ -258,6 +261,10 @@ class _Pairs:
                     if reason:
                         yield Unproved(RaceKind.THREADS, first, second, reason)
 
+    def _may_ask(self) -> bool:
+        self._questions += 1
+        return self._questions <= MOST_QUESTIONS
+
     def _split(self, array: Array, own: Sequence[Reference]) -> tuple[Polynomial, ...]:
         if not own or any(index is None for access in own for index in access.indices):
             return ()
@@ -281,7 +288,7 @@ class _Pairs:
         }
         if wanted <= self._forced(first, second, shared, factors):
             return ""
-        if thorough and self._excluded(first, second, here, there, loops, kind, shared):
+        if thorough and self._may_ask() and self._excluded(first, second, here, there, loops, kind, shared):
             return ""
         return f"it is not proved that different iterations touch different elements of {first.array}"
 

@@ -6,32 +6,38 @@ from pathlib import Path
 
 import click
 
-from comprehensive.commands.faults import diagnostics_option, print_diagnostics, read_source
+from comprehensive.commands.faults import diagnostics_option, print_diagnostics, read_source, strict_option
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@strict_option
 @diagnostics_option
 @click.pass_context
-def command(context: click.Context, files: tuple[Path, ...], form: str) -> None:
-    """Parse MetaFork files and print their diagnostics.
+def command(context: click.Context, files: tuple[Path, ...], strict: bool, form: str) -> None:
+    """Parse MetaFork files, look for races, and print the diagnostics.
 
     The exit status is 1 where a file is at fault.  With `--diagnostics json` or `sarif` one document for all files goes
     to standard output.
     """
     from metafork.diagnostics import Diagnostic, DiagnosticsError
     from metafork.frontend import parse
+    from metafork.race_diagnostics import check_races
 
     found: list[Diagnostic] = []
     texts: dict[str, str] = {}
+    failed = False
     for path in files:
-        source = read_source(path)
-        texts[source.name] = source.text
         try:
+            source = read_source(path)
+            texts[source.name] = source.text
             unit = parse(source)
+            warnings = check_races(unit, strict=strict)
         except DiagnosticsError as error:
             found += error.diagnostics
+            failed = True
         else:
+            found += warnings
             if form == "text":
                 count = len(unit.schedules)
                 click.echo(f"{path}: {count} {'schedule' if count == 1 else 'schedules'}, no errors")
@@ -39,4 +45,4 @@ def command(context: click.Context, files: tuple[Path, ...], form: str) -> None:
         print_diagnostics(found, texts, form, err=False)
     elif found:
         print_diagnostics(found, texts, form)
-    context.exit(1 if found else 0)
+    context.exit(1 if failed else 0)

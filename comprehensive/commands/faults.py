@@ -48,13 +48,18 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str
 
 
 def read_source(path: Path) -> Source:
-    """Read an input file.  Raises ``click.ClickException`` (status 1) for a file that is not UTF-8 text."""
+    """Read an input file.  Raises ``DiagnosticsError`` where it is no UTF-8, ``click.ClickException`` (status 1)."""
+    from metafork import frontend
+
     try:
-        return Source(str(path), path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise click.ClickException(f"{path} is no UTF-8 text: {error.reason} at byte {error.start}") from error
+        return frontend.read_source(path)
     except OSError as error:
         raise click.ClickException(f"{path} cannot be read: {error.strerror}") from error
+
+
+strict_option = click.option(
+    "--strict", is_flag=True, help="Refuse a file whose freedom from races is not proved, instead of warning."
+)
 
 
 @contextmanager

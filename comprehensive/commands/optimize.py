@@ -11,11 +11,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comprehensive.commands.faults import diagnostics_option, mistakes_of_options, print_diagnostics, read_source
+from comprehensive.commands.faults import (
+    diagnostics_option,
+    mistakes_of_options,
+    print_diagnostics,
+    read_source,
+    strict_option,
+)
 
 if TYPE_CHECKING:
     from comprehensive.optimize import Result
     from comprehensive.tree import Statistics
+
+
+WIDTH = 120
+"""Longer conditions are left to the report."""
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
@@ -39,6 +49,8 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
 @click.option("--allow-fma", is_flag=True, help="Let the generated build contract a*b + c (results may differ).")
 @click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON; files are written only with -o.")
 @click.option("--time-limit", type=click.FloatRange(min=0), help="Seconds for each schedule's case discussion.")
+@click.option("--depfile", type=click.Path(dir_okay=False, path_type=Path), help="Write a make rule: outputs, input.")
+@strict_option
 @diagnostics_option
 @click.pass_context
 def command(
@@ -54,6 +66,8 @@ def command(
     allow_fma: bool,
     as_json: bool,
     time_limit: float | None,
+    depfile: Path | None,
+    strict: bool,
     form: str,
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
@@ -62,11 +76,14 @@ def command(
 
     found: list[Diagnostic] = []
     texts: dict[str, str] = {}
+    failed = False
+    if depfile is not None and len(files) > 1:
+        raise click.UsageError("--depfile takes one input file")
     for path in files:
-        source = read_source(path)
-        texts[source.name] = source.text
         with mistakes_of_options(), _Progress() as progress:
             try:
+                source = read_source(path)
+                texts[source.name] = source.text
                 result = optimize(
                     source,
                     counters=counters,
@@ -74,21 +91,24 @@ def command(
                     machine=machine,
                     assume=assume,
                     time_limit=time_limit,
+                    strict=strict,
                     progress=progress,
                 )
             except DiagnosticsError as error:
                 found += error.diagnostics
+                failed = True
                 continue
+        found += result.warnings
         folder = _folder(path, output, len(files) > 1)
         if output is not None or not as_json:
-            _write(result, folder, target if emit == "ptx" else None, allow_fma)
+            _write(result, folder, target if emit == "ptx" else None, allow_fma, depfile)
         if as_json:
             click.echo(result.to_json(), nl=False)
         else:
             click.echo(_summary(result, folder))
     if found or form != "text":
         print_diagnostics(found, texts, form)
-    context.exit(1 if found else 0)
+    context.exit(1 if failed else 0)
 
 
 def _folder(path: Path, output: Path | None, several: bool) -> Path:
@@ -98,7 +118,7 @@ def _folder(path: Path, output: Path | None, several: bool) -> Path:
     return output / own if several else output
 
 
-def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool) -> None:
+def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool, depfile: Path | None) -> None:
     from comprehensive import render
     from comprehensive.emit import ComputationError, TabulationError, write_outputs
     from comprehensive.leaf_files import LeafTexts
@@ -126,7 +146,7 @@ def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool
     except subprocess.CalledProcessError as error:
         problems.append(f"{stem}.tree.svg is not drawn: Graphviz failed: {error.stderr.strip()}")
     try:
-        write_outputs(result, folder, code_of=texts.code_of, allow_fma=allow_fma, extra=extra)
+        write_outputs(result, folder, code_of=texts.code_of, allow_fma=allow_fma, extra=extra, depfile=depfile)
     except (ComputationError, TabulationError) as error:
         raise click.ClickException(f"{result.unit.source.name}: no dispatcher can be written: {error}") from error
     except OSError as error:
@@ -138,11 +158,16 @@ def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool
 def _summary(result: Result, folder: Path) -> str:
     lines = []
     for schedule in result.document.schedules:
-        count = len(schedule.leaves)
-        lines.append(f"{schedule.name}: {count} {'leaf' if count == 1 else 'leaves'}")
+        leaves = len(schedule.leaves)
+        lines.append(f"{schedule.name}: {leaves} {'leaf' if leaves == 1 else 'leaves'}")
         for leaf in schedule.leaves:
-            systems = [" and ".join(schedule.text(c) for c in system) or "always" for system in leaf.systems]
-            text = systems[0] if len(systems) == 1 else " or ".join(f"({system})" for system in systems)
+            text = " and ".join(schedule.text(c) for c in leaf.systems[0]) or "always"
+            more = len(leaf.systems) - 1
+            if more:
+                text += f", and {more} more {'case' if more == 1 else 'cases'}"
+            if len(text) > WIDTH:
+                count = len(systems)
+                text = f"{count} {'system' if count == 1 else 'systems'} of conditions, in the report"
             lines.append(f"  leaf {leaf.id} ({', '.join(leaf.strategies) or 'as written'}): {text}")
         if not schedule.complete:
             lines.append("  the time limit left branches unexplored; report.md lists them")

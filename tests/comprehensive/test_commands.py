@@ -166,7 +166,7 @@ def test_a_file_that_is_no_text(run):
     Path("odd.mf").write_bytes(b"\xff\xfe\x00")
     result = run("check", "odd.mf")
     assert result.exit_code == 1
-    assert "no UTF-8 text" in result.stderr
+    assert "odd.mf:1:1: error[MF0001]" in result.stderr
 
 
 def test_help_answers_at_once():
