@@ -1,11 +1,13 @@
 """Counters measured and strategies applied, once for each version, in the symbols of one discussion.
 
 The values that evaluators return are brought into the discussion: machine symbols get the names (or numbers) that they
-have there, fresh derived symbols join its systems, and a value is used only where its domain is proved.
+have there, fresh derived symbols join its systems under short names, and a value is used only where its domain is
+proved.
 """
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Generic
 
 from comprehensive.quintuple import CounterOf, StrategyOf, V
@@ -16,7 +18,7 @@ from comprehensive.tree import Statistics
 from evaluators.counter import CounterValue, NotKnown
 from metafork.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.prover import Verdict
-from metafork.symbols import DerivedSymbol
+from metafork.symbols import DerivedKind, DerivedSymbol
 from strategies.strategy import NotApplied
 
 
@@ -57,7 +59,7 @@ class Measurements(Generic[V]):
             operands = tuple(operand.substitute(names) for operand in symbol.operands)
             known = self._names.get((symbol.kind, operands))
             if known is None:
-                fresh = DerivedSymbol(self._unused(symbol.name), symbol.kind, operands)
+                fresh = DerivedSymbol(self._short_name(symbol.kind), symbol.kind, operands)
                 if symbol.kind in ("floor", "ceiling"):
                     for needed in (at_most(ONE, operands[1]), at_most(ZERO, operands[0])):
                         if self._systems.implies((), needed) is not Verdict.YES:
@@ -75,11 +77,11 @@ class Measurements(Generic[V]):
             tuple(constraint.substitute(names) for constraint in value.domain),
         )
 
-    def _unused(self, name: str) -> str:
+    def _short_name(self, kind: DerivedKind) -> str:
+        """Return a name for a fresh symbol, short because conditions are read with it: ``ceil1``, ``max2``."""
         taken = {*self._start.order, *self._start.opaque, *(symbol.name for symbol in self._systems.derived)}
-        while name in taken:
-            name += "_"
-        return name
+        stem = {"floor": "floor", "ceiling": "ceil", "maximum": "max", "minimum": "min"}[kind]
+        return next(name for number in count(1) if (name := f"{stem}{number}") not in taken)
 
     def condition(self, counter: CounterOf[V], value: CounterValue) -> Constraint:
         """Return what the accept branch assumes: the value within the limit, or the target reached."""

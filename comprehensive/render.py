@@ -24,6 +24,9 @@ from comprehensive.tree import LeafReference, Node, NoLeaf, Tree
 WIDTH = 40
 """Characters to a line of a condition or a system."""
 
+SHOWN = 3
+"""Systems of one leaf that are drawn; the report has all of them."""
+
 TOP_DOWN_UP_TO = 4
 """Trees with more leaves than this grow to the right, where their height is the number of leaves."""
 
@@ -103,15 +106,13 @@ class _Drawing:
         match tree:
             case LeafReference(leaf=leaf):
                 return f"{self._prefix}_leaf{leaf}"
-            case NoLeaf(reason=reason, system=system):
+            case NoLeaf(reason=reason):
                 name = self._fresh("none")
                 text = "no leaf" if reason != "inconsistent" else "inconsistent"
                 rows = [_row(f"<b>{text}</b>")]
                 if reason != "inconsistent":
-                    rows += [_row(line) for line in self._system(system)]
-                    # Why the other strategies did not apply is long, and stands in the report.
-                    short = reason.split("; not applicable")[0]
-                    rows += [_row(f"<i>{escape(line)}</i>") for line in textwrap.wrap(short, WIDTH)]
+                    # The path says when; the strategies tried, and why others did not apply, stand in the report.
+                    rows += [_row(escape(line)) for line in textwrap.wrap(reason.split("; ")[0], WIDTH)]
                 self._nodes.append(f'{name} [shape=box, style=dashed, margin="0.06,0.04", label={_table(rows)}];')
                 return name
             case Node():
@@ -155,10 +156,12 @@ class _Drawing:
 
     def _leaf(self, leaf: LeafDocument) -> str:
         rows = [_row(f"<b>leaf {leaf.id}: {escape(leaf.kernel)}</b>")]
-        for index, system in enumerate(leaf.systems):
+        for index, system in enumerate(leaf.systems[:SHOWN]):
             if index:
                 rows.append(_row("<i>or</i>"))
             rows += [_row(line) for line in self._system(system)]
+        if len(leaf.systems) > SHOWN:
+            rows.append(_row(f"<i>or {len(leaf.systems) - SHOWN} more</i>"))
         strategies = textwrap.wrap(", ".join(leaf.strategies) or "as written", WIDTH)
         rows += [_row(f"<i>{escape(line)}</i>") for line in strategies]
         return f'{self._prefix}_leaf{leaf.id} [shape=box, penwidth=1.6, margin="0.06,0.04", label={_table(rows)}];'

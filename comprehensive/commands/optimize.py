@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from comprehensive.tree import Statistics
 
 
-WIDTH = 120
-"""Longer conditions are left to the report."""
-
-
 def _names(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
@@ -165,9 +161,6 @@ def _summary(result: Result, folder: Path) -> str:
             more = len(leaf.systems) - 1
             if more:
                 text += f", and {more} more {'case' if more == 1 else 'cases'}"
-            if len(text) > WIDTH:
-                count = len(systems)
-                text = f"{count} {'system' if count == 1 else 'systems'} of conditions, in the report"
             lines.append(f"  leaf {leaf.id} ({', '.join(leaf.strategies) or 'as written'}): {text}")
         if not schedule.complete:
             lines.append("  the time limit left branches unexplored; report.md lists them")
