@@ -1,14 +1,19 @@
 """The calibrated model behind ``registers_per_thread``: what is measured on a kernel, and what ``ptxas`` makes of it.
 
-A kernel is lowered to LLVM IR and optimized, its live values are counted on the IR CFG and on the PTX that LLVM makes
-of it, and ``ptxas`` is modelled by one sentence: *it moves loads up to hide their latency as long as a batch limit
-allows, gives slow operations their temporaries, and adds a constant*::
+A kernel is lowered to LLVM IR and optimized; its live values are counted on the IR CFG and on PTX that LLVM makes of
+it, once plainly (code generation at level 0) and once optimized.  ``ptxas`` is modelled by one sentence: *it moves
+loads and addresses up to hide latency, freely up to 32 registers, beyond that only up to the next step of occupancy
+above what the kernel needs*::
 
-    pressure  = max(in_order, min(hoisted, batch_limit), at[k] + temporaries[k] for each slow operation k)
-    registers = base + pressure_weight*pressure + ir_weight*ir_live + load_weight*min(4, loop_loads)
-                + division_weight*(an integer division occurs)
+    need = need_base + need_plain*plain.in_order + need_optimized*optimized.in_order,
+           at least need_base + at[k] + temporaries[k] for each slow operation k
+    want = want_base + want_optimized*optimized.hoisted + want_plain*plain.hoisted + want_ir*ir_live
+           + want_load*min(4, loop_loads)
+    registers = want                      where want <= 32
+                min(want, step(need))     elsewhere, with step(x) the first of 32, 40, 48, ... that is >= x
+    and at least need
 
-rounded and kept between ``least`` and 255.  All weights are nonnegative.  There are two sets of them: ``text`` for
+rounded and kept between ``least`` and 255.  All coefficients are nonnegative.  There are two sets of them: ``text`` for
 kernels that nvcc compiles from their text (IR made with nvcc's unrolling in mind), ``ptx`` for leaves that are the PTX
 LLVM makes.  ``bench/registers.py calibrate`` writes ``register_model.json``, ``score`` says how good it is.
 """
@@ -26,65 +31,76 @@ from metafork.ir_cfg import cfg_of, most_live_registers
 from metafork.kernel import Kernel
 from metafork.llvm_ir import module_text
 from metafork.llvm_targets import Nvptx
-from metafork.ptx_registers import Pressure, Slow, pressure
+from metafork.ptx_registers import Pressure, pressure
 from metafork.ptx_target import STANDARD, parsed, ptx_of, run_pipeline
 
 Kind = Literal["text", "ptx"]
 MOST = 255
 NVCC_UNROLLS_BY = 4
+# Registers a thread at which one more warp fits on a multiprocessor of 64K registers.
+STEPS = (32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 168, MOST)
 _FORMAT, _VERSION = "metafork-register-model", 1
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is counted on one kernel: live 32-bit registers on the IR CFG, and on the PTX."""
+    """What is counted on one kernel: live 32-bit registers on the IR CFG, on plain and on optimized PTX."""
 
     ir_live: int
-    ptx: Pressure
+    plain: Pressure
+    optimized: Pressure
 
 
 def measure(kernel: Kernel, ir_strategies: Sequence[str] = ()) -> Measured:
     """Lower, optimize and count.
 
     Without IR strategies the standard pipeline runs on IR whose loops carry nvcc's unrolling; with them, theirs run on
-    the plain IR.  Raises ``ValueError`` (``TargetError`` among them) where the kernel cannot be lowered.
+    the IR as it is.  Raises ``ValueError`` (``TargetError`` among them) where the kernel cannot be lowered.
     """
     target = Nvptx() if ir_strategies else Nvptx(unroll=NVCC_UNROLLS_BY)
     module = parsed(module_text(kernel, target))
     run_pipeline(module, tuple(ir_strategies) or STANDARD)
-    ptx = ptx_of(module)
-    return Measured(most_live_registers(cfg_of(module)), pressure(ptx))
+    plain, optimized = (pressure(ptx_of(module, level=level)) for level in (0, 3))
+    return Measured(most_live_registers(cfg_of(module)), plain, optimized)
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterModel:
     """One set of coefficients; see the module's text for the formula."""
 
-    base: float
-    pressure_weight: float
-    ir_weight: float
-    load_weight: float
-    division_weight: float
-    batch_limit: int
-    temporaries: Mapping[str, int]
+    need_base: float
+    need_plain: float
+    need_optimized: float
+    want_base: float
+    want_plain: float
+    want_optimized: float
+    want_ir: float
+    want_load: float
+    temporaries: Mapping[str, float]
     least: int
 
-    def pressure(self, measured: Measured) -> int:
-        """Return the registers that must be live at once."""
-        ptx = measured.ptx
-        slow = [live + self.temporaries[kind.name.lower()] for kind, live in ptx.at.items()]
-        return max(ptx.in_order, min(ptx.hoisted, self.batch_limit), *slow, 0)
+    def need(self, measured: Measured) -> float:
+        """Return the registers below which the kernel would spill."""
+        plain, optimized = measured.plain, measured.optimized
+        need = self.need_base + self.need_plain * plain.in_order + self.need_optimized * optimized.in_order
+        slow = (live + self.temporaries[kind.name.lower()] for kind, live in optimized.at.items())
+        return max([need, *(self.need_base + registers for registers in slow)])
 
-    def terms(self, measured: Measured) -> tuple[int, int, int, int]:
-        """Return what the four weights multiply, in their order."""
-        divides = Slow.DIVIDE_INT in measured.ptx.at or Slow.DIVIDE_LONG in measured.ptx.at
-        return self.pressure(measured), measured.ir_live, min(4, measured.ptx.loop_loads), int(divides)
+    def want(self, measured: Measured) -> float:
+        """Return the registers with which latency would be hidden best."""
+        plain, optimized = measured.plain, measured.optimized
+        hoisted = self.want_plain * plain.hoisted + self.want_optimized * optimized.hoisted
+        loads = self.want_load * min(4, optimized.loop_loads)
+        return self.want_base + hoisted + self.want_ir * measured.ir_live + loads
 
     def registers(self, measured: Measured) -> int:
         """Return the number of 32-bit registers a thread is expected to use."""
-        weights = (self.pressure_weight, self.ir_weight, self.load_weight, self.division_weight)
-        total = self.base + sum(w * term for w, term in zip(weights, self.terms(measured), strict=True))
-        return max(self.least, min(MOST, round(total)))
+        need = self.need(measured)
+        want = max(need, self.want(measured))
+        if want > STEPS[0]:
+            step = next((step for step in STEPS if step >= round(need)), MOST)
+            want = max(need, min(want, step))
+        return max(self.least, min(MOST, round(want)))
 
 
 def model_from_json(document: Mapping[str, Any], kind: Kind) -> RegisterModel:

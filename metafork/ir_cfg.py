@@ -114,7 +114,8 @@ def cfg_of(module: llvm.ModuleRef) -> IrCfg:
         instructions = list(block.instructions)
         bodies[block.name] = tuple(_instruction(instruction) for instruction in instructions)
         targets = [operand.name for operand in instructions[-1].operands if operand.value_kind.name == "basic_block"]
-        successors[block.name] = tuple(dict.fromkeys(targets))
+        # LLVM keeps the targets of a branch backwards; here the one for "true" comes first.
+        successors[block.name] = tuple(dict.fromkeys(reversed(targets)))
     predecessors: dict[str, list[str]] = {name: [] for name in bodies}
     for name, targets_of in successors.items():
         for target in targets_of:

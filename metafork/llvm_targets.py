@@ -12,6 +12,8 @@ from typing import Protocol
 
 from llvmlite import ir
 
+# llvmlite calls only through pointers of which it knows the type; to LLVM they are all alike.
+_BARRIER = ir.FunctionType(ir.VoidType(), ()).as_pointer()
 _I8, _I32 = ir.IntType(8), ir.IntType(32)
 
 SHARED_NAME = "metafork_shared"
@@ -85,7 +87,7 @@ class Host:
     calling_convention: str = ""
     global_space: int = 0
     shared_space: int = 0
-    hidden: tuple[ir.Type, ...] = (ir.PointerType(), ir.PointerType(), ir.PointerType())
+    hidden: tuple[ir.Type, ...] = (ir.PointerType(), ir.PointerType(), _BARRIER)
     unroll: int = 0
 
     def special_register(self, place: Place, name: str) -> ir.Value:
@@ -96,9 +98,7 @@ class Host:
 
     def barrier(self, place: Place) -> None:
         """Put a barrier of the whole block."""
-        function_type = ir.FunctionType(ir.VoidType(), ())
-        callee = place.builder.bitcast(place.function.args[2], function_type.as_pointer())
-        place.builder.call(callee, ())
+        place.builder.call(place.function.args[2], ())
 
     def shared_base(self, place: Place) -> ir.Value:
         """Return the address of the dynamic shared memory."""

@@ -2,8 +2,9 @@
 
 What comes in is the PTX of one kernel as LLVM's NVPTX back end prints it (one statement ends with ``;``, virtual
 registers are ``%r`` for 32 bits, ``%rd`` for 64, ``%rs`` for 16, ``%p`` for predicates); what goes out is a
-``Pressure``: live registers of 32 bits in the order of the text, and in the order that hides memory latency, where
-loads stand as early as dependences, stores and barriers allow, also across the branches inside an innermost loop.
+``Pressure``: live registers of 32 bits in the order of the text, and in the order that hides latency, where loads and
+the addresses of stores stand as early as dependences, stores and barriers allow, also across the branches inside an
+innermost loop.
 
 Three things that ``ptxas`` does make the count follow it: values that all threads of a block share (arguments, block
 indices and what is computed from them) stand in constant memory or in uniform registers and take no register of a
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 _REGISTER = re.compile(r"%(?:rd|rs|rq|r|p)\d+\b")
@@ -23,6 +24,8 @@ _LABEL = re.compile(r"\s*([$\w]+):")
 _SPECIAL = re.compile(r"%(\w+)\.[xyz]")
 _COMMENT = re.compile(r"//[^\n]*")
 _NO_RESULT = ("st", "bra", "brx", "bar", "ret", "call", "exit", "trap", "red", "membar", "fence")
+# ptxas unrolls loops of one block up to about this many instructions by four.
+_UNROLLED_UP_TO = 32
 _UNIFORM_REGISTERS = frozenset({"ctaid", "ntid", "nctaid"})
 # Operations of which the lower half of the result needs the lower halves of the operands only.
 _LOW_HALF = ("add.", "sub.", "mul.lo.", "mad.lo.", "shl.", "and.", "or.", "xor.", "mov.", "selp.", "not.", "neg.")
@@ -74,9 +77,9 @@ class PtxBlock:
 class Pressure:
     """Live 32-bit registers of a kernel.
 
-    ``in_order``: the most in the order of the text; ``hoisted``: the most when loads come as early as they can;
-    ``at``: for each slow operation that occurs, the most that live across one.  ``loop_loads``: the most global loads
-    in an innermost loop.
+    ``in_order``: the most in the order of the text; ``hoisted``: the most when loads and addresses come as early as
+    they can; ``at``: for each slow operation that occurs, the most that live across one.  ``loop_loads``: the most
+    global loads in an innermost loop.
     """
 
     in_order: int
@@ -174,13 +177,22 @@ def pressure(ptx: str) -> Pressure:
         if any(one.opcode.startswith(("bar", "call")) for one in body):
             continue
         inside.update(members)
+        if first == last and len(body) <= _UNROLLED_UP_TO:
+            body = _repeated(body, 4)
         left = {name for index in members for after in blocks[index].successors if after not in members
                 for name in live_in[after]}  # fmt: skip
-        hoisted = max(hoisted, _walk(_loads_first(body), live_in[first] | left, weight, {}, predicated=True))
+        hoisted = max(hoisted, _walk(_memory_first(body), live_in[first] | left, weight, {}, predicated=True))
     for index, block in enumerate(blocks):
         if index not in inside:
-            hoisted = max(hoisted, _walk(_loads_first(block.instructions), live_out[index], weight, {}))
+            hoisted = max(hoisted, _walk(_memory_first(block.instructions), live_out[index], weight, {}))
     return Pressure(in_order, hoisted, at, loop_loads)
+
+
+class _Repeatable(dict[str, int]):
+    def __missing__(self, name: str) -> int:
+        value = self[name.partition(".")[0]]
+        self[name] = value
+        return value
 
 
 def _walk(
@@ -193,9 +205,12 @@ def _walk(
 ) -> int:
     """Return the most live registers, going backwards; note in ``at`` what lives across slow operations.
 
+    A repeated register (``%r1.0``) weighs what the register itself does.
+
     With ``predicated`` a guarded definition ends the life before it, as where the guard holds.
     """
     live = set(live_out)
+    weight = _Repeatable(weight)
     now = sum(weight[name] for name in live)
     most = now
     for one in reversed(instructions):
@@ -218,8 +233,8 @@ def _walk(
     return most
 
 
-def _loads_first(instructions: Sequence[PtxInstruction]) -> list[PtxInstruction]:
-    """Reorder straight-line code: every load, with what it needs, as early as it may stand.
+def _memory_first(instructions: Sequence[PtxInstruction]) -> list[PtxInstruction]:
+    """Reorder straight-line code: every load and every address, with what it needs, as early as it may stand.
 
     A load may pass anything but a definition it needs, a barrier, and a store to its own space; loads through the
     read-only cache pass those too.
@@ -238,6 +253,10 @@ def _loads_first(instructions: Sequence[PtxInstruction]) -> list[PtxInstruction]
             if not one.opcode.startswith("ld.global.nc"):
                 place = max(place, fence.get(space, position))
             groups.setdefault(place, []).append(position)
+        elif one.opcode.startswith("st."):
+            for name in one.address:
+                if name in defined_at:
+                    groups.setdefault(earliest[defined_at[name]], []).append(defined_at[name])
         earliest.append(place)
         for name in one.defines:
             defined_at[name] = position
@@ -266,6 +285,27 @@ def _loads_first(instructions: Sequence[PtxInstruction]) -> list[PtxInstruction]
             put(load)
         put(position)
     return order
+
+
+def _repeated(body: Sequence[PtxInstruction], times: int) -> list[PtxInstruction]:
+    """Repeat the body of a loop as ``ptxas`` unrolls it: each turn has registers of its own for what it defines."""
+    result: list[PtxInstruction] = []
+    current: dict[str, str] = {}
+
+    def renamed(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(current.get(name, name) for name in names)
+
+    for turn in range(times):
+        for one in body:
+            uses, address = renamed(one.uses), renamed(one.address)
+            if turn < times - 1:
+                current.update({name: f"{name}.{turn}" for name in one.defines})
+            else:
+                # The last turn defines what lives on after the loop.
+                for name in one.defines:
+                    current.pop(name, None)
+            result.append(replace(one, defines=renamed(one.defines), uses=uses, address=address))
+    return result
 
 
 def _innermost_loops(blocks: Sequence[PtxBlock]) -> list[tuple[int, int]]:

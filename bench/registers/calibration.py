@@ -1,28 +1,34 @@
 """Fits the coefficients of ``evaluators.register_model``, and scores them.
 
-The batch limit and the temporaries of slow operations are searched on a small grid, the weights are nonnegative least
-squares on relative errors; the grid point with the least mean relative error wins.
+The model has steps, so the fit is a search: from one start, a coefficient or two are changed at a time by a seeded
+random amount, and what serves the objective (rank correlation minus relative errors) better is kept.  All coefficients
+stay nonnegative.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from merit import nonnegative_least_squares, relative_errors, spearman
+from merit import relative_errors, spearman
 
 from evaluators.register_model import Measured, RegisterModel
 
-BATCH_LIMITS = (20, 22, 24, 26)
-TEMPORARIES = {
-    "divide_double": (14, 18),
-    "divide_float": (4, 8, 12),
-    "divide_long": (8, 14),
-    "divide_int": (0, 4, 8),
-    "call": (8, 14),
+_START = {
+    "need_base": 4.0,
+    "need_plain": 0.6,
+    "need_optimized": 0.2,
+    "want_base": 6.0,
+    "want_plain": 0.4,
+    "want_optimized": 0.5,
+    "want_ir": 0.0,
+    "want_load": 0.6,
 }
+_TEMPORARIES = {"divide_double": 14.0, "divide_float": 6.0, "divide_long": 8.0, "divide_int": 4.0, "call": 8.0}
+_STRIDE = dict.fromkeys(_START, 0.1) | {"need_base": 2.0, "want_base": 2.0, "want_ir": 0.05, "want_load": 0.4}
+_STRIDE |= dict.fromkeys(_TEMPORARIES, 3.0)
+_TRIALS = 2500
 LEAST = 8
 
 
@@ -36,24 +42,34 @@ class Sample:
     registers: int
 
 
-def _fit(samples: Sequence[Sample], limit: int, temporaries: Mapping[str, int]) -> RegisterModel:
-    shape = RegisterModel(0, 0, 0, 0, 0, limit, temporaries, LEAST)
-    truth = np.array([sample.registers for sample in samples], float)
-    matrix = np.array([[1, *shape.terms(sample.measured)] for sample in samples], float)
-    base, *weights = nonnegative_least_squares(matrix / truth[:, None], np.ones(len(samples)))
-    return RegisterModel(*(round(float(x), 3) for x in (base, *weights)), limit, dict(temporaries), LEAST)
+def _model(values: Mapping[str, float]) -> RegisterModel:
+    own = {name: round(values[name], 3) for name in _START}
+    return RegisterModel(**own, temporaries={name: round(values[name], 1) for name in _TEMPORARIES}, least=LEAST)
+
+
+def _objective(model: RegisterModel, samples: Sequence[Sample]) -> float:
+    estimates = [model.registers(sample.measured) for sample in samples]
+    truth = [sample.registers for sample in samples]
+    errors = relative_errors(estimates, truth)
+    return spearman(estimates, truth) - float(errors.mean()) - 0.3 * float(np.median(errors))
 
 
 def calibrate(samples: Sequence[Sample]) -> RegisterModel:
-    """Return the best model of the grid."""
-    occurring = {kind.name.lower() for sample in samples for kind in sample.measured.ptx.at}
-    choices = [values if kind in occurring else values[:1] for kind, values in TEMPORARIES.items()]
-    candidates = (
-        _fit(samples, limit, dict(zip(TEMPORARIES, values, strict=True)))
-        for limit in BATCH_LIMITS
-        for values in itertools.product(*choices)
-    )
-    return min(candidates, key=lambda model: score(model, samples)["mean_relative_error"])
+    """Return the best model that the search finds; the same samples give the same model."""
+    random = np.random.default_rng(0)
+    occurring = {kind.name.lower() for sample in samples for kind in sample.measured.optimized.at}
+    names = [name for name in (*_START, *_TEMPORARIES) if name in _START or name in occurring]
+    best = {**_START, **_TEMPORARIES}
+    reached = _objective(_model(best), samples)
+    for trial in range(_TRIALS):
+        candidate = dict(best)
+        scale = 1.0 if trial < 0.6 * _TRIALS else 0.4
+        for name in random.choice(names, size=random.integers(1, 3), replace=False):
+            candidate[name] = max(0.0, candidate[name] + scale * _STRIDE[name] * random.normal())
+        value = _objective(_model(candidate), samples)
+        if value > reached:
+            best, reached = candidate, value
+    return _model(best)
 
 
 def score(model: RegisterModel, samples: Sequence[Sample]) -> dict[str, float]:
