@@ -1,0 +1,35 @@
+"""Every generated .cu compiles with nvcc, without a warning, for each generation of GPUs that CUDA 13 knows."""
+
+import shutil
+import subprocess
+import warnings
+from pathlib import Path
+
+import pytest
+
+from comprehensive.emit import write_outputs
+from comprehensive.optimize import optimize
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.mf"))
+NVCC = ("nvcc", "-O1", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror", "-fmad=false")
+TARGETS = ("75", "80", "90", "120")
+
+if shutil.which("nvcc") is None:
+    warnings.warn("no nvcc on PATH: the generated CUDA is not compiled by these tests", stacklevel=1)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_generated_cuda_compiles_without_warnings(example, tmp_path):
+    result = optimize(example)
+    write_outputs(result, tmp_path)
+    stem = result.unit.name
+    code = [f"-gencode=arch=compute_{target},code=sm_{target}" for target in TARGETS]
+    compiled = subprocess.run(
+        [*NVCC, *code, "-I", tmp_path / "include", "-c", tmp_path / f"{stem}.cu", "-o", tmp_path / "out.o"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert compiled.returncode == 0, compiled.stderr
+    assert compiled.stderr == ""
