@@ -32,6 +32,8 @@ PUBLISHED = [
     ("CRC 9", "crc", {"s": 9}, 2, None, None),
     ("CRC 11", "crc", {"s": 11}, 2, None, None),
     ("CRC 13", "crc", {"s": 13}, 2, None, None),
+    ("CRC 6, level 4", "crc", {"s": 6, "level": 4}, 2, None, None),
+    ("CRC 10, level 4", "crc", {"s": 10, "level": 4}, 2, None, None),
     ("Sum 7", "sum", {"s": 7}, 2, 66.3, 11.4),
     ("RCR 7", "rcr", {"s": 7}, 3, None, 62.8),
     ("1D stencil 3", "stencil1d", {"k": 3}, 2, 29.5, 1.8),

@@ -69,3 +69,17 @@ def from_expressions(expressions: Sequence[Index], tables: Tables) -> OptionSet:
     kept = first_of_each(tables)
     chosen = [expressions[int(row)] for row in kept]
     return OptionSet(tables[kept], chosen.__getitem__)
+
+
+def joined_sets(sets: Sequence[OptionSet]) -> OptionSet:
+    """Join option sets over the same locals; of equal tables, the one of the first set is kept."""
+    tables = np.concatenate([one.tables for one in sets])
+    starts = np.cumsum([0, *(len(one) for one in sets)])
+    kept = first_of_each(tables)
+
+    def expression(option: int) -> Index:
+        row = int(kept[option])
+        owner = int(np.searchsorted(starts, row, "right")) - 1
+        return sets[owner].expression(row - int(starts[owner]))
+
+    return OptionSet(tables[kept], expression)

@@ -23,12 +23,10 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.swizzle.index import Index, Interval, Name, Number, binary, evaluate, operations, reduce, substitute
-from strategies.swizzle.options import OptionSet, Tables, first_of_each
+from strategies.swizzle.index import Index, Interval, Name, Number, binary, evaluate, reduce
+from strategies.swizzle.options import OptionSet, Tables, first_of_each, joined_sets
 
 PRIMARY, SECONDARY = Name("i"), Name("k")
-# Level 4 is bounded: what is composed beyond this many raw choices is left out of the grammar.
-_MOST_COMPOSED = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +139,12 @@ def transformations(
             return basis[option - 1].expression(length, secondary, outside=outside)
 
         return OptionSet(tables, spell)
+    template = OptionSet(tables[kept], lambda option: basis[option].expression(length, secondary, outside=outside))
     if level < 4:
-        return OptionSet(tables[kept], lambda option: basis[option].expression(length, secondary, outside=outside))
-    spelled = [one.expression(length, secondary, outside=outside) for one in basis]
-    return _composed(spelled, tables[kept], length, secondary)
+        return template
+    from strategies.swizzle.compositions import compositions
+
+    return joined_sets([template, *compositions(length, secondary)])
 
 
 def _complexity(one: Transformation, length: int, secondary: int) -> tuple[int, int, int, int, int]:
@@ -155,108 +155,13 @@ def _complexity(one: Transformation, length: int, secondary: int) -> tuple[int, 
     return pieces, -one.group, one.rotate % one.group, one.fan % one.group, -one.every
 
 
-def _composed(basis: list[Index], tables: Tables, length: int, secondary: int) -> OptionSet:
-    """Add fan∘fan∘rot, the column-major linearisations with their rotations, and units of every width."""
-    pieces: list[tuple[Tables, list[Index]]] = [(tables, basis)]
-    pieces.append(_fan_fan_rotations(length, secondary))
-    pieces.append(_linearisations(length, secondary))
-    pieces.append(_units(length, secondary))
-    everything = np.concatenate([table for table, _ in pieces])
-    expressions = [one for _, group in pieces for one in group]
-    order = np.argsort([operations(one) for one in expressions], kind="stable")
-    order = order[np.argsort(order != 0, kind="stable")]
-    kept = order[first_of_each(everything[order])]
-    chosen = [expressions[int(row)] for row in kept]
-    return OptionSet(everything[kept], chosen.__getitem__)
-
-
-def _fan(group: int, factor: int) -> Index:
-    common = gcd(group, factor)
-    index = binary("*", Number(factor), PRIMARY)
-    if common != 1:
-        index = binary("+", index, binary("/", PRIMARY, Number(group // common)))
-    return binary("%", index, Number(group))
-
-
-def _evaluated(expressions: list[Index], length: int, secondary: int) -> tuple[Tables, list[Index]]:
+def evaluated(expressions: list[Index], length: int, secondary: int) -> tuple[Tables, list[Index]]:
+    """Return the tables of expressions over ``i`` and ``k``."""
     i, k = (part.ravel() for part in np.meshgrid(np.arange(length), np.arange(secondary), indexing="ij"))
     result = np.empty((len(expressions), length * secondary), dtype=np.int16)
     for row, expression in enumerate(expressions):
         result[row] = evaluate(expression, {"i": i, "k": k})
     return result, expressions
-
-
-def _fan_fan_rotations(length: int, secondary: int) -> tuple[Tables, list[Index]]:
-    """Compose two fans after a rotation by the secondary index: ``fan(fan((i + R) mod n))``, grouped fans too."""
-    groups = [g for g in range(length, 1, -1) if length % g == 0]
-    fans: list[Index] = [PRIMARY]
-    for group in groups:
-        start = binary("*", Number(group), binary("/", PRIMARY, Number(group)))
-        inside = binary("%", PRIMARY, Number(group))
-        fans.extend(
-            binary("+", start, substitute(_fan(group, factor), {"i": inside})) for factor in range(2, group)
-        )  # fmt: skip
-    ranges: dict[str, Interval] = {"i": (0, length - 1), "k": (0, secondary - 1)}
-    fan_tables, fans = _evaluated([reduce(fan, ranges) for fan in fans], length, 1)
-    kept = first_of_each(fan_tables)
-    fans, fan_tables = [fans[int(row)] for row in kept], fan_tables[kept]
-    turns: list[Index] = [Number(0)]
-    steps = [d for d in range(1, secondary + 1) if secondary % d == 0]
-    for factor in range(length):
-        for step in steps:
-            turn = binary("*", Number(factor), SECONDARY)
-            turns.append(binary("+", turn, binary("/", SECONDARY, Number(step))) if step < secondary else turn)
-    rotations = [binary("%", binary("+", PRIMARY, turn), Number(length)) for turn in turns]
-    rotation_tables, rotations = _evaluated([reduce(one, ranges) for one in rotations], length, secondary)
-    kept = first_of_each(rotation_tables)
-    rotations, rotation_tables = [rotations[int(row)] for row in kept], rotation_tables[kept]
-    twice = fan_tables[:, fan_tables].reshape(-1, length)
-    pairs = first_of_each(twice)
-    if len(pairs) * len(rotations) > _MOST_COMPOSED:
-        pairs = pairs[: max(1, _MOST_COMPOSED // len(rotations))]
-    tables = twice[pairs][:, rotation_tables].reshape(-1, length * secondary)
-    kept = first_of_each(tables)
-    expressions = []
-    for row in kept:
-        pair, rotation = divmod(int(row), len(rotations))
-        outer, inner = divmod(int(pairs[pair]), len(fans))
-        composed = substitute(substitute(fans[outer], {"i": fans[inner]}), {"i": rotations[rotation]})
-        expressions.append(reduce(composed, ranges))
-    return tables[kept], expressions
-
-
-def _linearisations(length: int, secondary: int) -> tuple[Tables, list[Index]]:
-    """Column-major linearisation after a rotation of either index: ``(k'*c + i') mod n`` with inner remainders."""
-    n, m = Number(length), Number(secondary)
-    expressions: list[Index] = []
-    for turn in (0, 1, -1):
-        rotated_k = binary("%", binary("+", SECONDARY, binary("*", Number(turn), PRIMARY)), m)
-        for second in (0, 1, -1):
-            rotated_i = binary("+", PRIMARY, binary("*", Number(second), SECONDARY))
-            expressions.extend(
-                binary("%", binary("+", binary("*", Number(factor), rotated_k), rotated_i), n)
-                for factor in range(length)
-            )
-    # The other way round: the primary index is the column, and the remainder is inside.
-    for factor in range(length):
-        for turn in range(1, secondary):
-            inner = binary("%", binary("+", SECONDARY, binary("*", Number(turn), PRIMARY)), m)
-            expressions.append(binary("%", binary("+", binary("*", Number(factor), PRIMARY), inner), n))
-            quotient = binary("/", binary("+", SECONDARY, binary("*", Number(turn), PRIMARY)), m)
-            expressions.append(binary("%", binary("+", binary("*", Number(factor), PRIMARY), quotient), n))
-    ranges: dict[str, Interval] = {"i": (0, length - 1), "k": (0, secondary - 1)}
-    return _evaluated([reduce(one, ranges) for one in expressions], length, secondary)
-
-
-def _units(length: int, secondary: int) -> tuple[Tables, list[Index]]:
-    """Move ``u`` neighbours as one: ``X(i/u, k)*u + i mod u`` for the ungrouped template on ``n/u``."""
-    expressions: list[Index] = []
-    for unit in (u for u in range(2, length) if length % u == 0):
-        quotient, rest = binary("/", PRIMARY, Number(unit)), binary("%", PRIMARY, Number(unit))
-        for one in parameters(length // unit, secondary, 1):
-            moved = substitute(one.expression(length // unit, secondary), {"i": quotient})
-            expressions.append(binary("+", binary("*", moved, Number(unit)), rest))
-    return _evaluated(expressions, length, secondary)
 
 
 def rotations(length: int, cells: int, level: int) -> OptionSet:
@@ -268,7 +173,7 @@ def rotations(length: int, cells: int, level: int) -> OptionSet:
         for constant in range(group):
             turned = binary("%", binary("+", PRIMARY, Number(constant)), Number(group))
             expressions.append(reduce(binary("+", start, turned), {"i": (0, cells - 1)}))
-    tables, expressions = _evaluated(expressions, cells, 1)
+    tables, expressions = evaluated(expressions, cells, 1)
     kept = first_of_each(tables)
     chosen = [expressions[int(row)] for row in kept]
     return OptionSet(tables[kept], chosen.__getitem__)
