@@ -16,6 +16,7 @@ import numpy as np
 from strategies.swizzle.lookahead import Requirements, is_exact, presences, with_copy_counts, with_forced_successor
 from strategies.swizzle.memory import MemoryBudget
 from strategies.swizzle.network import Network, build
+from strategies.swizzle.pair_reachability import narrowed_by_pairs
 from strategies.swizzle.problem import Problem, hole_table, solves
 from strategies.swizzle.propagation import DeadEndError, State, propagate, start
 from strategies.swizzle.stages import Candidates, Stage
@@ -85,6 +86,7 @@ class Search:
     def _below(self, network: Network, state: State, budget: MemoryBudget, depth: int) -> Iterator[Solution]:
         try:
             self._look_ahead(network, state, depth)
+            self._check_pairs(network, state)
         except DeadEndError:
             self.statistics.states_pruned += 1
             return
@@ -146,6 +148,21 @@ class Search:
             state.candidates[number] = remaining
             state.values[number] = stage.values(remaining, state.values[number])
             propagate(network, state, number)
+
+    def _check_pairs(self, network: Network, state: State) -> None:
+        """Drop options by pair reachability, between any two open stages of which one reads the other."""
+        for second in range(len(network.stages)):
+            for first in sorted(network.ancestors[second] - {second}):
+                remaining = narrowed_by_pairs(network, state, first, second)
+                now = state.candidates[second]
+                if remaining is None or now is None or len(remaining) == len(now):
+                    continue
+                self.statistics.dropped_ahead += len(now) - len(remaining)
+                if len(remaining) == 0:
+                    raise DeadEndError
+                state.candidates[second] = remaining
+                state.values[second] = network.stages[second].values(remaining, state.values[second])
+                propagate(network, state, second)
 
     def _branching_stage(self, network: Network, state: State, depth: int) -> int | None:
         sizes = {

@@ -174,3 +174,40 @@ def test_six_accumulates_where_the_hand_written_kernel_has_eight():
         assert [one.cost.accumulates for one in ranked] == sorted(one.cost.accumulates for one in ranked)
         fewest[name] = ranked[0].cost.accumulates
     assert fewest == {"polynomial_wide": 8, "polynomial_shared": 6}
+
+
+TWISTED = """
+    define twist(v: [4]) -> [4] = \\i. v[i] | \\i. v[i ^ 1] | \\i. v[i ^ 2] | \\i. v[3 - i]
+    x: [4] = input
+    a: [4] = ?twist(x)
+    b: [4] = ?twist(a)
+    goal b = \\i. WANTED
+"""
+
+
+def test_pairs_of_terms_that_cannot_both_arrive_are_seen_before_branching():
+    """Each cell alone could get its term through the two holes, but no two holes bring both."""
+    search = Search(load(Source("twisted", TWISTED.replace("WANTED", "i < 2 ? x[i] : x[5 - i]"))))
+    assert list(search) == []
+    assert search.statistics.states_built == 1, "no option was tried"
+    possible = load(Source("twisted", TWISTED.replace("WANTED", "x[i ^ 3]")))
+    assert {one.options["a"] ^ one.options["b"] for one in solutions(possible)} == {3}
+
+
+def test_vector_instructions_on_registers_that_were_made_before():
+    """Without the limit to the first registers, later holes may read earlier results: nothing is forced there."""
+    text = """
+        x: [12] = input
+        r: [2, 4] = [[x[0], x[2], x[4], x[6]], [x[1], x[3], x[5], x[7]]]
+        s: [3, 4] = ?vector(r)
+        t: [4, 4] = ?vector(s)
+        out: [4] = \\i. t[3, i]
+        goal out = \\i. i < 2 ? x[1 + i] : (i == 2 ? x[5] : x[6])
+    """
+    problem = load(Source("vectors", text))
+    found = solutions(problem)
+    assert {tuple(sorted(choice_key(tables(problem, one)).items())) for one in found} == brute_force(problem)
+
+
+def tables(problem, solution):
+    return {hole.name: hole_table(hole, solution.options[hole.name]) for hole in problem.holes()}
