@@ -1,0 +1,47 @@
+"""The most important test: every leaf of every example, reached by its machine, against the serial elision.
+
+Each leaf runs as users get it, on the CPU build under AddressSanitizer, UndefinedBehaviorSanitizer and bounds checks,
+at sizes that divide and sizes that do not, on the boundaries of its conditions; results are compared bit for bit.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from comprehensive.verification import Options, verify
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.mf"))
+POINTS = 24
+
+
+@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda path: path.stem)
+def verification(request):
+    return verify(request.param, options=Options(points=POINTS, jobs=2))
+
+
+def test_nothing_fails(verification):
+    assert [failure.text() for failure in verification.failures] == []
+    assert verification.passed
+
+
+def test_every_leaf_ran_at_many_points(verification):
+    assert verification.complete
+    assert verification.leaves
+    for row in verification.leaves:
+        assert row.points == POINTS, f"{row.kernel} ran at {row.points} points"
+        assert row.raced_points >= POINTS // 4
+
+
+def test_every_leaf_ran_at_special_points(verification):
+    for row in verification.leaves:
+        assert any(mark.endswith("divides") for mark in row.marks), row.kernel
+        assert any(mark.endswith("does not divide") for mark in row.marks), row.kernel
+        assert any(mark.endswith("= 1") for mark in row.marks), row.kernel
+        assert any("is equal to the least" in mark for mark in row.marks), row.kernel
+    below = {mark for row in verification.leaves for mark in row.marks if "one below" in mark}
+    assert below
+
+
+def test_every_guard_is_proved(verification):
+    for checks in verification.guards.values():
+        assert [check.name for check in checks if check.verdict.value != "yes"] == []
