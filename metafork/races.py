@@ -272,12 +272,12 @@ class _Pairs:
 
     def _open(self, first: Reference, second: Reference, kind: RaceKind, thorough: bool) -> str:
         """Return why the pair is not proved free of races; empty where it is."""
-        if any(index is None for index in (*first.indices, *second.indices)):
-            return f"an index of {first.array} is no known polynomial in loop variables and parameters"
         shared = _shared_loops(first, second, kind)
-        factors = self._factors.get(first.array, ())
-        here = coordinates(first, factors)
-        there = tuple(_renamed(index, second, shared) for index in coordinates(second, factors))
+        pairs = self._known_indices(first, second)
+        if not pairs:
+            return f"no index of {first.array} is a known polynomial in loop variables and parameters"
+        here = tuple(left for left, _ in pairs)
+        there = tuple(_renamed(right, second, shared) for _, right in pairs)
         loops = [*first.loops, *(_renamed_loop(loop, second, shared) for loop in second.loops if loop not in shared)]
         if any(self._apart(left, right, loops) for left, right in zip(here, there, strict=True)):
             return ""
@@ -286,11 +286,19 @@ class _Pairs:
             for loop in first.loops
             if loop.kind is (LoopKind.GRID if kind is RaceKind.GRID else LoopKind.THREAD)
         }
-        if wanted <= self._forced(first, second, shared, factors):
+        if wanted <= self._forced(first, second, shared, pairs):
             return ""
         if thorough and self._may_ask() and self._excluded(first, second, here, there, loops, kind, shared):
             return ""
         return f"it is not proved that different iterations touch different elements of {first.array}"
+
+    def _known_indices(self, first: Reference, second: Reference) -> list[tuple[Polynomial, Polynomial]]:
+        """Return the pairs of indices that are known on both sides; to differ in one of them is to differ."""
+        factors = self._factors.get(first.array, ())
+        if factors:
+            return list(zip(coordinates(first, factors), coordinates(second, factors), strict=True))
+        both = zip(first.indices, second.indices, strict=True)
+        return [(left, right) for left, right in both if left is not None and right is not None]
 
     def _apart(self, left: Polynomial, right: Polynomial, loops: Sequence[LoopRange]) -> bool:
         """Say whether two indices differ always: one stays below the other, or their remainders differ."""
@@ -308,13 +316,17 @@ class _Pairs:
         return False
 
     def _forced(
-        self, first: Reference, second: Reference, shared: Sequence[LoopRange], factors: Sequence[Polynomial]
+        self,
+        first: Reference,
+        second: Reference,
+        shared: Sequence[LoopRange],
+        pairs: Sequence[tuple[Polynomial, Polynomial]],
     ) -> set[str]:
         """Return the loop symbols of ``first`` that equal indices force to have one value in both iterations."""
         forced: set[str] = set()
         partner = _partners(first, second)
         fixed = {loop.var for loop in shared}
-        for left, right in zip(coordinates(first, factors), coordinates(second, factors), strict=True):
+        for left, right in pairs:
             digits = [loop for loop in first.loops if loop.var in left.symbols and loop.var not in fixed]
             renaming = {partner[loop.var]: Polynomial.symbol(loop.var) for loop in digits if loop.var in partner}
             if left == right.substitute(renaming) and is_mixed_radix(left, digits, self._prover):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -162,6 +163,12 @@ def _summary(result: Result, folder: Path) -> str:
             if more:
                 text += f", and {more} more {'case' if more == 1 else 'cases'}"
             lines.append(f"  leaf {leaf.id} ({', '.join(leaf.strategies) or 'as written'}): {text}")
+        shown = "\n".join(lines)
+        lines += [
+            f"  with {symbol.name} = {symbol.definition(schedule.order)}"
+            for symbol in schedule.derived
+            if re.search(rf"\b{symbol.name}\b", shown)
+        ]
         if not schedule.complete:
             lines.append("  the time limit left branches unexplored; report.md lists them")
     if not result.schedules:
