@@ -136,17 +136,15 @@ class Polynomial:
 
     def evaluate(self, values: Mapping[str, int | Fraction]) -> Fraction:
         """Return the value at a point; raises ``KeyError`` for a symbol without a value."""
-        whole = 0
-        total = Fraction(0)
-        for mono, coefficient in self._coefficients.items():
-            product = coefficient
+        return Fraction(self._at(values))
+
+    def _at(self, values: Mapping[str, int | Fraction]) -> int | Fraction:
+        total: int | Fraction = 0
+        for mono, product in self._coefficients.items():
             for name, exponent in mono:
-                product *= values[name] ** exponent
-            if isinstance(product, int):
-                whole += product
-            else:
-                total += product
-        return total + whole
+                product *= values[name] if exponent == 1 else values[name] ** exponent
+            total += product
+        return total
 
     def divide_exactly(self, divisor: Polynomial) -> Polynomial | None:
         """Return the quotient where ``divisor`` divides this polynomial over Q, else ``None``."""
@@ -365,7 +363,7 @@ class Constraint:
 
     def holds(self, values: Mapping[str, int | Fraction]) -> bool:
         """Say whether the constraint holds at a point; raises ``KeyError`` for a symbol without a value."""
-        value = self.difference.evaluate(values)
+        value = self.difference._at(values)
         match self.relation:
             case "<=":
                 return value <= 0
