@@ -127,7 +127,8 @@ def _lines(schedule: ScheduleDocument, selection: Selection) -> list[str]:
         leaf = schedule.leaves[selection.leaf - 1]
         lines.append(f"{schedule.name}: leaf {leaf.id}, {leaf.kernel} ({', '.join(leaf.strategies) or 'as written'})")
         for name, number in selection.estimates.items():
-            lines.append(f"  {name} = {schedule.value_text(leaf.counters[name])} = {number}")
+            text = schedule.value_text(leaf.counters[name])
+            lines.append(f"  {name} = {text}" + ("" if text == str(number) else f" = {number}"))
     for number, violations in selection.violated.items():
         lines.append(f"  not leaf {number}: {'; '.join(map(str, violations))}")
     return lines
