@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 _REGISTER = re.compile(r"%(?:rd|rs|rq|r|p)\d+\b")
@@ -24,8 +24,6 @@ _LABEL = re.compile(r"\s*([$\w]+):")
 _SPECIAL = re.compile(r"%(\w+)\.[xyz]")
 _COMMENT = re.compile(r"//[^\n]*")
 _NO_RESULT = ("st", "bra", "brx", "bar", "ret", "call", "exit", "trap", "red", "membar", "fence")
-# ptxas unrolls loops of one block up to about this many instructions by four.
-_UNROLLED_UP_TO = 32
 _UNIFORM_REGISTERS = frozenset({"ctaid", "ntid", "nctaid"})
 # Operations of which the lower half of the result needs the lower halves of the operands only.
 _LOW_HALF = ("add.", "sub.", "mul.lo.", "mad.lo.", "shl.", "and.", "or.", "xor.", "mov.", "selp.", "not.", "neg.")
@@ -177,8 +175,6 @@ def pressure(ptx: str) -> Pressure:
         if any(one.opcode.startswith(("bar", "call")) for one in body):
             continue
         inside.update(members)
-        if first == last and len(body) <= _UNROLLED_UP_TO:
-            body = _repeated(body, 4)
         left = {name for index in members for after in blocks[index].successors if after not in members
                 for name in live_in[after]}  # fmt: skip
         hoisted = max(hoisted, _walk(_memory_first(body), live_in[first] | left, weight, {}, predicated=True))
@@ -186,13 +182,6 @@ def pressure(ptx: str) -> Pressure:
         if index not in inside:
             hoisted = max(hoisted, _walk(_memory_first(block.instructions), live_out[index], weight, {}))
     return Pressure(in_order, hoisted, at, loop_loads)
-
-
-class _Repeatable(dict[str, int]):
-    def __missing__(self, name: str) -> int:
-        value = self[name.partition(".")[0]]
-        self[name] = value
-        return value
 
 
 def _walk(
@@ -205,12 +194,9 @@ def _walk(
 ) -> int:
     """Return the most live registers, going backwards; note in ``at`` what lives across slow operations.
 
-    A repeated register (``%r1.0``) weighs what the register itself does.
-
     With ``predicated`` a guarded definition ends the life before it, as where the guard holds.
     """
     live = set(live_out)
-    weight = _Repeatable(weight)
     now = sum(weight[name] for name in live)
     most = now
     for one in reversed(instructions):
@@ -285,27 +271,6 @@ def _memory_first(instructions: Sequence[PtxInstruction]) -> list[PtxInstruction
             put(load)
         put(position)
     return order
-
-
-def _repeated(body: Sequence[PtxInstruction], times: int) -> list[PtxInstruction]:
-    """Repeat the body of a loop as ``ptxas`` unrolls it: each turn has registers of its own for what it defines."""
-    result: list[PtxInstruction] = []
-    current: dict[str, str] = {}
-
-    def renamed(names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(current.get(name, name) for name in names)
-
-    for turn in range(times):
-        for one in body:
-            uses, address = renamed(one.uses), renamed(one.address)
-            if turn < times - 1:
-                current.update({name: f"{name}.{turn}" for name in one.defines})
-            else:
-                # The last turn defines what lives on after the loop.
-                for name in one.defines:
-                    current.pop(name, None)
-            result.append(replace(one, defines=renamed(one.defines), uses=uses, address=address))
-    return result
 
 
 def _innermost_loops(blocks: Sequence[PtxBlock]) -> list[tuple[int, int]]:

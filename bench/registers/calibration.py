@@ -1,8 +1,8 @@
 """Fits the coefficients of ``evaluators.register_model``, and scores them.
 
 The model has steps, so the fit is a search: from one start, a coefficient or two are changed at a time by a seeded
-random amount, and what serves the objective (rank correlation minus relative errors) better is kept.  All coefficients
-stay nonnegative.
+random amount, and what serves the objective (rank correlation minus mean relative error) better is kept.  All
+coefficients stay nonnegative.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _objective(model: RegisterModel, samples: Sequence[Sample]) -> float:
     estimates = [model.registers(sample.measured) for sample in samples]
     truth = [sample.registers for sample in samples]
     errors = relative_errors(estimates, truth)
-    return spearman(estimates, truth) - float(errors.mean()) - 0.3 * float(np.median(errors))
+    return spearman(estimates, truth) - float(errors.mean())
 
 
 def calibrate(samples: Sequence[Sample]) -> RegisterModel:

@@ -6,6 +6,7 @@ import threading
 
 import llvmlite.binding as llvm
 import numpy as np
+
 from metafork.kernel import Space
 from metafork.llvm_ir import module_text
 from metafork.llvm_targets import Host

@@ -2,8 +2,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import metafork
 import pytest
+
+import metafork
 from metafork.cuda import is_reserved, kernel_text, renamed
 from metafork.kernel_reader import read_kernel
 

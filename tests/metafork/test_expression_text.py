@@ -3,6 +3,7 @@ import subprocess
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from metafork.expression_text import PLAIN_C, Spelling, expression, integer_constant, statements
 from metafork.ir import (
     Array,

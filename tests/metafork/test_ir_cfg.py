@@ -1,4 +1,5 @@
 import pytest
+
 from metafork.ir_cfg import live_points, liveness, most_live_registers, read_cfg, registers_of_type
 from metafork.kernel_reader import read_kernel
 from metafork.llvm_ir import module_text

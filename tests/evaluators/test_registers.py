@@ -1,0 +1,151 @@
+import json
+from importlib.resources import files
+from itertools import pairwise
+
+import pytest
+
+from evaluators.counter import CounterValue, NotKnown
+from evaluators.register_model import STEPS, Measured, measure, model_from_json, shipped_model
+from evaluators.registers_per_block import COUNTER as PER_BLOCK
+from evaluators.registers_per_thread import COUNTER as PER_THREAD
+from metafork.frontend import parse
+from metafork.ir import Version
+from metafork.kernel_reader import read_kernel
+from metafork.polynomial import Polynomial
+from metafork.ptx_registers import Pressure, Slow
+from metafork.source import Source
+
+
+def version(text):
+    return Version(parse(Source("test.mf", text)).schedules[0].program)
+
+
+def nest(body, parameters="const double a[8 * n], double b[8 * n]"):
+    return version(
+        f"""
+        void f(int n, int B, {parameters}) {{
+          int d = n / B;
+          meta_schedule cache() {{
+            meta_for (int i = 0; i < d; i++)
+              meta_for (int j = 0; j < B; j++) {{
+                int p = i * B + j;
+                {body}
+              }}
+          }}
+        }}
+        """
+    )
+
+
+def registers(one):
+    value = PER_THREAD.evaluate(one)
+    assert isinstance(value, CounterValue)
+    return int(value.numerator.constant_value())
+
+
+def test_the_counters_say_what_they_are():
+    assert (PER_THREAD.name, PER_THREAD.kind, PER_THREAD.symbol) == ("registers_per_thread", "resource", "R")
+    assert (PER_BLOCK.name, PER_BLOCK.kind, PER_BLOCK.symbol) == ("registers_per_block", "resource", "RB")
+
+
+def test_the_value_is_a_constant_and_always_the_same():
+    one = nest("b[p] = a[p] + a[n + p];")
+    values = {PER_THREAD.evaluate(one).numerator for _ in range(3)}
+    assert len(values) == 1
+    assert values.pop().is_constant
+
+
+def test_more_live_values_take_more_registers():
+    counts = []
+    for live in (1, 4, 8):
+        loads = "".join(f"double x{k} = a[{k} * n + p];" for k in range(live))
+        uses = "".join(
+            f"b[{k} * n + p] = " + " + ".join(f"{j + k + 1}.5 * x{j}" for j in range(live)) + ";" for k in range(live)
+        )
+        counts.append(registers(nest(loads + uses)))
+    assert all(less < more for less, more in pairwise(counts))
+    # Eight doubles are sixteen registers.
+    assert counts[-1] >= 24
+
+
+def test_a_leaf_with_ir_strategies_is_counted_as_the_ptx_it_is():
+    one = nest("double sum = 0.0; for (int k = 0; k < n; k++) sum += a[k] * a[n + k]; b[p] = sum;")
+    plain = registers(one)
+    pressed = registers(Version(one.program, ("register_pressure3",)))
+    assert pressed < plain
+
+
+def test_registers_of_a_block_are_those_of_whole_warps():
+    one = nest("b[p] = a[p];")
+    value = PER_BLOCK.evaluate(one)
+    (warps,) = [symbol for symbol in value.derived if symbol.kind == "ceiling"]
+    assert warps.operands == (Polynomial.symbol("B"), Polynomial.constant(32))
+    assert value.numerator == Polynomial.symbol(warps.name) * 32 * registers(one)
+    assert [warps.evaluate({"B": b}) for b in (1, 32, 33)] == [1, 1, 2]
+
+
+def test_a_constant_block_has_a_constant_number_of_registers():
+    one = version(
+        """
+        void f(int n, float a[64 * n]) {
+          meta_schedule {
+            meta_for (int i = 0; i < n; i++)
+              meta_for (int j = 0; j < 40; j++)
+                a[i * 40 + j] = 1.0f;
+          }
+        }
+        """
+    )
+    value = PER_BLOCK.evaluate(one)
+    assert value.numerator == Polynomial.constant(64 * registers(one))
+    assert not [symbol for symbol in value.derived if symbol.kind == "ceiling"]
+
+
+def test_what_has_no_kernel_has_no_count(monkeypatch):
+    from evaluators import registers_per_thread as module
+    from metafork.lowering import CannotLowerError
+
+    def refuse(program, name):
+        raise CannotLowerError("the extent of t is no polynomial")
+
+    monkeypatch.setattr(module, "lower", refuse)
+    value = PER_THREAD.evaluate(nest("b[p] = a[p] + 0.123;"))
+    assert isinstance(value, NotKnown)
+    assert "the extent of t" in value.reason
+
+
+def test_external_functions_are_counted():
+    one = nest("b[p] = exp(a[p]);")
+    assert registers(one) > registers(nest("b[p] = a[p];"))
+    kernel = read_kernel("void k(const double *a, double *b) { b[0] = exp(a[0]); }")
+    assert Slow.CALL in measure(kernel).optimized.at
+
+
+def pressure(live, hoisted, **at):
+    return Pressure(live, hoisted, {Slow[name]: value for name, value in at.items()}, 0)
+
+
+@pytest.mark.parametrize("kind", ["text", "ptx"])
+def test_the_model_grows_with_what_it_counts_and_keeps_the_steps(kind):
+    model = shipped_model(kind)
+    previous = 0
+    for live in range(2, 250, 3):
+        count = model.registers(Measured(live, pressure(live, live), pressure(live, 2 * live)))
+        assert previous <= count <= 255
+        previous = count
+    assert previous == 255
+    assert model.registers(Measured(0, pressure(0, 0), pressure(0, 0))) >= 8
+    # Latency hiding stops at the next step of occupancy above what is needed.
+    few, many = pressure(10, 10), pressure(10, 200)
+    assert model.registers(Measured(10, few, many)) == STEPS[0]
+    slow = pressure(10, 10, DIVIDE_DOUBLE=10)
+    assert model.need(Measured(10, few, slow)) >= model.need(Measured(10, few, few))
+
+
+def test_a_model_of_another_version_is_refused():
+    document = json.loads(files("evaluators").joinpath("register_model.json").read_text(encoding="utf-8"))
+    assert model_from_json(document, "text") == shipped_model("text")
+    with pytest.raises(ValueError, match="not a register model"):
+        model_from_json(document | {"version": 2}, "text")
+    coefficients = [value for value in document["text"].values() if isinstance(value, (int, float))]
+    assert all(value >= 0 for value in [*coefficients, *document["text"]["temporaries"].values()])
