@@ -5,7 +5,7 @@
     factor     := integer | name | "-" factor | "(" sum ")"
     inequality := sum ("<=" | "<" | "==" | ">=" | ">") sum
     value      := sum | "(" sum ")" "/" "(" sum ")"
-    definition := value | "ceil(" value ")" | ("max" | "min") "(" sum ("," sum)* ")"
+    definition := factor "/" factor | "ceil(" factor "/" factor ")" | ("max" | "min") "(" sum ("," sum)* ")"
 
 Names are taken only from a given set, never as anything else: ``N``, ``E`` or ``I`` mean nothing here.
 """
@@ -65,7 +65,7 @@ def definition(name: str, text: str, symbols: Collection[str]) -> DerivedSymbol:
     if head.startswith("ceil("):
         reader.take("ceil")
         reader.take("(")
-        operands: tuple[Polynomial, ...] = reader.quotient()
+        operands: tuple[Polynomial, ...] = reader.division()
         reader.take(")")
         symbol = DerivedSymbol(name, "ceiling", operands)
     elif head.startswith(("max(", "min(")):
@@ -78,7 +78,7 @@ def definition(name: str, text: str, symbols: Collection[str]) -> DerivedSymbol:
         reader.take(")")
         symbol = DerivedSymbol(name, "maximum" if kind == "max" else "minimum", tuple(found))
     else:
-        symbol = DerivedSymbol(name, "floor", reader.quotient())
+        symbol = DerivedSymbol(name, "floor", reader.division())
     reader.end()
     return symbol
 
@@ -117,6 +117,12 @@ class _Reader:
         while self.next() in ("+", "-"):
             total = total + self._product() if self.take() == "+" else total - self._product()
         return total
+
+    def division(self) -> tuple[Polynomial, Polynomial]:
+        """Read ``n/B0`` or ``(N - 2)/(s*B)``: two operands, each a name, a number or a sum in parentheses."""
+        numerator = self._factor()
+        self.take("/")
+        return numerator, self._factor()
 
     def quotient(self) -> tuple[Polynomial, Polynomial]:
         """Read ``(a)/(b)``, or a sum, whose denominator is 1."""

@@ -68,10 +68,15 @@ class DerivedSymbol:
         texts = [operand.text(order) for operand in self.operands]
         match self.kind:
             case "floor":
-                return f"({texts[0]})/({texts[1]})"
+                return "/".join(_factor(text) for text in texts)
             case "ceiling":
-                return f"ceil(({texts[0]})/({texts[1]}))"
+                return f"ceil({'/'.join(_factor(text) for text in texts)})"
             case "maximum":
                 return f"max({', '.join(texts)})"
             case "minimum":
                 return f"min({', '.join(texts)})"
+
+
+def _factor(text: str) -> str:
+    """Return a polynomial's text as an operand of a division."""
+    return text if text.isidentifier() or text.isdigit() else f"({text})"

@@ -184,7 +184,7 @@ def test_a_fresh_symbol_joins_the_systems_and_is_renamed_where_it_clashes():
     counters = [MadeCounter("shared_memory", "Z", lambda version: CounterValue(symbol("B") * 2, derived=(half,)))]
     begin = start()
     outcome = Discussion(begin, counters, []).run(())
-    assert [(symbol_.name, symbol_.definition()) for symbol_ in outcome.derived] == [("ceil1", "ceil((N)/(2))")]
+    assert [(symbol_.name, symbol_.definition()) for symbol_ in outcome.derived] == [("ceil1", "ceil(N/2)")]
     assert texts(outcome, begin) == [[["2*ceil1 <= Z"]]]
     assert outcome.cases[0].witness["Z"] == 2 * outcome.cases[0].witness["ceil1"]
     assert_sound(outcome, begin, [])

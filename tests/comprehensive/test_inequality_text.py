@@ -37,7 +37,7 @@ def test_values_and_definitions():
     assert value("2*x + 1", SYMBOLS) == (2 * X + 1, ONE)
     assert value("(x)/(I*I)", SYMBOLS) == (X, Y * Y)
     assert value("(x + 1)*I", SYMBOLS) == ((X + 1) * Y, ONE)
-    for text in ("(x - 2)/(x*I)", "ceil((x + 1)/(4))", "max(x, I, 3)", "min(x, 2*I)"):
+    for text in ("(x - 2)/(x*I)", "x/I", "ceil((x + 1)/4)", "max(x, I, 3)", "min(x, 2*I)"):
         assert definition("d", text, SYMBOLS).definition() == text.replace("x*I", "I*x")
 
 

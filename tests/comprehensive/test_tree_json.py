@@ -109,7 +109,7 @@ def test_fractions_and_derived_kinds_come_back():
     data = json.loads(json.dumps(EXAMPLE))
     schedule = data["schedules"][0]
     schedule["derived"] += [
-        {"name": "c", "definition": "ceil((N + 1)/(4))"},
+        {"name": "c", "definition": "ceil((N + 1)/4)"},
         {"name": "m", "definition": "max(2*B + 2, dim)"},
     ]
     schedule["counters"].append(

@@ -35,6 +35,6 @@ def test_a_quotient_by_zero_has_no_value():
 
 def test_definitions_as_text():
     assert DerivedSymbol("q", "floor", (N - 2, B * N)).definition(("N", "B")) == "(N - 2)/(N*B)"
-    assert DerivedSymbol("q", "ceiling", (N, B)).definition() == "ceil((N)/(B))"
+    assert DerivedSymbol("q", "ceiling", (N, B)).definition() == "ceil(N/B)"
     assert DerivedSymbol("q", "maximum", (N, B + 1)).definition() == "max(N, B + 1)"
     assert DerivedSymbol("q", "minimum", (N, B + 1)).definition() == "min(N, B + 1)"
