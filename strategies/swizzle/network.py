@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strategies.swizzle.memory import MemoryBudget
+from strategies.swizzle.options import first_of_each
 from strategies.swizzle.problem import UNDEFINED_CELL, ZERO_CELL, Fold, Gather, Hole, Literal, Problem
 from strategies.swizzle.stages import Ints, Stage, fusion
 from strategies.swizzle.terms import ABSORBING_ZERO, NEUTRAL_ZERO, UNDEFINED, ZERO
@@ -91,6 +92,7 @@ class LooseFold:
     groups: Ints
     outputs: Ints
     allowed: Bits
+    absorbing: bool
 
 
 @dataclass(slots=True)
@@ -221,7 +223,8 @@ def _layout(problem: Problem, level_of: dict[str, int], levels: list[Level]) -> 
                 first = waiting.get(one.argument)
                 source = variables[one.argument if first is None else first.argument]
                 variables[one.name], stage = _stage(first, one, source, level_of[one.name], fresh)
-                stages.append(stage)
+                if stage.outputs.size:
+                    stages.append(stage)
     return variables, stages
 
 
@@ -243,13 +246,23 @@ def _stage(
         locals_, reads, turns = fused
         tables, count = first.options.tables, turns.shape[1]
     cells = np.flatnonzero(locals_ >= 0)
+    numbers = np.arange(tables.shape[0])
+    used, compact = np.unique(locals_[cells], return_inverse=True)
+    if used.size < count:
+        # Locals that no cell looks at make options differ in nothing.
+        count = used.size
+        if turns is None:
+            numbers = first_of_each(tables[:, used]) if used.size else numbers[:1]
+            tables = tables[numbers][:, used]
+        else:
+            turns = turns[:, used]
     result = _copied(source, reads[:, 0])
     result[cells] = fresh(hole.name, cells.size)
     columns = np.stack([_copied(source, column) for column in reads[cells].T], axis=1)
     if bool((tables < 0).any()):
         columns = np.concatenate([columns, np.full((cells.size, 1), ZERO_VARIABLE)], axis=1)
     holes = (hole,) if first is None else (first, hole)
-    return result, Stage(holes, level, result[cells], columns, locals_[cells], count, tables, turns)
+    return result, Stage(holes, level, result[cells], columns, compact.ravel(), count, tables, turns, numbers)
 
 
 def _add_fold(network: Network, fold: Fold) -> None:
@@ -290,7 +303,7 @@ def _add_fold(network: Network, fold: Fold) -> None:
         return
     members = [one for term in outside.terms for one in terms.members(term, fold.op)]
     allowed = inside.domain([ZERO, *dict.fromkeys(members)])
-    network.loose.append(LooseFold(inner, outer, groups, outputs, allowed))
+    network.loose.append(LooseFold(inner, outer, groups, outputs, allowed, fold.op in ABSORBING_ZERO))
 
 
 def _once(level: Level, multiset: tuple[int, ...]) -> Bits:

@@ -121,7 +121,9 @@ def _fold(state: State, fold: ExactFold | PairFold | LooseFold, clock: _Clock) -
         _pair_fold(state, fold, clock)
     else:
         domain = state.domains[fold.level]
-        hopeless = (state.domains[fold.outer][fold.outputs, 0] & JUNK_BIT) != 0
+        # A result that may be junk, or a product that may be zero, says nothing of its members.
+        silent = JUNK_BIT | ZERO_BIT if fold.absorbing else JUNK_BIT
+        hopeless = (state.domains[fold.outer][fold.outputs, 0] & silent) != 0
         before = domain[fold.groups]
         after = np.where(hopeless[:, None, None], before, before & fold.allowed)
         _write(state, fold.level, fold.groups, before, after, clock)

@@ -198,12 +198,13 @@ class Search:
         )
 
     def _checked(self, network: Network, state: State) -> Iterator[Solution]:
-        options: dict[str, int] = {}
+        # A hole of which no cell depends on the option has no stage: any option will do.
+        options = {hole.name: 0 for hole in self.problem.holes()}
         for stage, candidates in zip(network.stages, state.candidates, strict=True):
             if candidates is None:
                 candidates = stage.selected(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
             row = int(candidates.rows[0])
-            options[stage.holes[0].name] = int(candidates.first[row])
+            options[stage.holes[0].name] = int(stage.numbers[candidates.first[row]])
             if len(stage.holes) == 2:
                 options[stage.holes[1].name] = int(candidates.second[row])
         choice = {hole.name: hole_table(hole, options[hole.name]) for hole in self.problem.holes()}

@@ -57,6 +57,8 @@ class Stage:
     local_count: int
     tables: Tables
     turns: Ints | None
+    # The hole's option that each row of the tables stands for.
+    numbers: Ints
     order: Ints = field(init=False)
     starts: Ints = field(init=False)
     everything: Candidates | None = field(init=False, default=None)
