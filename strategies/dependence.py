@@ -69,7 +69,7 @@ def _on_path(path: UniformPath, facts: Facts, loop: str, private: frozenset[str]
     seen = set()
     for first in accesses:
         for second in accesses:
-            if first.order > second.order or not (first.writes or second.writes):
+            if first.array != second.array or first.order > second.order or not (first.writes or second.writes):
                 continue
             key = tuple((access.array, access.indices, *_circumstances(access)) for access in (first, second))
             if key in seen:
