@@ -6,6 +6,7 @@ is what the kernel computes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from metafork.ir import (
@@ -34,15 +35,14 @@ ENTRY = "metafork_entered"
 
 def instrumented(kernel: Kernel) -> Kernel:
     """Return the kernel with every access to global and shared memory announced."""
-    watched = frozenset(memory.name for memory in kernel.memories if memory.space is not Space.PRIVATE)
-    rewriting = _Rewriting(watched)
+    rewriting = _Rewriting({memory.name: memory.space for memory in kernel.memories})
     entry = Declare(ENTRY, ScalarType.INT, Call("METAFORK_ENTERS", (), ScalarType.INT))
     return replace(kernel, body=(entry, *rewriting.body(kernel.body)))
 
 
 class _Rewriting:
-    def __init__(self, watched: frozenset[str]) -> None:
-        self._watched = watched
+    def __init__(self, spaces: Mapping[str, Space]) -> None:
+        self._spaces = spaces
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return tuple(self._stmt(stmt) for stmt in body)
@@ -68,17 +68,32 @@ class _Rewriting:
                 return stmt
 
     def _assign(self, stmt: Assign) -> Assign:
-        value = self._expr(stmt.value)
         target = stmt.target
+        if self._is_copy(stmt):
+            assert isinstance(target, Element)
+            assert isinstance(stmt.value, Element)
+            source = self._element(stmt.value, "METAFORK_COPIES")
+            return replace(stmt, target=self._element(target, "METAFORK_TAKES"), value=source)
+        value = self._expr(stmt.value)
         if isinstance(target, Var):
             return replace(stmt, value=value)
         return replace(
             stmt, target=self._element(target, "METAFORK_UPDATES" if stmt.op else "METAFORK_WRITES"), value=value
         )
 
+    def _is_copy(self, stmt: Assign) -> bool:
+        """Say whether this moves one element from global to shared memory (the target is evaluated last in C++17)."""
+        return (
+            isinstance(stmt.target, Element)
+            and isinstance(stmt.value, Element)
+            and not stmt.op
+            and self._spaces.get(stmt.target.array) is Space.SHARED
+            and self._spaces.get(stmt.value.array) is Space.GLOBAL
+        )
+
     def _element(self, element: Element, how: str) -> Element:
         index = self._expr(element.indices[0])
-        if element.array not in self._watched:
+        if self._spaces.get(element.array, Space.PRIVATE) is Space.PRIVATE:
             return replace(element, indices=(index,))
         return replace(element, indices=(Call(how, (Var(element.array, element.type), index), LONG),))
 

@@ -5,6 +5,10 @@
  * are made by threads of one block between the same two barriers, or by different blocks anywhere in a launch.  An element
  * of shared memory that no thread of the block has written may not be read.
  *
+ * Filling a window of shared memory may read more elements than the block uses: those in gaps and behind guards.  So a
+ * copy from global to shared memory, s[METAFORK_TAKES(s, i)] = a[METAFORK_COPIES(a, j)], counts as a read of the global
+ * element (made when and by whom it was copied) only once the copy is read.
+ *
  * CPU build only; include after metafork/device.h and link with the C++ library.
  */
 #ifndef METAFORK_RACE_H
@@ -28,8 +32,18 @@ struct history {
     long long read_block = NOBODY, read_thread = NOBODY, read_epoch = 0;
 };
 
+/* A copy from global to shared memory that nobody has read yet. */
+struct copy {
+    const void *from = nullptr;
+    const char *name = nullptr;
+    long long index = 0, thread = 0, epoch = 0;
+    history then; /* of the global element when it was copied */
+};
+
 struct launch_state {
     std::unordered_map<const void *, history> global, shared;
+    std::unordered_map<const void *, copy> copies; /* by the shared element that holds them */
+    copy taken;                                    /* on its way into one */
     std::vector<long long> epochs; /* barriers passed, by thread of the block */
     unsigned long long entered = 0;
     long long block = NOBODY;
@@ -52,6 +66,7 @@ inline int enters() {
     if (now.entered % threads == 0) {
         now.block = (long long)(now.entered / threads);
         now.shared.clear();
+        now.copies.clear();
         now.epochs.assign(threads, 0);
     }
     if (++now.entered == all) now.entered = 0; /* the last thread of the launch */
@@ -72,19 +87,46 @@ inline bool is_shared(const void *address) {
     return base != nullptr && address >= base && address < base + metafork_cpu::running->shared_bytes;
 }
 
+/* Report a write that the thread's access at `epoch` races with. */
+inline void check_write(const history &past, const char *name, long long index, long long block, long long thread, long long epoch, bool writes) {
+    if (past.write_block != NOBODY && (past.write_block != block || (past.write_thread != thread && past.write_epoch == epoch)))
+        race(name, index, writes ? "written too" : "written", past.write_block, past.write_thread);
+}
+
+inline void note_read(history &past, long long block, long long thread, long long epoch) {
+    if (past.read_block != NOBODY && past.read_block != block)
+        past.read_block = SEVERAL;
+    else if (past.read_block == block && past.read_epoch == epoch && past.read_thread != thread)
+        past.read_thread = SEVERAL;
+    else if (past.read_block != SEVERAL) {
+        past.read_block = block;
+        past.read_thread = thread;
+        past.read_epoch = epoch;
+    }
+}
+
 inline void touch(const void *address, const char *name, long long index, bool reads, bool writes) {
     launch_state &now = state();
     const bool shared = is_shared(address);
     const long long block = now.block, thread = this_thread(), epoch = now.epochs[(size_t)thread];
     history &past = (shared ? now.shared : now.global)[address];
-    if (reads && shared && past.write_block == NOBODY) {
-        char text[256];
-        snprintf(text, sizeof text, "uninitialised: %s[%lld] is read before any thread of the block has written it", name, index);
-        metafork_cpu::fault(text);
+    if (reads && shared) {
+        if (past.write_block == NOBODY) {
+            char text[256];
+            snprintf(text, sizeof text, "uninitialised: %s[%lld] is read before any thread of the block has written it", name, index);
+            metafork_cpu::fault(text);
+        }
+        const auto held = now.copies.find(address);
+        if (held != now.copies.end()) {
+            const copy &used = held->second;
+            history &source = now.global[used.from];
+            check_write(used.then, used.name, used.index, block, used.thread, used.epoch, false);
+            check_write(source, used.name, used.index, block, used.thread, used.epoch, false);
+            note_read(source, block, used.thread, used.epoch);
+            now.copies.erase(held);
+        }
     }
-    if (past.write_block != NOBODY &&
-        (past.write_block != block || (past.write_thread != thread && past.write_epoch == epoch)))
-        race(name, index, writes ? "written too" : "written", past.write_block, past.write_thread);
+    check_write(past, name, index, block, thread, epoch, writes);
     if (writes) {
         const bool other_block = past.read_block != NOBODY && past.read_block != block;
         const bool other_thread = past.read_block == block && past.read_epoch == epoch && past.read_thread != thread;
@@ -92,18 +134,22 @@ inline void touch(const void *address, const char *name, long long index, bool r
         past.write_block = block;
         past.write_thread = thread;
         past.write_epoch = epoch;
+        if (shared) now.copies.erase(address);
     }
-    if (reads) {
-        if (past.read_block != NOBODY && past.read_block != block)
-            past.read_block = SEVERAL;
-        else if (past.read_block == block && past.read_epoch == epoch && past.read_thread != thread)
-            past.read_thread = SEVERAL;
-        else if (past.read_block != SEVERAL) {
-            past.read_block = block;
-            past.read_thread = thread;
-            past.read_epoch = epoch;
-        }
-    }
+    if (reads) note_read(past, block, thread, epoch);
+}
+
+template <class Memory> inline long long copies(const Memory &memory, const char *name, long long index) {
+    launch_state &now = state();
+    const long long thread = this_thread();
+    now.taken = {&memory[index], name, index, thread, now.epochs[(size_t)thread], now.global[&memory[index]]};
+    return index;
+}
+
+template <class Memory> inline long long takes(const Memory &memory, const char *name, long long index) {
+    touch(&memory[index], name, index, false, true);
+    state().copies[&memory[index]] = state().taken;
+    return index;
 }
 
 template <class Memory> inline long long reads(const Memory &memory, const char *name, long long index) {
@@ -128,6 +174,8 @@ inline void passed() { state().epochs[this_thread()]++; }
 #define METAFORK_ENTERS() metafork_race::enters()
 #define METAFORK_READS(memory, index) metafork_race::reads(memory, #memory, (long long)(index))
 #define METAFORK_WRITES(memory, index) metafork_race::writes(memory, #memory, (long long)(index))
+#define METAFORK_COPIES(memory, index) metafork_race::copies(memory, #memory, (long long)(index))
+#define METAFORK_TAKES(memory, index) metafork_race::takes(memory, #memory, (long long)(index))
 #define METAFORK_UPDATES(memory, index) metafork_race::updates(memory, #memory, (long long)(index))
 
 #undef __syncthreads
