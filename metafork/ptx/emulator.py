@@ -11,13 +11,13 @@ the same in all lanes only if no branch of the loop depends on the lane.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from metafork.ptx.cfg import EXIT, Cfg, Loop
 from metafork.ptx.evaluate import Evaluator, Value
 from metafork.ptx.execution import Executor, LoadVisit
-from metafork.ptx.opcodes import written
+from metafork.ptx.induction import LoopSummary, changed_registers, enter, header_symbols, summarize
 from metafork.ptx.predicates import Flow
 from metafork.ptx.states import Decision, Joiner, State
 from metafork.ptx.syntax import Instruction
@@ -87,6 +87,9 @@ class _Emulator:
         self.visits = self.executor.visits
         self.branches: list[Branch] = []
         self.walking: int | None = None
+        self.summaries: dict[int, LoopSummary] = {}
+        self.parting: set[int] = set()
+        self.analysing = 0
         self.serial = 0
 
     def region(self, loop: Loop | None, start: int, states: list[State]) -> tuple[list[tuple[int, State]], list[State]]:
@@ -115,104 +118,52 @@ class _Emulator:
         return leaving, latches
 
     def loop(self, loop: Loop, before: State) -> list[tuple[int, State]]:
-        """Walk a loop: once to find its induction variables, once or twice to see its loads."""
-        terms = self.terms
-        changed = self._changed(loop)
+        """Walk a loop in its k-th pass; a second time if its branches show that k may differ between lanes."""
+        summary = self.summary(loop)
         outer, self.walking = self.walking, loop.header
         entry = before.fork()
         entry.trace = Trace()
         entry.registers = {name: v for name, v in before.registers.items() if name in self.cfg.live[loop.header]}
-        changed &= entry.registers.keys()
-        mark_atoms, mark_epoch = len(terms.atoms), self.executor.epochs
         mark_visits, mark_branches = len(self.visits), len(self.branches)
-
-        self.serial += 1
-        first = entry.fork()
-        first.epoch = self.executor.new_epoch()
-        symbols: dict[str, Poly] = {}
-        for name in changed:
-            width = entry.registers[name].poly.width
-            symbols[name] = terms.atom("loop", width, (loop.header, self.serial, name), varies=True)
-            first.registers[name] = Value(symbols[name])
-        _, latches = self.region(loop, loop.header, [first])
-        steps = {name: self._step(symbols[name], name, latches, mark_atoms, mark_epoch) for name in changed}
-
-        for uniform in (True, False):
-            del self.visits[mark_visits:]
-            del self.branches[mark_branches:]
+        uniform = not self.analysing and loop.header not in self.parting
+        while True:
             self.serial += 1
-            iteration = terms.atom("loop", 64, (loop.header, self.serial), varies=not uniform)
+            iteration = self.terms.atom("loop", 64, (loop.header, self.serial), varies=not uniform)
             state = entry.fork()
             state.epoch = self.executor.new_epoch()
-            for name in changed:
-                state.registers[name] = self._induction(
-                    entry.registers[name], steps[name], iteration, (loop.header, self.serial, name)
-                )
+            state.registers = enter(self.evaluator, summary, entry.registers, iteration, self.serial)
             leaving, _ = self.region(loop, loop.header, [state])
-            if all(branch.flow is Flow.UNIFORM for branch in self.branches[mark_branches:]):
+            if not uniform or all(branch.flow is Flow.UNIFORM for branch in self.branches[mark_branches:]):
                 break
+            # Once found, for good: taking k to differ is always sound.
+            self.parting.add(loop.header)
+            uniform = False
+            del self.visits[mark_visits:]
+            del self.branches[mark_branches:]
         self.walking = outer
-        for _, state in leaving:
-            state.trace = Trace()
+        for _, after in leaving:
+            after.trace = Trace()
         return leaving
 
-    def _changed(self, loop: Loop) -> set[str]:
-        changed: set[str] = set()
-        for number in loop.blocks:
-            block = self.cfg.blocks[number]
-            for instruction in self.cfg.body.instructions[block.start : block.end]:
-                changed.update(name.text for name in written(instruction))
-        return changed
-
-    def _step(
-        self, symbol: Poly, name: str, latches: Sequence[State], mark_atoms: int, mark_epoch: int
-    ) -> tuple[Poly, Poly | None] | None:
-        """Return what every pass adds to a register, and the exact integer of it for a 32-bit one."""
-        terms = self.terms
-        found: set[tuple[Poly, Poly | None]] = set()
-        for latch in latches:
-            value = latch.registers.get(name)
-            if value is None:
-                return None
-            step = terms.subtract(value.poly, symbol)
-            if self._variant(step, mark_atoms, mark_epoch):
-                return None
-            image: Poly | None = None
-            if value.image is not None:
-                image = terms.subtract(value.image, terms.sign_extend(symbol, 64))
-                if self._variant(image, mark_atoms, mark_epoch):
-                    image = None
-            found.add((step, image))
-        return found.pop() if len(found) == 1 else None
-
-    def _variant(self, poly: Poly, mark_atoms: int, mark_epoch: int) -> bool:
-        """Tell whether a value may change from pass to pass: it depends on something that the pass made."""
-        for monomial, _ in poly.terms:
-            for number in monomial:
-                atom = self.terms.atoms[number]
-                if number < mark_atoms or atom.kind in ("sreg", "wide", "param", "symbol"):
-                    continue
-                if atom.kind in ("loop", "phi", "unknown", "shifted"):
-                    return True
-                if atom.kind == "load" and isinstance(atom.args[1], int) and atom.args[1] > mark_epoch:
-                    return True
-                if any(isinstance(a, Poly) and self._variant(a, mark_atoms, mark_epoch) for a in atom.args):
-                    return True
-        return False
-
-    def _induction(
-        self, start: Value, step: tuple[Poly, Poly | None] | None, iteration: Poly, key: tuple[int, int, str]
-    ) -> Value:
-        terms, width = self.terms, start.poly.width
-        if step is None or width == 1:
-            return Value(terms.atom("loop", width, key, varies=True))
-        by, by_image = step
-        if by == terms.constant(width, 0):
-            return start
-        poly = terms.add(start.poly, terms.multiply(by, terms.truncate(iteration, width)))
-        if width != 32 or by_image is None:
-            return Value(poly)
-        return Value(poly, terms.add(self.evaluator.image(start), terms.multiply(by_image, iteration)))
+    def summary(self, loop: Loop) -> LoopSummary:
+        """Return the loop's induction variables, found by one walk over symbols at the first call."""
+        known = self.summaries.get(loop.header)
+        if known is not None:
+            return known
+        mark_visits, mark_branches = len(self.visits), len(self.branches)
+        symbols = header_symbols(self.terms, self.evaluator.widths, loop, self.cfg.live[loop.header])
+        state = State({name: Value(symbol) for name, symbol in symbols.items()})
+        oldest = state.epoch = self.executor.new_epoch()
+        self.analysing += 1
+        paused, self.executor.prover.paused = self.executor.prover.paused, True
+        _, latches = self.region(loop, loop.header, [state])
+        self.executor.prover.paused = paused
+        self.analysing -= 1
+        del self.visits[mark_visits:]
+        del self.branches[mark_branches:]
+        summary = summarize(self.terms, symbols, changed_registers(self.cfg, loop), latches, oldest)
+        self.summaries[loop.header] = summary
+        return summary
 
     def block(self, number: int, state: State) -> list[tuple[int, State]]:
         """Execute one block; return its successors with their states."""

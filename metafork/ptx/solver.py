@@ -37,6 +37,7 @@ class Prover:
         self.proofs = proofs
         self.prunings = prunings
         self.asked = 0
+        self.paused = False
         self._feasible: dict[frozenset[Poly], Verdict] = {}
         self._encoded: dict[tuple[int, int], Any] = {}
         self._constraints: list[Any] = []
@@ -66,7 +67,7 @@ class Prover:
         """Can all the facts hold together?"""
         key = frozenset(facts)
         if key not in self._feasible:
-            if self.prunings <= 0:
+            if self.paused or self.prunings <= 0:
                 return Verdict.UNKNOWN
             self.prunings -= 1
             answer = self._ask(facts, lambda: _z3().BoolVal(False), PRUNING_RESOURCES, both_lanes=False)
@@ -74,7 +75,7 @@ class Prover:
         return self._feasible[key]
 
     def _always(self, facts: Sequence[Poly], claim: Callable[[], Any], *, both_lanes: bool = False) -> Verdict:
-        if self.proofs <= 0:
+        if self.paused or self.proofs <= 0:
             return Verdict.UNKNOWN
         self.proofs -= 1
         return self._ask(facts, claim, RESOURCES, both_lanes=both_lanes)

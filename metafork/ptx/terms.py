@@ -13,6 +13,7 @@ Two facts are kept for every atom: whether it *varies* between lanes of a warp, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 Monomial: TypeAlias = tuple[int, ...]
@@ -39,8 +40,9 @@ class Atom(NamedTuple):
     """An indivisible bit-vector; ``kind`` names its meaning, ``args`` are its arguments.
 
     Kinds: ``sreg`` (name), ``wide`` (64-bit copy of a non-negative special register), ``param`` (name, offset),
-    ``symbol`` (address of a variable), ``load`` (space, epoch, address), ``loop`` (loop, serial), ``unknown``
-    (serial), ``shifted`` (atom, lanes), ``sext``/``zext``/``trunc`` (value), else an operation on its arguments.
+    ``symbol`` (address of a variable), ``load`` (space, epoch, address), ``loop`` (iteration number, or a register in
+    a pass), ``unknown`` (serial), ``phi`` (join), ``entry`` (register at a loop's header), ``shifted`` (atom, lanes),
+    ``sext``/``zext``/``trunc`` (value), else an operation on its arguments.
     """
 
     kind: str
@@ -58,6 +60,9 @@ _NON_NEGATIVE = {
 """Special registers with the largest value each can have (the PTX ISA's limits)."""
 
 _THREAD_REGISTERS = frozenset({"%tid.x", "%tid.y", "%tid.z", "%laneid"})
+_PRIVATE = frozenset({"unknown", "loop", "phi", "entry", "shifted"})
+"""Kinds of atoms that, where they vary, say nothing of another lane's value."""
+
 _SHIFTING = frozenset({"%tid.x", "%laneid"})
 
 
@@ -70,6 +75,7 @@ class Terms:
         self.limits = _NON_NEGATIVE | (limits or {})
         self._interned: dict[tuple[str, int, tuple[Argument, ...]], int] = {}
         self._shifted: dict[tuple[int, int], Poly] = {}
+        self._comparable: dict[int, bool] = {}
         self._serial = 0
 
     # --- construction -------------------------------------------------------------------------------------------
@@ -283,13 +289,51 @@ class Terms:
             # In the row's other lane %tid.y and %tid.z are the same.
             moved = atom.args[0] in _SHIFTING
             result = self.add(itself, self.constant(atom.width, lanes)) if moved else itself
-        elif atom.kind in ("unknown", "loop", "phi", "shifted"):
+        elif atom.kind in _PRIVATE:
             result = self.atom("shifted", atom.width, (number, lanes), varies=True)
         else:
             arguments = tuple(self.shift(a, lanes) if isinstance(a, Poly) else a for a in atom.args)
             result = self.rebuild(atom, arguments)
         self._shifted[key] = result
         return result
+
+    def comparable(self, poly: Poly) -> bool:
+        """Tell whether a shifted value can be equal to an unshifted one: no part of it is known in one lane only."""
+        return all(self._comparable_atom(number) for monomial, _ in poly.terms for number in monomial)
+
+    def _comparable_atom(self, number: int) -> bool:
+        known = self._comparable.get(number)
+        if known is None:
+            atom = self.atoms[number]
+            known = not atom.varies or (
+                atom.kind not in _PRIVATE and all(self.comparable(a) for a in atom.args if isinstance(a, Poly))
+            )
+            self._comparable[number] = known
+        return known
+
+    def substitute(self, poly: Poly, values: Mapping[int, Poly], images: Mapping[int, Poly]) -> Poly:
+        """Return a value with others for some atoms; ``images`` are the sign extensions of 32-bit ones to 64 bits."""
+        total = self.constant(poly.width, poly.constant)
+        for monomial, coefficient in poly.terms:
+            product = self.constant(poly.width, coefficient)
+            for number in monomial:
+                product = self.multiply(product, self._substituted_atom(number, values, images))
+            total = self.add(total, product)
+        return total
+
+    def _substituted_atom(self, number: int, values: Mapping[int, Poly], images: Mapping[int, Poly]) -> Poly:
+        if number in values:
+            return values[number]
+        atom = self.atoms[number]
+        inner = atom.args[0] if atom.args else None
+        if atom.kind == "sext" and atom.width == 64 and isinstance(inner, Poly) and not inner.constant:
+            single = inner.terms[0] if len(inner.terms) == 1 else None
+            if single is not None and single[1] == 1 and len(single[0]) == 1 and single[0][0] in images:
+                return images[single[0][0]]
+        if not any(isinstance(a, Poly) for a in atom.args):
+            return Poly(atom.width, 0, (((number,), 1),))
+        arguments = tuple(self.substitute(a, values, images) if isinstance(a, Poly) else a for a in atom.args)
+        return self.rebuild(atom, arguments)
 
     def rebuild(self, atom: Atom, arguments: tuple[Argument, ...]) -> Poly:
         """Return the atom's operation on other arguments, through the constructor that simplifies it."""

@@ -115,7 +115,9 @@ def matching_lanes(terms: Terms, trace: Trace, address: Poly, reach: int) -> Ite
 
     Equality is that of normal forms, so every pair is proved (section 5.1).
     """
-    step = stride(terms, address)
+    if not terms.comparable(address):
+        reach = 0
+    step = stride(terms, address) if reach else 0
     for distance in range(reach + 1):
         for lanes in (distance, -distance) if distance else (0,):
             if step == 0 and lanes:

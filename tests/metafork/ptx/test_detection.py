@@ -1,8 +1,10 @@
 """Which loads become shuffles, and above all which do not: the anchor's faults and every invalidation."""
 
+import time
+
 import pytest
 
-from tests.metafork.ptx.snippets import assert_same_results, deltas, kernel, shuffled
+from tests.metafork.ptx.snippets import assert_same_results, deltas, kernel, run, shuffled
 
 PAIR = """
     ld.global{nc}.f32 %f1, [%rd4];
@@ -318,6 +320,42 @@ class TestFlow:
         before = kernel(self.LOOP.format(step="add.s32 %r9, %r9, 1;", bound="%r4"))
         after, report = shuffled(before)
         assert deltas(report) == []
+        assert_same_results(before, after)
+
+    def test_a_nest_is_walked_in_linear_time(self):
+        # Each level of a nest walked anew in every pass of the one around it would be 3^12 walks.
+        depth = 12
+        opening = "".join(f"mov.u32 %r{20 + d}, 0; L{d}: " for d in range(depth))
+        closing = "".join(
+            f"add.s32 %r{20 + d}, %r{20 + d}, 1; setp.lt.s32 %p2, %r{20 + d}, {2 if d < 2 else 1}; @%p2 bra L{d};"
+            for d in reversed(range(depth))
+        )
+        body = f"""
+        mov.f32 %f9, 0f00000000; {opening}
+        mad.lo.s32 %r9, %r20, 3, %r5; mad.lo.s32 %r9, %r31, 5, %r9; mul.wide.s32 %rd6, %r9, 4; add.s64 %rd7, %rd1, %rd6;
+        ld.global.nc.f32 %f1, [%rd7]; ld.global.nc.f32 %f2, [%rd7+4];
+        add.f32 %f9, %f9, %f1; fma.rn.f32 %f9, %f2, %f9, %f1;
+        {closing} st.global.f32 [%rd5], %f9;
+        """
+        before = kernel(body)
+        start = time.process_time()
+        after, report = shuffled(before)
+        assert time.process_time() - start < 5
+        assert deltas(report) == [1]
+        assert run(before) == run(after)
+
+    def test_a_step_that_an_outer_loop_changes(self):
+        before = kernel("""
+        mov.u32 %r9, 0; mov.u64 %rd7, %rd4; mov.u64 %rd8, 4; mov.f32 %f9, 0f00000000;
+        OUTER: mov.u32 %r10, 0;
+        INNER: ld.global.nc.f32 %f1, [%rd7]; ld.global.nc.f32 %f2, [%rd7+4];
+        add.f32 %f9, %f9, %f1; fma.rn.f32 %f9, %f2, %f9, %f1;
+        add.s64 %rd7, %rd7, %rd8; add.s32 %r10, %r10, 1; setp.lt.s32 %p2, %r10, 3; @%p2 bra INNER;
+        mov.u64 %rd7, %rd4; add.s64 %rd8, %rd8, 8; add.s32 %r9, %r9, 1; setp.lt.s32 %p2, %r9, 3; @%p2 bra OUTER;
+        st.global.f32 [%rd5], %f9;
+        """)
+        after, report = shuffled(before)
+        assert deltas(report) == [1]
         assert_same_results(before, after)
 
     def test_none_over_a_variable_that_is_no_induction(self):

@@ -6,10 +6,12 @@ import subprocess
 import numpy as np
 import pytest
 
+from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.parser import parse
 from metafork.ptx.printer import print_module
 from metafork.ptx.shuffle import Options, shuffle_text
 from metafork.ptx.synthesis import Variant
+from metafork.ptx_target import emit_ptx, optimize
 from tests.metafork.ptx.kernels import CASES, launch
 
 PTXAS = shutil.which("ptxas")
@@ -118,3 +120,56 @@ def test_measuring_variants_are_marked_invalid_and_are(variant):
     before, _, _ = launch(jacobi, jacobi.text, (70, 9), (40, 1, 1))
     after, _, _ = launch(jacobi, result.text, (70, 9), (40, 1, 1))
     assert before.snapshot() != after.snapshot()
+
+
+STENCIL_IR = """
+target triple = "nvptx64-nvidia-cuda"
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+define ptx_kernel void @k(ptr addrspace(1) noalias readonly %a, ptr addrspace(1) noalias %b, i64 %n) {
+entry:
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %c = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %d = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+  %t64 = zext i32 %t to i64
+  %c64 = zext i32 %c to i64
+  %d64 = zext i32 %d to i64
+  %cd = mul i64 %c64, %d64
+  %i = add i64 %cd, %t64
+  %ok = icmp slt i64 %i, %n
+  br i1 %ok, label %body, label %exit
+body:
+  %p0 = getelementptr double, ptr addrspace(1) %a, i64 %i
+  %p1 = getelementptr double, ptr addrspace(1) %p0, i64 1
+  %p2 = getelementptr double, ptr addrspace(1) %p0, i64 2
+  %v0 = load double, ptr addrspace(1) %p0
+  %v1 = load double, ptr addrspace(1) %p1
+  %v2 = load double, ptr addrspace(1) %p2
+  %s = fadd double %v0, %v1
+  %u = fadd double %s, %v2
+  %q = getelementptr double, ptr addrspace(1) %b, i64 %i
+  store double %u, ptr addrspace(1) %q
+  br label %exit
+exit:
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("pipeline", [("O3",), ("O1",), ("sroa",)])
+def test_what_llvm_emits(pipeline):
+    before = emit_ptx(optimize(STENCIL_IR, pipeline))
+    # 64-bit indices need no assumption.
+    result = shuffle_text(before, Options(signed_index=False))
+    (report,) = result.kernels
+    assert sorted(shuffle.delta for shuffle in report.shuffles) == [-1, 1]
+    for block in ((32, 1, 1), (45, 1, 1)):
+        memories = []
+        for text in (before, result.text):
+            memory = GlobalMemory()
+            a = memory.upload(np.random.default_rng(4).standard_normal(202))
+            b = memory.allocate(8 * 200)
+            run_kernel(parse(text), "k", (-(-200 // block[0]),), block, [a, b, 200], memory=memory)
+            memories.append(memory.snapshot())
+        assert memories[0] == memories[1]
