@@ -124,6 +124,7 @@ def cfg_of(module: llvm.ModuleRef) -> IrCfg:
     return IrCfg(function.name, arguments, blocks)
 
 
+_NO_REGISTER = frozenset({"br", "fcmp", "icmp", "ret", "store", "switch", "unreachable"})
 _VALUES = frozenset({"instruction", "argument"})
 
 
@@ -143,7 +144,9 @@ def _instruction(value: llvm.ValueRef) -> IrInstruction:
         names = tuple(operand.name for operand in operands if operand.value_kind.name in _VALUES)
     if opcode == "call":
         callee = operands[-1].name
-    return IrInstruction(value.name, opcode, registers_of_type(str(value.type)), names, sources, callee)
+    # Asking LLVM for a type is slow, and these have none that takes a register.
+    registers = 0 if opcode in _NO_REGISTER else registers_of_type(str(value.type))
+    return IrInstruction(value.name, opcode, registers, names, sources, callee)
 
 
 @dataclass(frozen=True, slots=True)

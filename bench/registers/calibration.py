@@ -1,6 +1,6 @@
 """Fits the coefficients of ``evaluators.register_model``, and scores them.
 
-The model has steps, so the fit is a search: from one start, a coefficient or two are changed at a time by a seeded
+The model has steps, so the fit is a search: from one start, one to three coefficients are changed at a time by a seeded
 random amount, and what serves the objective (rank correlation minus mean relative error) better is kept.  All
 coefficients stay nonnegative.
 """
@@ -28,7 +28,7 @@ _START = {
 _TEMPORARIES = {"divide_double": 14.0, "divide_float": 6.0, "divide_long": 8.0, "divide_int": 4.0, "call": 8.0}
 _STRIDE = dict.fromkeys(_START, 0.1) | {"need_base": 2.0, "want_base": 2.0, "want_ir": 0.05, "want_load": 0.4}
 _STRIDE |= dict.fromkeys(_TEMPORARIES, 3.0)
-_TRIALS = 2500
+_TRIALS = 6000
 LEAST = 8
 
 
@@ -64,7 +64,7 @@ def calibrate(samples: Sequence[Sample]) -> RegisterModel:
     for trial in range(_TRIALS):
         candidate = dict(best)
         scale = 1.0 if trial < 0.6 * _TRIALS else 0.4
-        for name in random.choice(names, size=random.integers(1, 3), replace=False):
+        for name in random.choice(names, size=random.integers(1, 4), replace=False):
             candidate[name] = max(0.0, candidate[name] + scale * _STRIDE[name] * random.normal())
         value = _objective(_model(candidate), samples)
         if value > reached:
