@@ -69,24 +69,24 @@ def command(
     from metafork.diagnostics import DiagnosticsError
     from strategies.swizzle.elaborate import load
     from strategies.swizzle.lowering import NotLowerableError
-    from strategies.swizzle.memory import DoesNotFitError
+    from strategies.swizzle.memory import DoesNotFitError, bounded_process
     from strategies.swizzle.picture import draw
     from strategies.swizzle.ranking import rank
     from strategies.swizzle.search import Search
 
     source = read_source(file)
+    found = []
     try:
-        problem = load(source, constants)
+        with bounded_process(memory):
+            problem = load(source, constants)
+            search = Search(problem, memory)
+            for solution in search:
+                found.append(solution)
+                if how in {None, "first"}:
+                    break
     except DiagnosticsError as error:
         print_diagnostics(error.diagnostics, {source.name: source.text}, form)
         context.exit(1)
-    search = Search(problem, memory)
-    found = []
-    try:
-        for solution in search:
-            found.append(solution)
-            if how in {None, "first"}:
-                break
     except DoesNotFitError as error:
         raise click.ClickException(f"{file} does not fit: {error}") from error
     if not found:

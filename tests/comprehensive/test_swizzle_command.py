@@ -1,4 +1,7 @@
 import json
+import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +72,29 @@ def test_faults_have_line_and_column(tmp_path):
 
 def test_a_mistake_in_an_option_is_a_usage_error():
     assert run(EXAMPLES / "crc.swz", "-D", "s").exit_code == 2
+
+
+def peak_megabytes(*arguments):
+    program = (
+        "import resource, sys\nfrom comprehensive.cli import main\n"
+        "try:\n    main()\nfinally:\n"
+        "    print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)\n"
+    )
+    command_line = [sys.executable, "-c", program, "swizzle", str(EXAMPLES / "crc.swz"), *arguments]
+    done = subprocess.run(command_line, capture_output=True, text=True, check=False)
+    return done, int(done.stderr.split("peak")[-1])
+
+
+def test_the_memory_bound_holds_for_the_process():
+    tiny, base = peak_megabytes("-D", "s=2", "--memory", "200")
+    assert tiny.returncode == 0
+    done, peak = peak_megabytes("-D", "s=31", "--memory", "60")
+    assert done.returncode == 1
+    assert "more than the 60 MB allowed" in done.stderr
+    assert peak < base + 60
+
+
+def test_the_bound_ends_with_the_search():
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    assert run(EXAMPLES / "crc.swz", "--memory", "150").exit_code == 0
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
