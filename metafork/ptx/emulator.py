@@ -6,7 +6,8 @@ time (they parted at a branch that differs between lanes) *must* become one, wit
 which they differ: the address in the neighbouring lane is found by moving %tid.x, and that lane may have come another
 way.  Loops are walked over symbols: a register whose every pass adds the same invariant step becomes
 ``start + step · k`` with the iteration number ``k`` (induction variable recognition), any other an unknown; ``k`` is
-the same in all lanes only if no branch of the loop depends on the lane.
+the same in all lanes only if no branch of the loop depends on the lane, or, for an outermost loop, those that do only
+leave it.
 """
 
 from __future__ import annotations
@@ -133,7 +134,11 @@ class _Emulator:
             state.epoch = self.executor.new_epoch()
             state.registers = enter(self.evaluator, summary, entry.registers, iteration, self.serial)
             leaving, _ = self.region(loop, loop.header, [state])
-            if not uniform or all(branch.flow is Flow.UNIFORM for branch in self.branches[mark_branches:]):
+            varying = [branch for branch in self.branches[mark_branches:] if branch.flow is not Flow.UNIFORM]
+            if not uniform or not varying:
+                break
+            if outer is None and all(self._leaves(loop, branch) for branch in varying):
+                leaving = [(block, self._parted(after, entry, iteration)) for block, after in leaving]
                 break
             # Once found, for good: taking k to differ is always sound.
             self.parting.add(loop.header)
@@ -144,6 +149,28 @@ class _Emulator:
         for _, after in leaving:
             after.trace = Trace()
         return leaving
+
+    def _leaves(self, loop: Loop, branch: Branch) -> bool:
+        """Tell whether a branch of an outermost loop only decides to leave it.
+
+        Lanes of a whole warp are then in the same pass: the first that leaves is missing from then on.
+        """
+        inside = [successor for successor in self.cfg.blocks[branch.block].successors if successor in loop.blocks]
+        return branch.loop == loop.header and len(inside) <= 1
+
+    def _parted(self, after: State, entry: State, iteration: Poly) -> State:
+        """Return the state behind a loop that lanes leave in different passes: its last pass is each lane's own."""
+        self.serial += 1
+        own = self.terms.atom("loop", 64, (self.walking or 0, self.serial), varies=True)
+        values = {iteration.terms[0][0][0]: own}
+        registers = {
+            name: Value(
+                self.terms.substitute(value.poly, values, {}),
+                None if value.image is None else self.terms.substitute(value.image, values, {}),
+            )
+            for name, value in after.registers.items()
+        }
+        return replace(after, registers=registers, facts=entry.facts, known=dict(entry.known))
 
     def summary(self, loop: Loop) -> LoopSummary:
         """Return the loop's induction variables, found by one walk over symbols at the first call."""

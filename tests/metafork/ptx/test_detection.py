@@ -315,12 +315,63 @@ class TestFlow:
         assert sorted(deltas(report)) == [-1, 1]
         assert_same_results(before, after)
 
+    def test_a_loop_that_lanes_leave_one_by_one(self):
+        # A whole warp is in one pass: the first lane that leaves is missing from then on.
+        before = kernel(self.LOOP.format(step="add.s32 %r9, %r9, 1;", bound="%r4"))
+        after, report = shuffled(before)
+        assert sorted(deltas(report)) == [-1, 1]
+        assert_same_results(before, after)
+
     def test_none_in_a_loop_whose_lanes_part(self):
         # Lanes at the same instruction may be in different passes.
-        before = kernel(self.LOOP.format(step="add.s32 %r9, %r9, 1;", bound="%r4"))
+        step = "and.b32 %r11, %r4, 1; add.s32 %r9, %r9, 1; setp.eq.s32 %p3, %r11, 0; @%p3 add.s32 %r9, %r9, 1;"
+        skip = "setp.lt.s32 %p4, %r9, %r4; @%p4 bra LOOP;"
+        before = kernel(self.LOOP.format(step=step + skip, bound=9))
         after, report = shuffled(before)
         assert deltas(report) == []
         assert_same_results(before, after)
+
+    STRIDE = """
+    mul.lo.s32 %r12, %r3, 2; mov.u32 %r9, %r5; mov.f32 %f9, 0f00000000; {before}
+    LOOP:
+    mul.wide.s32 %rd6, %r9, 4; add.s64 %rd7, %rd1, %rd6; {inside}
+    ld.global.nc.f32 %f1, [%rd7]; ld.global.nc.f32 %f2, [%rd7+4];
+    add.f32 %f9, %f9, %f1; fma.rn.f32 %f9, %f2, %f9, %f1;
+    add.s32 %r9, %r9, %r12; setp.lt.s32 %p2, %r9, %r1; @%p2 bra LOOP;
+    {behind}
+    st.global.f32 [%rd5], %f9;
+    """
+
+    def test_a_strided_loop_that_lanes_only_leave(self):
+        before = kernel(self.STRIDE.format(before="", inside="", behind=""))
+        after, report = shuffled(before)
+        assert deltas(report) == [1]
+        for n in (100, 97, 300):
+            assert_same_results(before, after, n=n)
+
+    def test_behind_such_a_loop_lanes_have_made_different_passes(self):
+        behind = """
+        mul.wide.s32 %rd6, %r9, 4; add.s64 %rd7, %rd1, %rd6;
+        ld.global.nc.f32 %f1, [%rd7]; ld.global.nc.f32 %f2, [%rd7+4]; fma.rn.f32 %f9, %f2, %f9, %f1;
+        """
+        before = kernel(self.STRIDE.format(before="", inside="", behind=behind))
+        after, report = shuffled(before)
+        assert deltas(report) == [1]
+        assert report.shuffles[0].span.line < 30
+        for n in (100, 97, 300):
+            assert_same_results(before, after, n=n)
+
+    def test_none_in_a_strided_loop_with_another_condition(self):
+        inside = "and.b32 %r11, %r9, 1; setp.eq.s32 %p3, %r11, 0; @%p3 bra SKIP; add.f32 %f9, %f9, %f9; SKIP:"
+        before = kernel(self.STRIDE.format(before="", inside=inside, behind=""))
+        after, report = shuffled(before)
+        assert deltas(report) == []
+        assert after == before
+
+    def test_none_in_a_strided_loop_within_another(self):
+        behind = "add.s32 %r13, %r13, 1; mov.u32 %r9, %r5; setp.lt.s32 %p3, %r13, 3; @%p3 bra LOOP;"
+        before = kernel(self.STRIDE.format(before="mov.u32 %r13, 0;", inside="", behind=behind))
+        assert deltas(shuffled(before)[1]) == []
 
     def test_a_nest_is_walked_in_linear_time(self):
         # Each level of a nest walked anew in every pass of the one around it would be 3^12 walks.
