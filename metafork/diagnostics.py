@@ -7,7 +7,7 @@ in ``metafork.frontend.catalogue`` and in ``docs/diagnostics.md``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -66,15 +66,28 @@ def _printable(text: str) -> str:
     return "".join(letter if letter == "\t" or letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
-def _excerpt(span: Span, text: str | None, gutter: int, paint: _Painter, style: str, note: str = "") -> list[str]:
-    if text is None:
+LONGEST = 240
+"""Letters of a line that an excerpt shows; of a longer line it shows a part, marked with ``...``."""
+BEFORE = 80
+"""Letters shown before the caret in a line that is too long."""
+
+
+def _excerpt(
+    span: Span, lines: Sequence[str] | None, gutter: int, paint: _Painter, style: str, note: str = ""
+) -> list[str]:
+    if lines is None or not 1 <= span.line <= len(lines):
         return []
-    lines = text.split("\n")
-    if not 1 <= span.line <= len(lines):
-        return []
-    line = _printable(lines[span.line - 1].rstrip("\r"))
+    line = lines[span.line - 1].rstrip("\r")
     first = min(span.column - 1, len(line))
     last = span.end_column - 1 if span.end_line == span.line else len(line.rstrip())
+    if len(line) > LONGEST:
+        begin = max(0, first - BEFORE)
+        opening = "..." if begin else ""
+        closing = "..." if begin + LONGEST < len(line) else ""
+        line = opening + line[begin : begin + LONGEST]
+        first, last = (min(place - begin + len(opening), len(line)) for place in (first, last))
+        line += closing
+    line = _printable(line)
     width = max(1, min(last, len(line)) - first)
     # Tabs are repeated in the margin: whatever width the terminal gives them, the caret stands under its column.
     margin = "".join("\t" if letter == "\t" else " " for letter in line[:first])
@@ -93,9 +106,10 @@ def render_text(diagnostics: Iterable[Diagnostic], source_texts: Mapping[str, st
     """
     paint = _Painter(color)
     blocks: list[str] = []
+    lines_of = {name: text.split("\n") for name, text in source_texts.items()}
     for one in in_order(diagnostics):
         style = _RED if one.severity is Severity.ERROR else _YELLOW
-        text = source_texts.get(one.source_name)
+        text = lines_of.get(one.source_name)
         gutter = max(4, *(len(str(span.line)) for span in (one.span, *(where for where, _ in one.related))))
         place = f"{one.source_name}:{one.span.line}:{one.span.column}:"
         label = paint(f"{one.severity.value}[{one.code}]:", _BOLD, style)

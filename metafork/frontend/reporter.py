@@ -17,6 +17,7 @@ class Reporter:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._noted: list[Diagnostic] = []
+        self._known: set[tuple[str, Span]] = set()
 
     @property
     def failed(self) -> bool:
@@ -35,8 +36,9 @@ class Reporter:
     ) -> None:
         """Note an error; reason and way out default to the catalogue's."""
         entry = CATALOGUE[code]
-        if any(one.code == code and one.span == span for one in self._noted):
+        if (code, span) in self._known:
             return
+        self._known.add((code, span))
         self._noted.append(
             Diagnostic(
                 code,
