@@ -3,7 +3,7 @@
 *fan∘fan∘rot* rotates by the secondary index, then fans twice, each fan grouped or not.  *Column-major linearisation*
 ``(c*i + (k + R(i)) mod m) mod n`` turns the secondary index by the primary one before it is added, with the inner
 modulus that transpositions need whose sizes have a common divisor (Table 3, last row).  A *unit* moves ``u``
-neighbours as one.
+neighbours as one.  A *broadcast* reads one element a group, at the rotation's place (section 5.3, fan factor 0).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _MOST_COMPOSED = 40_000
 def compositions(length: int, secondary: int) -> list[OptionSet]:
     """Return the families of level 4 for an axis of ``length`` and a secondary index below ``secondary``."""
     return [
+        _broadcasts(length, secondary),
         _linearisations(length, secondary),
         _fan_fan_rotations(length, secondary),
         _units(length, secondary),
@@ -42,6 +43,21 @@ def _lazy(tables: Tables, spell: Callable[[int], Index]) -> OptionSet:
 
 def _divisors(number: int) -> list[int]:
     return [d for d in range(1, number + 1) if number % d == 0]
+
+
+def _broadcasts(length: int, secondary: int) -> OptionSet:
+    expressions: list[Index] = []
+    for group in (g for g in range(length, 1, -1) if length % g == 0):
+        start = binary("*", Number(group), binary("/", PRIMARY, Number(group)))
+        for step in reversed(_divisors(secondary)):
+            for factor in range(group):
+                turn = binary("*", Number(factor), SECONDARY)
+                if step < secondary:
+                    turn = binary("+", turn, binary("/", SECONDARY, Number(step)))
+                place = binary("%", turn, Number(group))
+                expressions.append(reduce(binary("+", start, place), _ranges(length, secondary)))
+    tables, _ = evaluated(expressions, length, secondary)
+    return _lazy(tables, expressions.__getitem__)
 
 
 def _linearisations(length: int, secondary: int) -> OptionSet:

@@ -120,6 +120,7 @@ class _Lowering:
     problem: Problem
     solution: Solution
     threads: Shape = ()
+    own_places: tuple[Index, ...] = ()
     ranges: dict[str, Interval] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
     known: dict[Instruction, int] = field(default_factory=dict)
@@ -133,6 +134,7 @@ class _Lowering:
         self.threads = goal.shape[: problem.warp]
         lanes = prod(self.threads)
         self.ranges = {"lane": (0, lanes - 1)}
+        self.own_places = tuple(self._simple(place) for place in self._places())
         cases = spelled_cases(problem, self.solution)
         for one in problem.statements:
             match one:
@@ -230,6 +232,8 @@ class _Lowering:
         parts: list[tuple[Index, int]] = []
         for case in cases:
             guard = Number(1) if case.guard is None else self._placed(case.guard, registers, places)
+            if not parts and isinstance(guard, Number) and guard.value and case.read is not None:
+                return self._read(arguments[case.read.argument], case.read, registers, places, open_)
             holds = open_ & (self._spread(guard) != 0)
             if not holds.any():
                 continue
@@ -255,13 +259,17 @@ class _Lowering:
         self, argument: str, read: Read, cell: tuple[int, ...], places: dict[str, Index], holds: Bools
     ) -> int:  # fmt: skip
         indices = [self._placed(index, cell, places) for index in read.indices]
+        count = len(self.threads)
+        if argument in self.arrays and tuple(indices[:count]) == self.own_places:
+            fixed = tuple(index.value for index in indices[count:] if isinstance(index, Number))
+            if len(fixed) == len(indices) - count:
+                return self.arrays[argument][fixed]
         shape = self.problem.statement(argument).shape
         if argument not in self.arrays:
             index: Index = Number(0)
             for at, length in zip(indices, shape, strict=True):
                 index = binary("+", binary("*", index, Number(length)), at)
             return self._load(argument, index, holds)
-        count = len(self.threads)
         source: Index = Number(0)
         for at, length in zip(reversed(indices[:count]), reversed(self.threads), strict=True):
             source = binary("+", binary("*", source, Number(length)), at)
