@@ -18,7 +18,7 @@ from comprehensive.tree import Statistics
 from evaluators.counter import CounterValue, NotKnown
 from metafork.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.prover import Verdict
-from metafork.symbols import DerivedKind, DerivedSymbol
+from metafork.symbols import DerivedSymbol
 from strategies.strategy import NotApplied
 
 
@@ -59,7 +59,7 @@ class Measurements(Generic[V]):
             operands = tuple(operand.substitute(names) for operand in symbol.operands)
             known = self._names.get((symbol.kind, operands))
             if known is None:
-                fresh = DerivedSymbol(self._short_name(symbol.kind), symbol.kind, operands)
+                fresh = DerivedSymbol(self._short_name(symbol), symbol.kind, operands)
                 if symbol.kind in ("floor", "ceiling"):
                     for needed in (at_most(ONE, operands[1]), at_most(ZERO, operands[0])):
                         if self._systems.implies((), needed) is not Verdict.YES:
@@ -77,10 +77,16 @@ class Measurements(Generic[V]):
             tuple(constraint.substitute(names) for constraint in value.domain),
         )
 
-    def _short_name(self, kind: DerivedKind) -> str:
-        """Return a name for a fresh symbol, short because conditions are read with it: ``ceil1``, ``max2``."""
+    def _short_name(self, symbol: DerivedSymbol) -> str:
+        """Return a name for a fresh symbol, short because conditions are read with it: ``ceil1``, ``max2``.
+
+        A word that the evaluator gave (``warps``) stays, with a number only where it is taken.
+        """
         taken = {*self._start.order, *self._start.opaque, *(symbol.name for symbol in self._systems.derived)}
-        stem = {"floor": "floor", "ceiling": "ceil", "maximum": "max", "minimum": "min"}[kind]
+        if symbol.name.isalpha() and len(symbol.name) > 3:
+            names = (symbol.name if number == 1 else f"{symbol.name}{number}" for number in count(1))
+            return next(name for name in names if name not in taken)
+        stem = {"floor": "floor", "ceiling": "ceil", "maximum": "max", "minimum": "min"}[symbol.kind]
         return next(name for number in count(1) if (name := f"{stem}{number}") not in taken)
 
     def condition(self, counter: CounterOf[V], value: CounterValue) -> Constraint:

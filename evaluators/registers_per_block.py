@@ -1,7 +1,7 @@
 """registers_per_block: registers per thread, times threads rounded up to whole warps (DESIGN section 4).
 
 The hardware hands out registers to warps of 32 threads.  The number of warps is a ceiling, so a derived symbol:
-``B0*B1`` threads of 20 registers take ``640*warps`` registers with ``warps = ceil((B0*B1)/(32))``.
+``B0*B1`` threads of 20 registers take ``640*warps`` registers with ``warps = ceil((B0*B1)/32)``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RegistersPerBlock:
             return per_thread
         # Every symbol of the product of extents is a constant of the launch.
         scope = Scope({}, threads.numerator.symbols, threads.derived)
-        warps = scope.quotient("ceiling", threads.numerator, Polynomial.constant(WARP))
+        warps = scope.quotient("ceiling", threads.numerator, Polynomial.constant(WARP), "warps")
         if warps is None:
             return NotKnown(f"{threads.numerator} threads are no whole number of warps that is known")
         return CounterValue(warps * WARP * per_thread, derived=tuple(scope.derived), domain=threads.domain)
