@@ -143,3 +143,22 @@ def test_loads_of_an_unrolled_loop_are_counted_together():
     assert rolled.loop_loads == 1
     assert unrolled.loop_loads >= 4
     assert unrolled.hoisted >= rolled.hoisted + unrolled.loop_loads
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="NO PTXAS: the PTX is not assembled here")
+def test_exact_functions_need_no_library(tmp_path):
+    names = ["ceil", "fabs", "floor", "nearbyint", "rint", "round", "sqrt", "trunc"]
+    lines = [f"y[{k}] = {name}(x[{k}]); g[{k}] = {name}f(f[{k}]);" for k, name in enumerate(names)]
+    lines += [
+        "y[9] = fmin(x[0], fmax(x[1], copysign(x[2], fdim(x[3], x[4]))));",
+        "g[9] = fminf(f[0], fmaxf(f[1], f[2]));",
+    ]
+    lines += ["i[0] = abs(i[1]);", "l[0] = labs(l[1]) + llabs(l[2]);", "y[10] = fma(x[0], x[1], x[2]);"]
+    kernel = read_kernel(
+        f"void k(const double *x, const float *f, double *y, float *g, int *i, long *l) {{ {' '.join(lines)} }}"
+    )
+    source = tmp_path / "exact.ptx"
+    source.write_text(emit_ptx(optimize(module_text(kernel))))
+    command = ["ptxas", "-arch=sm_80", source, "-o", tmp_path / "exact.cubin"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
