@@ -6,6 +6,7 @@ passes unchanged, with the reason in its report.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from metafork.ptx.cfg import build_cfg
@@ -19,7 +20,7 @@ from metafork.ptx.printer import print_module
 from metafork.ptx.source import PtxError, Span
 from metafork.ptx.syntax import Function, Item, Module
 from metafork.ptx.synthesis import Variant, synthesize
-from metafork.ptx.terms import Terms
+from metafork.ptx.terms import LARGEST, Terms
 
 LARGEST_DELTA = 31
 
@@ -163,15 +164,23 @@ def _refusal(module: Module) -> str | None:
 
 
 def _limits(kernel: Function) -> dict[str, int]:
-    """Return the largest thread indices that ``.reqntid`` and ``.maxntid`` leave."""
+    """Return the largest thread indices and extents that ``.reqntid`` and ``.maxntid`` leave.
+
+    ``.reqntid`` gives the extents; of ``.maxntid`` only the product is a promise, whatever the block's shape.
+    """
     limits: dict[str, int] = {}
     for directive in kernel.directives:
         words = directive.replace(",", " ").split()
-        if words[0] in (".reqntid", ".maxntid"):
-            sizes = [int(word) for word in words[1:] if word.isdigit()]
-            for axis, size in zip("xyz", sizes, strict=False):
-                limits[f"%tid.{axis}"] = max(size - 1, 0)
-                limits[f"%ntid.{axis}"] = size
+        sizes = [int(word) for word in words[1:] if word.isdigit()]
+        if words[0] == ".reqntid":
+            extents = (*sizes, 1, 1)[:3]
+        elif words[0] == ".maxntid":
+            extents = (math.prod(sizes),) * 3
+        else:
+            continue
+        for axis, extent in zip("xyz", extents, strict=True):
+            for name, most in ((f"%tid.{axis}", max(extent - 1, 0)), (f"%ntid.{axis}", extent)):
+                limits[name] = min(most, limits.get(name, LARGEST[name]))
     return limits
 
 

@@ -52,7 +52,7 @@ class Atom(NamedTuple):
     thread: bool
 
 
-_NON_NEGATIVE = {
+LARGEST = {
     "%tid.x": 1023, "%tid.y": 1023, "%tid.z": 63, "%ntid.x": 1024, "%ntid.y": 1024, "%ntid.z": 64,
     "%ctaid.x": 2**31 - 2, "%ctaid.y": 65534, "%ctaid.z": 65534,
     "%nctaid.x": 2**31 - 1, "%nctaid.y": 65535, "%nctaid.z": 65535, "%laneid": 31,
@@ -72,7 +72,7 @@ class Terms:
     def __init__(self, limits: dict[str, int] | None = None) -> None:
         """Start empty; ``limits`` narrows the largest values of special registers (``.reqntid``)."""
         self.atoms: list[Atom] = []
-        self.limits = _NON_NEGATIVE | (limits or {})
+        self.limits = LARGEST | (limits or {})
         self._interned: dict[tuple[str, int, tuple[Argument, ...]], int] = {}
         self._shifted: dict[tuple[int, int], Poly] = {}
         self._comparable: dict[int, bool] = {}

@@ -2,8 +2,11 @@
 
 import time
 
+import numpy as np
 import pytest
 
+from metafork.ptx.interpreter import GlobalMemory, run_kernel
+from metafork.ptx.parser import parse
 from tests.metafork.ptx.snippets import assert_same_results, deltas, kernel, run, shuffled
 
 PAIR = """
@@ -60,7 +63,14 @@ def test_loads_four_gibibytes_apart_are_different():
     add.f32 %f3, %f1, %f2;
     st.global.f32 [%rd5], %f3;
     """)
-    assert deltas(shuffled(before)[1]) == []
+    after, report = shuffled(before)
+    assert deltas(report) == []
+    memory = GlobalMemory()
+    a = memory.upload(np.arange(64, dtype=np.float32))
+    memory.upload(np.full(64, 1000, np.float32), address=a + 2**32)
+    b = memory.allocate(256)
+    run_kernel(parse(after), "k", (1,), (32,), [a, b, 32], memory=memory)
+    assert memory.read(b, 32, "f4").tolist() == [1000 + i for i in range(32)]
 
 
 def test_doubles_take_two_shuffles():
@@ -205,6 +215,19 @@ class TestSignExtension:
     def test_it_does_not_hold_for_unsigned_or_untyped_arithmetic(self):
         assert deltas(shuffled(self.UNSIGNED)[1]) == []
         assert deltas(shuffled(self.BITS)[1]) == []
+
+    def test_a_bound_on_the_block_excludes_a_wrap(self):
+        # 2^23 · tid wraps at 1024 threads, and cannot at 256; .maxntid bounds the product of the extents only.
+        before = """
+        mul.lo.u32 %r9, %r4, 8388608; mul.wide.u32 %rd6, %r9, 1; mad.wide.u32 %rd6, %r4, 4, %rd6;
+        mul.wide.u32 %rd7, %r4, 8388612; sub.s64 %rd6, %rd6, %rd7; add.s64 %rd7, %rd4, %rd6;
+        ld.global.nc.f32 %f1, [%rd7]; ld.global.nc.f32 %f2, [%rd7+4];
+        add.f32 %f3, %f1, %f2; st.global.f32 [%rd5], %f3;
+        """
+        assert deltas(shuffled(kernel(before))[1]) == []
+        assert deltas(shuffled(kernel(before, directives=".reqntid 256"))[1]) == [1]
+        assert deltas(shuffled(kernel(before, directives=".maxntid 16, 16, 1"))[1]) == [1]
+        assert deltas(shuffled(kernel(before, directives=".maxntid 32, 32, 1"))[1]) == []
 
     def test_a_thread_index_alone_cannot_wrap(self):
         before = kernel("""
