@@ -1,10 +1,14 @@
-"""Counters and strategies by name; a module is imported when one of its names is asked for."""
+"""Counters and strategies by name; a module is imported when one of its names is asked for.
+
+Those of the first tables are used by default, in their order; the optional ones when they are named.  A list of names
+that all start with ``+`` adds to the defaults: ``+thread_striding``.
+"""
 
 from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from evaluators.counter import Counter
 from strategies.strategy import Strategy
@@ -17,6 +21,9 @@ COUNTERS = {
 }
 """Module of each counter, in the default order of evaluation."""
 
+OPTIONAL_COUNTERS: dict[str, str] = {}
+"""Counters that take part when they are named."""
+
 STRATEGIES = {
     "cse1": "strategies.cse",
     "cse2": "strategies.cse",
@@ -25,9 +32,13 @@ STRATEGIES = {
     "register_pressure1": "strategies.register_pressure",
     "register_pressure2": "strategies.register_pressure",
     "register_pressure3": "strategies.register_pressure",
-    "thread_striding": "strategies.thread_striding",
 }
 """Module of each strategy, in the default order of omega."""
+
+OPTIONAL_STRATEGIES = {
+    "thread_striding": "strategies.thread_striding",
+}
+"""Strategies that take part when they are named."""
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
@@ -49,30 +60,40 @@ class UnknownNameError(ValueError):
 
 
 def counters(names: Sequence[str] | None = None) -> tuple[Counter, ...]:
-    """Return the counters of these names in this order, all of them by default.  Raises ``UnknownNameError``."""
-    return tuple(_counter(name) for name in _checked("counter", names, COUNTERS))
+    """Return the counters of these names in this order, the default ones for ``None``.
+
+    Raises ``UnknownNameError``.
+    """
+    return tuple(_counter(name) for name in _checked("counter", names, COUNTERS, OPTIONAL_COUNTERS))
 
 
 def strategies(names: Sequence[str] | None = None) -> tuple[Strategy, ...]:
-    """Return the strategies of these names in this order, all of them by default.  Raises ``UnknownNameError``."""
-    return tuple(_strategy(name) for name in _checked("strategy", names, STRATEGIES))
+    """Return the strategies of these names in this order, the default ones for ``None``.
+
+    Raises ``UnknownNameError``.
+    """
+    return tuple(_strategy(name) for name in _checked("strategy", names, STRATEGIES, OPTIONAL_STRATEGIES))
 
 
-def _checked(kind: str, names: Sequence[str] | None, known: dict[str, str]) -> list[str]:
+def _checked(
+    kind: str, names: Sequence[str] | None, default: Mapping[str, str], optional: Mapping[str, str]
+) -> list[str]:
     if names is None:
-        return list(known)
+        return list(default)
+    if names and all(name.startswith("+") for name in names):
+        names = [*default, *(name.removeprefix("+") for name in names)]
     for name in names:
-        if name not in known:
-            raise UnknownNameError(kind, name, known)
+        if name not in default and name not in optional:
+            raise UnknownNameError(kind, name, [*default, *optional])
     return list(dict.fromkeys(names))
 
 
 def _counter(name: str) -> Counter:
-    counter: Counter = importlib.import_module(COUNTERS[name]).COUNTER
+    counter: Counter = importlib.import_module({**COUNTERS, **OPTIONAL_COUNTERS}[name]).COUNTER
     return counter
 
 
 def _strategy(name: str) -> Strategy:
-    module = importlib.import_module(STRATEGIES[name])
+    module = importlib.import_module({**STRATEGIES, **OPTIONAL_STRATEGIES}[name])
     candidates: tuple[Strategy, ...] = getattr(module, "STRATEGIES", ()) or (module.STRATEGY,)
     return next(strategy for strategy in candidates if strategy.name == name)

@@ -37,8 +37,12 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
     type=click.Path(file_okay=False, path_type=Path),
     help="The directory to write; by default FILE's stem with `.out`. With several files, the parent of those.",
 )
-@click.option("--counters", callback=_names, help="Names, in the order in which they are evaluated; all by default.")
-@click.option("--strategies", callback=_names, help="Names, in the order in which they are tried; all by default.")
+@click.option(
+    "--counters", callback=_names, help="Names, in the order in which they are evaluated; +NAME adds to the defaults."
+)
+@click.option(
+    "--strategies", callback=_names, help="Names, in the order in which they are tried; +NAME adds to the defaults."
+)
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @click.option("--machine", help="Fix machine symbols: a preset (sm_80), values (T=1024,Z=12288), or both.")
 @click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
