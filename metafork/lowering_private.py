@@ -106,7 +106,9 @@ class PrivateCode:
         """Return what keeps a load inside the array: a thread may have no element at all."""
         extents = site.extent_code[self.window.array.name]
         if self.window.factors:
-            code, extents = (offset,), (extents[0],)
+            # A column past the end of its row is the next row's element: in the array, but another thread's.
+            columns = tuple(code_of(factor, site.symbols) for factor in self.window.factors)
+            code, extents = (*code[1:], offset), (*columns, extents[0])
         conditions: list[Expr] = []
         for value, extent in zip(code, extents, strict=True):
             conditions += [binary("<=", IntConst(0), value), binary("<", value, extent)]
