@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tests.metafork.ptx.snippets import deltas, kernel, run, shuffled
+from tests.metafork.ptx.snippets import INDEX, deltas, kernel, run, shuffled
 
 BLOCKS = ((32, 1, 1), (31, 1, 1), (7, 4, 1), (8, 2, 2))
 
@@ -84,7 +84,12 @@ class Generator:
         add.s32 %r31, %r1, -3; setp.lt.s32 %p5, %r5, %r31;
         """
         registers = "".join(f"mov.f32 %f{i}, 0f00000000;" for i in range(1, 21))
-        return kernel(setup + registers + "\n".join(self.body(3)) + "\nst.global.f32 [%rd5+2048], %f30;")
+        body = setup + registers + "\n".join(self.body(3)) + "\nst.global.f32 [%rd5+2048], %f30;"
+        if self.random.random() < 0.5:
+            return kernel(body)
+        # Rows of threads work on rows of the arrays, which a warp of several rows straddles.
+        rows = "mad.lo.s32 %r5, %r2, %r3, %r4; mov.u32 %r32, %tid.y; mad.lo.s32 %r5, %r32, 9, %r5;"
+        return kernel(body, index=INDEX.replace("mad.lo.s32 %r5, %r2, %r3, %r4;", rows))
 
 
 @pytest.mark.parametrize("start", range(0, 30, 10))
