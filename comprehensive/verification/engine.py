@@ -25,6 +25,7 @@ from comprehensive.verification.guards import guard_checks, point_checks
 from comprehensive.verification.points import Point, Points, chosen_points, compiled
 from comprehensive.verification.registers import registers_by_target
 from comprehensive.verification.result import Failure, LeafResult, Verification, refuted
+from comprehensive.verification.second_opinion import sympy_check
 from evaluators.counter import NotKnown
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.source import Source
@@ -120,7 +121,7 @@ class _Run:
             points = chosen_points(finder, self.options.points, TRIES)
             checks = point_checks(Points(tree, self.options.seed + 1), points, 60)
             if self.remaining() > 0:
-                checks = [*guard_checks(tree), *checks]
+                checks = [*guard_checks(tree), sympy_check(tree), *checks]
             else:
                 self.found.complete = False
             self.found.guards[name] = checks
