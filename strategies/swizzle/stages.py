@@ -21,7 +21,7 @@ from strategies.swizzle.problem import Hole
 # Composed tables up to this many entries are kept in full.
 _FULL_TABLE = 6_000_000
 _DROP_CHUNK = 1 << 18
-# Requirements are only tested while they pay: if so many look-ups drop less than a tenth, the rest is left out.
+# Requirements are only tested while they pay: if so many look-ups drop less than three tenths, the rest is left out.
 _IDLE_LOOKUPS = 3_000_000
 
 Bools = NDArray[np.bool_]
@@ -228,7 +228,7 @@ def _meeting(tables: Tables, rows: Ints, turn: Ints | None, presences: Sequence[
         if rows.size == 0:
             break
         if lookups > _IDLE_LOOKUPS:
-            if rows.size > 0.9 * size:
+            if rows.size > 0.7 * size:
                 break
             lookups, size = 0, rows.size
     return rows
