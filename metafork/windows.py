@@ -18,7 +18,7 @@ from math import gcd
 
 from metafork.bounds import extreme, stays_within
 from metafork.facts import Scope
-from metafork.ir import Array, ParameterKind, Program
+from metafork.ir import Array, Layout, ParameterKind, Program
 from metafork.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.prover import Prover
 from metafork.references import LoopKind, LoopRange, Reference
@@ -33,7 +33,7 @@ class Window:
     Coordinate d of element e of the window is ``lows[d] + strides[d]*e`` with ``0 <= e < extents[d]`` (elements).
     ``lows`` may hold grid variables and the block-level loop symbols of ``level``; ``extents`` hold parameters only.
     ``factors`` are the extents of all coordinates but the first where a one-dimensional array was split, else empty.
-    ``fixed`` are the ranges of the loop symbols that may occur in ``lows``.
+    ``fixed`` are the ranges of the loop symbols that may occur in ``lows``.  ``layout`` says where elements stand.
     """
 
     array: Array
@@ -44,6 +44,7 @@ class Window:
     strides: tuple[int, ...]
     references: tuple[Reference, ...]
     fixed: tuple[LoopRange, ...]
+    layout: Layout = Layout()
 
     @property
     def reads(self) -> bool:
@@ -57,11 +58,11 @@ class Window:
 
     @property
     def elements(self) -> Polynomial:
-        """The number of elements of the box."""
+        """The number of elements of the box, padding included."""
         product = ONE
-        for extent in self.extents:
+        for extent in self.extents[:-1]:
             product = product * extent
-        return product
+        return product * (self.extents[-1] + self.layout.padding)
 
 
 class NotCacheableError(Exception):
@@ -128,8 +129,8 @@ def split_factors(
 
 def _column_proved(prover: Prover, reference: Reference, factors: Sequence[Polynomial]) -> bool:
     """Say whether the outermost of the new columns lies in ``0 <= column < factor`` wherever the access happens."""
-    column = coordinates(reference, factors)[1]
-    if any(coefficient.denominator != 1 for coefficient in column.terms().values()):
+    row, column, *_ = coordinates(reference, factors)
+    if any(value.denominator != 1 for index in (row, column) for value in index.terms().values()):
         return False
     low, high = stays_within(column, factors[0], reference.loops, prover)
     if low and high:
