@@ -158,7 +158,10 @@ def main():
     arguments = parser.parse_args()
     figures = {
         "format": "metafork-bench-shuffle", "version": 1,
-        "machine": {"processor": platform.machine(), "cores": os.cpu_count(), "load_average": os.getloadavg()[0], "python": platform.python_version()},
+        "machine": {
+            "processor": platform.machine(), "cores": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1),
+            "python": platform.python_version(),
+        },
         "kernels": kernels(), "growth": growth(),
         "peak_megabytes_of_the_growth": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
     }  # fmt: skip

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import click
 
-from comprehensive.commands.faults import read_source
-
 
 @click.command()
 @click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -51,7 +49,7 @@ def command(
 
     if output is not None and output.exists() and output.samefile(source):
         raise click.UsageError(f"{output} is the input itself, which is never overwritten")
-    text = read_source(source).text
+    text = _read(source)
     options = Options(max_delta, Variant(variant), "signed-index" not in no_assume, not no_hoist)
     try:
         result = shuffle_text(text, options)
@@ -70,3 +68,13 @@ def command(
         except OSError as error:
             raise click.ClickException(f"{output} cannot be written: {error.strerror}") from error
     click.echo(report, nl=False, err=output is None)
+
+
+def _read(path: Path) -> str:
+    """Read the PTX.  Raises ``click.ClickException`` (status 1) for a file that is not UTF-8 text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise click.ClickException(f"{path} is no UTF-8 text: {error.reason} at byte {error.start}") from error
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from error

@@ -83,6 +83,13 @@ class TestShuffle:
         assert line.strip() == "add.f32 \t%f7, %f6 %f5;"
         assert caret.expandtabs().index("^") == line.expandtabs().index("%f5")
 
+    def test_a_file_that_is_no_text(self, tmp_path):
+        path = tmp_path / "binary.ptx"
+        path.write_bytes(b"\xff\xfe\x00")
+        done = invoke("shuffle", path)
+        assert done.exit_code == 1
+        assert "is no UTF-8 text" in done.stderr
+
 
 def scripted(path, text):
     path.write_text(f"#!/bin/sh\n{text}\n")
