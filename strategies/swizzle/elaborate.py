@@ -380,6 +380,8 @@ class _Elaboration:
                 )  # fmt: skip
             case "keep":
                 flat = numbers("where", "restrict") or []
+                if len(flat) % 2:
+                    raise self._fail(MEANING, span, "'where' lists pairs of an axis and an index on it")
                 where = list(zip(flat[::2], flat[1::2], strict=True))
                 return sketch.keep(
                     name, argument, where=where, over=numbers("over"), level=level,

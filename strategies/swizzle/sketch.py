@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.swizzle import conditions, transformation, vector
-from strategies.swizzle.index import Index, Name, Number, compare, evaluate, substitute, to_text
-from strategies.swizzle.options import OptionSet, from_expressions
+from strategies.swizzle import conditions, transformation
+from strategies.swizzle.holes import axis_hole, choice_hole, keep_hole, numbered_names, vector_hole
+from strategies.swizzle.index import Index, Name, Number, compare, evaluate
+from strategies.swizzle.options import OptionSet
 from strategies.swizzle.problem import (
     ZERO_CELL,
     Case,
@@ -271,12 +272,14 @@ class Sketch:
         self._axis(name, shape, axis)
         self._same_but(name, argument, shape, source, (axis,))
         axes = tuple(range(len(shape)) if over is None else over)
+        for one in axes:
+            self._axis(name, shape, one)
         numbers = self._constants(shape, constants, level)
         try:
             options = conditions.partitions([shape[one] for one in axes], numbers, source[axis])
         except ValueError as fault:
             raise SketchError(f"'{name}': {fault}") from fault
-        return self._axis_hole(name, argument, shape, options, axes, axis, "select", _numbered(len(axes)))
+        return self._axis_hole(name, argument, shape, options, axes, axis, "select", numbered_names(len(axes)))
 
     def keep(
         self,
@@ -291,31 +294,16 @@ class Sketch:
         """Add a condition hole: each cell is kept or becomes zero; ``where`` restricts it to some (axis, index)."""
         shape = self.shape(argument)
         fixed = dict(where)
-        for axis in fixed:
+        for axis, index in fixed.items():
             self._axis(name, shape, axis)
+            if not 0 <= index < shape[axis]:
+                raise SketchError(f"axis {axis} of '{name}', shape {shape_text(shape)}, has no index {index}")
         axes = tuple(one for one in range(len(shape)) if one not in fixed) if over is None else tuple(over)
+        for axis in axes:
+            self._axis(name, shape, axis)
         numbers = self._constants(shape, constants, level)
         options = conditions.keeps([shape[one] for one in axes], numbers)
-        grid = np.indices(shape).reshape(len(shape), -1)
-        active = np.ones(grid.shape[1], dtype=bool)
-        for axis, index in fixed.items():
-            active &= grid[axis] == index
-        locals_ = np.ravel_multi_index(tuple(grid[one] for one in axes), tuple(shape[one] for one in axes))
-        locals_ = np.where(active, locals_, -1).astype(np.int32)
-        sources = np.arange(prod(shape), dtype=np.int32)[:, None]
-        own = Read(0, tuple(Name(f"d{axis}") for axis in range(len(shape))))
-        outside: Index = Number(0)
-        for axis, index in fixed.items():
-            outside = compare("||", outside, compare("!=", Name(f"d{axis}"), Number(index)))
-        places: dict[str, Index] = {f"d{position}": Name(f"d{axis}") for position, axis in enumerate(axes)}
-
-        def cases(option: int) -> tuple[Case, ...]:
-            kept = compare("||", outside, substitute(options.expression(option), places))
-            return Case(kept, own), Case(None, None)
-
-        return self._add(
-            Hole(name, shape, argument, "keep", options, locals_, sources, axes, None, _numbered(len(axes)), cases)
-        )
+        return self._add(keep_hole(name, argument, shape, options, axes, fixed))
 
     def accumulate(
         self, name: str, argument: str, *, count: int, constants: Sequence[int] | None = None, level: int = 3
@@ -350,18 +338,7 @@ class Sketch:
         usable = registers if first is None else first
         if not 1 <= usable <= registers:
             raise SketchError(f"'{argument}' has {registers} registers, not {usable}")
-        options = vector.pairings(usable, lanes)
-        copied = np.arange(registers * lanes, dtype=np.int32)
-        locals_ = np.concatenate([np.full(copied.size, -1, np.int32), np.arange(lanes, dtype=np.int32)])
-        sources = np.concatenate(
-            [np.repeat(copied[:, None], usable * lanes, axis=1), np.tile(copied[: usable * lanes], (lanes, 1))]
-        )
-        return self._add(
-            Hole(
-                name, (registers + 1, lanes), argument, "vector", options, locals_, sources, (1,), None, ("d1",),
-                lambda option: vector.cases(options.expression(option), registers, lanes),
-            )
-        )  # fmt: skip
+        return self._add(vector_hole(name, argument, registers, lanes, usable))
 
     def choose(self, name: str, argument: str, shape: Shape, choices: Sequence[tuple[str, Sequence[Case]]]) -> str:
         """Add a hole with a user-defined set of gathers, each given by its cases."""
@@ -372,20 +349,7 @@ class Sketch:
             made = probe.statements[f"{name}.{number}"]
             assert isinstance(made, Gather)
             tables.append(made.table)
-        stacked = np.stack(tables)
-        cells = prod(shape)
-        argument_cells = prod(self.shape(argument))
-        values = np.where(stacked == ZERO_CELL, -1, stacked).astype(np.int16)
-        options = from_expressions([Name(label) for label, _ in choices], values)
-        by_label = {label: tuple(cases) for label, cases in choices}
-        labels = [to_text(options.expression(option)) for option in range(len(options))]
-        sources = np.tile(np.arange(argument_cells, dtype=np.int32), (cells, 1))
-        return self._add(
-            Hole(
-                name, shape, argument, "choice", options, np.arange(cells, dtype=np.int32), sources,
-                tuple(range(len(shape))), None, _numbered(len(shape)), lambda option: by_label[labels[option]],
-            )
-        )  # fmt: skip
+        return self._add(choice_hole(name, argument, shape, prod(self.shape(argument)), choices, tables))
 
     def goal(self, name: str, terms: Sequence[int]) -> None:
         """Say which terms the array ``name`` must hold, in row-major order."""
@@ -447,35 +411,7 @@ class Sketch:
         names: tuple[str, ...],
     ) -> str:  # fmt: skip
         source = self.shape(argument)
-        grid = np.indices(out).reshape(len(out), -1)
-        locals_ = np.ravel_multi_index(
-            tuple(grid[one] for one in local_axes), tuple(out[one] for one in local_axes)
-        ).astype(np.int32)
-        if value_axis is None:
-            columns = [np.full(grid.shape[1], value, dtype=np.int32) for value in range(source[0])]
-        else:
-            columns = []
-            for value in range(source[value_axis]):
-                at = list(grid)
-                at[value_axis] = np.full(grid.shape[1], value)
-                columns.append(np.ravel_multi_index(tuple(at), source).astype(np.int32))
-        sources = np.stack(columns, axis=1)
-        places: dict[str, Index] = {own: Name(f"d{axis}") for own, axis in zip(names, local_axes, strict=True)}
-
-        def cases(option: int) -> tuple[Case, ...]:
-            value = substitute(options.expression(option), places)
-            if value_axis is None:
-                return (Case(None, Read(0, (value,))),)
-            at = [value if axis == value_axis else Name(f"d{axis}") for axis in range(len(out))]
-            return (Case(None, Read(0, tuple(at))),)
-
-        return self._add(
-            Hole(name, out, argument, kind, options, locals_, sources, local_axes, value_axis, names, cases)
-        )
-
-
-def _numbered(count: int) -> tuple[str, ...]:
-    return tuple(f"d{axis}" for axis in range(count))
+        return self._add(axis_hole(name, argument, out, source, options, local_axes, value_axis, kind, names))
 
 
 def _spread(value: object, size: int) -> Positions:

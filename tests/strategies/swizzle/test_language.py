@@ -31,6 +31,10 @@ BROKEN = [
     (HEAD + "goal l = spec { for i < 3 { l[i, 2] = x[i]; } }\n", "MF0903", 3, 29, "there is no element [0, 2]"),
     (HEAD, "MF0904", 1, 1, "the sketch has no goal"),
     (HEAD + "y: [3, 2] = \\i, j. l[x[0], j]\n", "MF0904", 3, 22, "swizzles do not depend on data"),
+    (HEAD + "y: [3, 2] = ?keep{over=[0, 2]}(l)\n", "MF0903", 3, 13, "so there is no axis 2"),
+    (HEAD + "y: [3, 2] = ?keep{where=[1]}(l)\n", "MF0904", 3, 13, "pairs of an axis and an index"),
+    (HEAD + "y: [3, 2] = ?keep{where=[1, 2]}(l)\n", "MF0903", 3, 13, "has no index 2"),
+    (HEAD + "y: [3, 2] = ?select{axis=1, over=[3]}(l)\n", "MF0903", 3, 13, "so there is no axis 3"),
     ("out: [6] = input\n", "MF0904", 1, 12, "an input cannot be called 'out'"),
 ]  # fmt: skip
 
