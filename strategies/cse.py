@@ -114,6 +114,26 @@ class _Reuse:
     place: int
 
 
+class _Known:
+    """What one search knows of expressions: each is looked into once, not once a pair of sites."""
+
+    def __init__(self) -> None:
+        self._keys: dict[int, tuple[Expr, Hashable]] = {}
+        self._shareable: dict[int, tuple[Expr, bool]] = {}
+
+    def key(self, expr: Expr) -> Hashable:
+        """Return ``canonical(expr)``; the entry holds the expression, so that its ``id`` stays its own."""
+        if id(expr) not in self._keys:
+            self._keys[id(expr)] = (expr, canonical(expr))
+        return self._keys[id(expr)][1]
+
+    def shareable(self, expr: Expr) -> bool:
+        """Return ``_shareable(expr)``."""
+        if id(expr) not in self._shareable:
+            self._shareable[id(expr)] = (expr, _shareable(expr))
+        return self._shareable[id(expr)][1]
+
+
 def _shared_once(program: Program, level: int) -> Program | None:
     """Return the program with the first reuse done, ``None`` where there is none."""
     cfg = build(program)
@@ -126,22 +146,23 @@ def _shared_once(program: Program, level: int) -> Program | None:
     }
     order = {number: rank for rank, number in enumerate(_textual_order(cfg))}
     never_negative = _never_negative(program)
+    known = _Known()
     for number in order:
         if number in heads:
             continue
         for use in available.sites(number):
-            if not _shareable(use.expr):
+            if not known.shareable(use.expr):
                 continue
             hosts = [
                 site
                 for site in available.before(use)
                 if site.block not in heads
                 and (level > 1 or site.block == number)
-                and _shareable(site.expr)
+                and known.shareable(site.expr)
                 and not (site.conditional and _may_trap(site.expr))
             ]
             hosts.sort(key=lambda site: (order[site.block], site.position, site.order))
-            reuse = _whole(use, hosts) or _part_of_sum(use, hosts, never_negative)
+            reuse = _whole(use, hosts, known) or _part_of_sum(use, hosts, never_negative, known)
             if reuse is not None:
                 return _rewritten(cfg, reuse, program)
     return None
@@ -212,15 +233,15 @@ def canonical(expr: Expr) -> Hashable:
     return (type(expr).__name__, expr.type, mark, tuple(canonical(operand) for operand in subexpressions(expr)))
 
 
-def _whole(use: Site, hosts: list[Site]) -> _Reuse | None:
-    key = canonical(use.expr)
+def _whole(use: Site, hosts: list[Site], known: _Known) -> _Reuse | None:
+    key = known.key(use.expr)
     for host in hosts:
-        if host.expr.type == use.expr.type and canonical(host.expr) == key:
+        if host.expr.type == use.expr.type and known.key(host.expr) == key:
             return _Reuse(host, use, (), 0)
     return None
 
 
-def _part_of_sum(use: Site, hosts: list[Site], never_negative: frozenset[str]) -> _Reuse | None:
+def _part_of_sum(use: Site, hosts: list[Site], never_negative: frozenset[str], known: _Known) -> _Reuse | None:
     terms = _sum_terms(use.expr)
     if len(terms) < 3:
         return None
@@ -228,11 +249,11 @@ def _part_of_sum(use: Site, hosts: list[Site], never_negative: frozenset[str]) -
         part = _sum_terms(host.expr)
         if not 2 <= len(part) < len(terms) or host.expr.type != use.expr.type:
             continue
-        wanted = Counter((negative, canonical(term)) for negative, term in part)
+        wanted = Counter((negative, known.key(term)) for negative, term in part)
         rest: list[tuple[bool, Expr]] = []
         place: int | None = None
         for negative, term in terms:
-            key = (negative, canonical(term))
+            key = (negative, known.key(term))
             if wanted[key] > 0:
                 wanted[key] -= 1
                 place = len(rest) if place is None else place
