@@ -7,7 +7,7 @@ laid out for each path by itself, from 0; a block needs the maximum over its pat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metafork.facts import Facts, Scope, program_facts
 from metafork.ir import Array, BlockArray, Expr, Program, walk_statements
@@ -125,15 +125,27 @@ def _path(
             continue
         own = [reference for reference in found if reference.array == array.name]
         try:
-            held.extend(_held(window, scope, prover) for window in array_windows(program, scope, prover, array, own))
+            windows = array_windows(program, scope, prover, array, own)
+            held.extend(_held(_laid_out(window, program), scope, prover) for window in windows)
         except NotCacheableError as reason:
             left_out[array.name] = str(reason)
     held = [one for one in held if not (one.store is Store.THROUGH and not one.window.reads)]
     private = private_windows(program, prover, found)
     blocks = [stmt.array for stmt in walk_statements(program.body) if isinstance(stmt, BlockArray)]
     return PathPlan(
-        conditions, program, found, tuple(held), private, tuple((array, _array_words(array, scope)) for array in blocks)
+        conditions,
+        program,
+        found,
+        tuple(held),
+        private,
+        tuple((array, _array_words(array, program, scope)) for array in blocks),
     )
+
+
+def _laid_out(window: Window, program: Program) -> Window:
+    """Give a window of two or more dimensions the layout that the program has for its array."""
+    layout = program.layout(window.array.name)
+    return window if len(window.extents) < 2 else replace(window, layout=layout)
 
 
 def _held(window: Window, scope: Scope, prover: Prover) -> HeldWindow:
@@ -146,13 +158,23 @@ def _held(window: Window, scope: Scope, prover: Prover) -> HeldWindow:
     return HeldWindow(window, words, Store.THROUGH) if boxes is None else HeldWindow(window, words, Store.COPY, boxes)
 
 
-def _array_words(array: Array, scope: Scope) -> Polynomial:
+def block_array_elements(array: Array, program: Program, scope: Scope) -> Polynomial:
+    """Return the elements of an array of the block, padding included.
+
+    Raises ``UnknownSizeError`` where an extent is no polynomial.
+    """
     elements = ONE
-    for extent in array.extents:
+    for axis, extent in enumerate(array.extents):
         value = scope.polynomial(extent)
         if value is None:
             raise UnknownSizeError(f"an extent of {array.name} is no polynomial in parameters")
-        elements = elements * value
+        last = axis == len(array.extents) - 1 and axis > 0
+        elements = elements * (value + program.layout(array.name).padding if last else value)
+    return elements
+
+
+def _array_words(array: Array, program: Program, scope: Scope) -> Polynomial:
+    elements = block_array_elements(array, program, scope)
     words = words_of(scope, elements, array.element)
     if words is None:
         raise UnknownSizeError(f"the size of {array.name} in words is no known polynomial")

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Literal
 
 from metafork.source import NOWHERE, Span
 from metafork.types import ScalarType, common_type, promoted
@@ -271,6 +272,25 @@ class Derived:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a tile of shared memory keeps element (row, column): at ``row*(columns + padding) + place``.
+
+    The row is the linear index over all dimensions but the last.  ``place`` is the column, moved on around the row's
+    end by a number that depends on the row alone: by nothing, by the row itself (``"row"``), or by the row with its low
+    bits in reverse order (``"reversed"``).  With ``exclusive`` the two are combined by exclusive or instead, which is
+    right only where a power of two that is at least as large as any such number divides the number of columns.
+    """
+
+    turn: Literal["none", "row", "reversed"] = "none"
+    exclusive: bool = False
+    padding: int = 0
+
+
+ROW_BY_ROW = Layout()
+"""The layout of C."""
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """One schedule with what surrounds it.
 
@@ -279,7 +299,8 @@ class Program:
     derived scalars.  ``cache_clause`` is the user's ``cache(...)``, ``None`` where there is none; ``cached`` names the
     arrays that go through shared memory now.  ``arrays`` are the global ones, in declaration order.  ``striding`` is
     the least number of threads that a block has where it walks its thread loops with fewer than they ask for, and
-    ``None`` where it has just those.
+    ``None`` where it has just those.  ``layouts`` are the arrays whose
+    tiles in shared memory are not laid out row by row.
     """
 
     name: str
@@ -294,7 +315,12 @@ class Program:
     cache_clause: tuple[str, ...] | None = None
     cached: tuple[str, ...] = ()
     striding: int | None = None
+    layouts: tuple[tuple[str, Layout], ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def layout(self, name: str) -> Layout:
+        """Return how the tiles of an array are laid out in shared memory; row by row unless said otherwise."""
+        return dict(self.layouts).get(name, ROW_BY_ROW)
 
     def array(self, name: str) -> Array:
         """Return the array of that name, global or of the block; raises ``KeyError`` where there is none."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from metafork.block_memory import BlockMemory, PathPlan, UnknownSizeError, block_memory
+from metafork.block_memory import BlockMemory, PathPlan, UnknownSizeError, block_array_elements, block_memory
 from metafork.block_shape import UnknownShapeError, block_shape, phases
 from metafork.facts import Scope
 from metafork.ir import (
@@ -188,9 +188,7 @@ class _Lowering:
             (names[id(held)], held.window.array.element, held.window.elements, held.words) for held in plan.windows
         ]
         for array, words in plan.block_arrays:
-            elements = self.scope.polynomial(_product(array.extents))
-            if elements is None:
-                raise CannotLowerError(f"the size of {array.name} is no polynomial in parameters")
+            elements = block_array_elements(array, self.program, self.scope)
             parts.append((own[array.name], array.element, elements, words))
         result: list[Memory] = []
         offset = Polynomial()

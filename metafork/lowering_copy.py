@@ -11,6 +11,7 @@ from metafork.polynomial import Polynomial
 from metafork.polynomial_code import LONG, code_of, condition_of, conjunction, may_be_negative
 from metafork.prover import Prover
 from metafork.references import LoopKind, LoopRange
+from metafork.tile_layout import place_in_tile
 from metafork.types import ScalarType
 from metafork.window_store import Digit, WrittenBox
 from metafork.windows import Window
@@ -56,8 +57,11 @@ def as_long(expr: Expr) -> Expr:
 def window_offset(window: Window, offsets: tuple[Expr, ...], symbols: Mapping[str, Expr]) -> Expr:
     """Return the offset in a window, in elements, of the element with these window coordinates."""
     offset = offsets[0]
-    for index, extent in zip(offsets[1:], window.extents[1:], strict=True):
-        offset = binary("+", binary("*", offset, code_of(extent, symbols)), index)
+    for axis, (index, extent) in enumerate(zip(offsets[1:], window.extents[1:], strict=True), 1):
+        columns = code_of(extent, symbols)
+        if axis == len(offsets) - 1:
+            return place_in_tile(window.layout, window.array.element, offset, index, columns, symbols)
+        offset = binary("+", binary("*", offset, columns), index)
     return offset
 
 

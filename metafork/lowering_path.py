@@ -14,6 +14,7 @@ from typing import assert_never
 from metafork.block_memory import HeldWindow, PathPlan
 from metafork.facts import Scope
 from metafork.ir import (
+    ROW_BY_ROW,
     Assign,
     Barrier,
     Binary,
@@ -30,6 +31,7 @@ from metafork.ir import (
     For,
     If,
     IntConst,
+    Layout,
     MetaFor,
     Phase,
     Stmt,
@@ -47,6 +49,7 @@ from metafork.names import fresh
 from metafork.polynomial import Polynomial
 from metafork.polynomial_code import code_of
 from metafork.references import LoopKind, LoopRange, Reference
+from metafork.tile_layout import declare_masks, place_in_tile
 from metafork.window_store import Store
 from metafork.windows import coordinates
 
@@ -79,14 +82,30 @@ class PathLowering:
         self._own = {ref.order: code for code in self.private for ref in code.window.references}
         self._symbols = dict(self.site.symbols)
 
+    def _masks(self) -> list[Stmt]:
+        """Declare the masks of the layouts that turn rows."""
+        tiles = [
+            (held.window.layout, code_of(held.window.extents[-1], self.site.symbols), held.window.array.element)
+            for held in self.plan.windows
+        ]
+        for array, _ in self.plan.block_arrays:
+            tiles.append((self._layout(array.name), array.extents[-1], array.element))
+        return declare_masks(tiles, self._symbols, self.taken)
+
+    def _layout(self, block_array: str) -> Layout:
+        """Return the layout of an array of the block: only tiles have one."""
+        several = len(self.site.extent_code[block_array]) > 1
+        return self.plan.program.layout(block_array) if several else ROW_BY_ROW
+
     def lower(self) -> tuple[Stmt, ...]:
         """Return the statements of the path, copies and private windows included."""
+        masks = self._masks()
         before = [stmt for code in self.private for stmt in code.prologue(self.site)]
         body = self._level(self.plan.program.body, ())
         after = [stmt for code in self.private for stmt in code.epilogue(self.site)]
         if next(self._references, None) is not None:
             raise AssertionError("references and rewriting do not agree")
-        return (*before, *body, *after)
+        return (*masks, *before, *body, *after)
 
     def _copy_site(self) -> Site:
         return Site(self._symbols, self.site.extents, self.site.extent_code, self.site.axes, self.site.prover)
@@ -350,7 +369,12 @@ class PathLowering:
     def _global(self, element: Element, indices: tuple[Expr, ...]) -> Element:
         extents = self.site.extent_code[element.array]
         name = self.block_arrays.get(element.array, element.array)
-        return Element(name, (linear_offset(indices, extents),), element.type)
+        layout = self._layout(element.array) if element.array in self.block_arrays else ROW_BY_ROW
+        if layout == ROW_BY_ROW:
+            return Element(name, (linear_offset(indices, extents),), element.type)
+        row, column = as_int(linear_offset(indices[:-1], extents[:-1])), as_int(indices[-1])
+        offset = place_in_tile(layout, element.type, row, column, extents[-1], self._symbols)
+        return Element(name, (offset,), element.type)
 
     def _expression(self, expr: Expr) -> Expr:
         """Rewrite an expression, meeting its references in the order in which ``metafork.references`` lists them."""

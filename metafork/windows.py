@@ -18,7 +18,7 @@ from math import gcd
 
 from metafork.bounds import extreme, stays_within
 from metafork.facts import Scope
-from metafork.ir import Array, Layout, ParameterKind, Program
+from metafork.ir import ROW_BY_ROW, Array, Layout, ParameterKind, Program
 from metafork.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.prover import Prover
 from metafork.references import LoopKind, LoopRange, Reference
@@ -44,7 +44,7 @@ class Window:
     strides: tuple[int, ...]
     references: tuple[Reference, ...]
     fixed: tuple[LoopRange, ...]
-    layout: Layout = Layout()
+    layout: Layout = ROW_BY_ROW
 
     @property
     def reads(self) -> bool:

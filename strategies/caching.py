@@ -43,7 +43,8 @@ class Caching:
         cached = version.program.cached
         if not cached:
             return NotApplied("no array goes through shared memory")
-        program = replace(version.program, cached=())
+        layouts = tuple(pair for pair in version.program.layouts if pair[0] not in cached)
+        program = replace(version.program, cached=(), layouts=layouts)
         return Applied(replace(version, program=program), f"took {', '.join(cached)} out of shared memory")
 
 
