@@ -1,0 +1,18 @@
+"""Check groups of random programs: each optimized, its tree proved, all its leaves run against the serial elision."""
+
+from random import Random
+
+from comprehensive.verification import Options, Verification, verify
+from tests.random_programs.generator import file_text
+
+# The counters without registers need no LLVM and are quick; some groups use everything.
+QUICK = ("threads_per_block", "shared_memory")
+EVERYTHING = 0.2
+
+
+def check(seeds: list[int], points: int = 12) -> Verification:
+    """Verify the programs of some seeds as one file."""
+    random = Random(seeds[0])
+    counters = None if random.random() < EVERYTHING else QUICK
+    options = Options(points=points, seed=seeds[0], jobs=2)
+    return verify(file_text(seeds), counters=counters, options=options)

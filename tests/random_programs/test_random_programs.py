@@ -1,0 +1,34 @@
+"""Random programs: each optimized, its tree's guards proved, all its leaves run against the serial elision."""
+
+import pytest
+
+from tests.random_programs.checking import check
+from tests.random_programs.generator import file_text, function_text
+
+GROUPS = [list(range(start, start + 3)) for start in (0, 24, 300)]
+REGRESSIONS = {
+    3: "window loads may read elements in gaps that other blocks write, and must not use them",
+    25: "private elements past the end of a row are another thread's",
+    21: "granularity compared accesses to arrays of different dimensions",
+}
+
+
+@pytest.mark.parametrize("seeds", GROUPS, ids=str)
+def test_random_programs(seeds):
+    found = check(seeds)
+    assert [failure.text() for failure in found.failures] == []
+    assert {row.schedule for row in found.leaves} == {f"input_k{number}" for number in range(len(seeds))}
+    assert all(row.points for row in found.leaves)
+    for checks in found.guards.values():
+        assert [check.name for check in checks if check.verdict.value == "no"] == []
+
+
+@pytest.mark.parametrize("seed", REGRESSIONS, ids=str)
+def test_programs_that_once_failed(seed):
+    assert [failure.text() for failure in check([seed], points=24).failures] == []
+
+
+def test_equal_seeds_give_equal_programs():
+    assert function_text(7, "f") == function_text(7, "f")
+    assert len({function_text(seed, "f") for seed in range(50)}) == 50
+    assert file_text([1, 2]).count("meta_schedule") == 2
