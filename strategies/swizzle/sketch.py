@@ -64,6 +64,8 @@ _RESERVED = frozenset(
         "this",
     )
 )
+# A group of threads with more registers than this is no sketch of a kernel.
+_MOST_CELLS = 1 << 16
 Positions = NDArray[np.signedinteger[Any]]
 
 
@@ -88,6 +90,8 @@ class Sketch:
     def _add(self, statement: Statement) -> str:
         if statement.name in self.statements:
             raise SketchError(f"'{statement.name}' is defined twice", "every array is defined once; use another name")
+        if prod(statement.shape) > _MOST_CELLS:
+            raise SketchError(f"'{statement.name}' has {prod(statement.shape)} elements, more than {_MOST_CELLS}")
         if any(length < 1 for length in statement.shape):
             raise SketchError(f"'{statement.name}' would have the shape {shape_text(statement.shape)}, which is empty")
         self.statements[statement.name] = statement
@@ -240,9 +244,12 @@ class Sketch:
             )
         # A picked array is the same for every index but the last: its identity reads at the last index.
         broadcast = pick and secondary == len(out) - 1 and out[secondary] <= length
-        options = transformation.transformations(
-            length, out[secondary], level, outside=outside, broadcast=broadcast
-        )  # fmt: skip
+        try:
+            options = transformation.transformations(
+                length, out[secondary], level, outside=outside, broadcast=broadcast
+            )  # fmt: skip
+        except ValueError as fault:
+            raise SketchError(f"'{name}': {fault}") from fault
         return self._axis_hole(
             name, argument, out, options, (main, secondary), None if pick else axis, "transform", ("i", "k")
         )

@@ -27,6 +27,8 @@ from strategies.swizzle.index import Index, Interval, Name, Number, binary, eval
 from strategies.swizzle.options import OptionSet, Tables, first_of_each, joined_sets
 
 PRIMARY, SECONDARY = Name("i"), Name("k")
+# Entries of all tables before they are deduplicated, roughly; 64 by 32 elements have 50 million.
+MOST_ENTRIES = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +119,14 @@ def transformations(
     """Return the distinct options of a transformation hole, the identity first.
 
     ``broadcast`` adds ``X(i, k) = k``, the identity of an array that is spread over ``i`` (``k`` must be below
-    ``length``).  Raises ``ValueError`` for a level other than 1 to 4.
+    ``length``).  Raises ``ValueError`` for a level other than 1 to 4, and for
+    axes whose options are too many to list.
     """
     if level not in {1, 2, 3, 4}:
         raise ValueError(f"restriction levels are 1 to 4, not {level}")
+    entries = (length + 1) ** 2 * secondary.bit_length() * length * secondary
+    if entries > MOST_ENTRIES:
+        raise ValueError(f"a transformation of {length} by {secondary} elements has too many options to list")
     identity = Transformation(length, 1, 0, max(secondary, 2), False)
     chosen = [identity, *parameters(length, secondary, level)]
     chosen.sort(key=lambda one: _complexity(one, length, secondary))

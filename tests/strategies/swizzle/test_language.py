@@ -110,3 +110,20 @@ def test_a_user_defined_set_of_gathers():
     (only,) = solutions(problem)
     (hole,) = problem.holes()
     assert hole.options.expression(only.options["a"]).name == "turn_1"
+
+
+@pytest.mark.parametrize(
+    ("shape", "hole", "message"),
+    [
+        ("[300, 200]", "?rotate{axis=0}(x)", ""),
+        ("[3000, 200]", "?rotate{axis=0}(x)", "has 600000 elements, more than"),
+        ("[250, 250]", "?transform{axis=0, secondary=1}(x)", "too many options to list"),
+    ],
+)
+def test_sketches_beyond_a_group_of_threads_are_refused_at_once(shape, hole, message):
+    text = f"x: {shape} = input\ny: {shape} = {hole}\ngoal y = \\i, j. x[i, j]\n"
+    if not message:
+        assert len(load(Source("large", text)).holes()) == 1
+        return
+    with pytest.raises(DiagnosticsError, match=message):
+        load(Source("large", text))
