@@ -1,0 +1,471 @@
+"""Translation validation: does a leaf's program compute what the source program computes?  (Issue: verification.)
+
+``validate(source, leaf)`` compares the programs before they are lowered to kernels, the source in its serial order, the
+leaf with blocks and threads in any order that its barriers allow.  Three answers:
+
+*no* (refuted): at some small point both programs are played through with terms for data (``played``), and an element
+ends with another term, or an access lies outside its array; the answer names both.  The leaf is played forward
+and backward.
+
+*yes* (proved): for each of a few block shapes (numbers for the program parameters, which stand in products with loop
+variables otherwise) and *every* value of the other parameters, isl shows that
+
+1. each write of the leaf is a write of the source: a relation M of statement instances, given by equal elements in
+   equal places of equal shapes, is a bijection of the leaf's instances onto the source's;
+2. no two instances that touch one element, one of them writing, change their order: whenever M(x) stands before M(y) in
+   the source, x happens before y in the leaf (same thread, or a barrier between; never in different blocks).
+
+So every read of the leaf sees the write that the source's read sees: the dataflow is the same.  It is a proof for
+these shapes and says so.
+
+*unknown*: tested (played) at so many points, not proved, with the reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain, combinations
+from random import Random
+from typing import Any
+
+from comprehensive.tree import ScheduleTree
+from comprehensive.verification.dataflow import Access, Dataflow, NotAffineError, Statement, Time, dataflow
+from comprehensive.verification.played import CannotPlayError, OutsideError, Terms, initial, play
+from metafork.facts import program_facts
+from metafork.ir import ParameterKind, Program
+from metafork.prover import Verdict
+from metafork.references import LoopKind
+
+SHAPES = 3
+"""Block shapes for which a proof is tried."""
+POINTS = 6
+"""Points at which both programs are played through."""
+OPERATIONS = 40_000_000
+"""What isl may do for one shape, in its own units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """The verdict, and in one sentence for what it holds or why it is open; ``shapes`` are those with a proof."""
+
+    verdict: Verdict
+    detail: str
+    points: int = 0
+    shapes: tuple[Mapping[str, int], ...] = ()
+
+
+def validate(
+    source: Program, leaf: Program, *, shapes: int = SHAPES, points: int = POINTS, seconds: float = 20.0
+) -> Validation:
+    """Compare two programs; ``seconds`` bounds the whole comparison (what is left then is unknown)."""
+    deadline = time.monotonic() + seconds
+    played, refutation = _played(source, leaf, points, deadline)
+    if refutation:
+        return Validation(Verdict.NO, refutation, played)
+    fixed_names = [p.name for p in source.parameters if p.kind is ParameterKind.PROGRAM and not p.of_serial_loop]
+    proved: list[Mapping[str, int]] = []
+    reason = "no block shape satisfies the assertions"
+    for fixed in _shapes(fixed_names):
+        if len(proved) == shapes or (not fixed_names and proved):
+            break
+        if time.monotonic() > deadline:
+            reason = "the time ran out"
+            break
+        try:
+            problem = _compared(source, leaf, fixed, deadline)
+        except NotAffineError as error:
+            problem = str(error)
+        if problem is None:
+            continue  # nothing runs at this shape
+        if problem:
+            reason = f"{problem} ({_shown(fixed)})" if fixed else problem
+            return Validation(Verdict.UNKNOWN, _open(reason, played), played, tuple(proved))
+        proved.append(fixed)
+    if not proved:
+        return Validation(Verdict.UNKNOWN, _open(reason, played), played)
+    others = [p.name for p in source.parameters if p.name not in fixed_names]
+    which = "; ".join(_shown(fixed) for fixed in proved)
+    every = f"all {', '.join(others)}" if others else ""
+    detail = " and ".join(part for part in (which, every) if part) or "all inputs"
+    return Validation(Verdict.YES, f"proved for {detail}", played, tuple(proved))
+
+
+def validations(
+    tree: ScheduleTree,
+    *,
+    shapes: int = SHAPES,
+    points: int = POINTS,
+    seconds: float = 60.0,
+) -> dict[int, Validation]:
+    """Validate every leaf of a tree against its program, by leaf number; ``seconds`` are shared by all of them."""
+    deadline = time.monotonic() + seconds
+    known: dict[Program, Validation] = {}
+    found: dict[int, Validation] = {}
+    for leaf in tree.leaves:
+        program = leaf.version.program
+        if program not in known:
+            left = max(0.0, deadline - time.monotonic())
+            known[program] = validate(tree.program, program, shapes=shapes, points=points, seconds=left)
+        found[leaf.id] = known[program]
+    return found
+
+
+def _open(reason: str, played: int) -> str:
+    tested = f"tested with terms at {played} points, not proved" if played else "not proved"
+    return f"{tested}: {reason}"
+
+
+def _shown(point: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in point.items())
+
+
+def _shapes(names: Sequence[str]) -> Iterator[dict[str, int]]:
+    """Yield small shapes, each once: unequal numbers first (equal ones hide exchanged dimensions), then ones."""
+    random = Random(1)
+    first = {name: 2 + number % 2 for number, name in enumerate(names)}
+    others = [{name: random.randint(1, 4) for name in names} for _ in range(20)]
+    known: list[dict[str, int]] = []
+    for shape in (first, dict.fromkeys(names, 1), *others):
+        if shape not in known:
+            known.append(shape)
+            yield shape
+
+
+# --- played with terms ------------------------------------------------------------------------------------------
+
+
+def _played(source: Program, leaf: Program, wanted: int, deadline: float) -> tuple[int, str]:
+    """Return at how many points both programs gave the same terms, and a refutation where there is one."""
+    done = 0
+    for point in _points(source, wanted):
+        if done == wanted or time.monotonic() > deadline:
+            break
+        terms = Terms()
+        try:
+            expected = play(source, point, terms)
+        except (CannotPlayError, OutsideError):
+            continue  # the source says nothing here that the leaf could fail to say
+        for backward in (False, True):
+            try:
+                found = play(leaf, point, terms, backward=backward)
+            except OutsideError as error:
+                return done, f"refuted at {_shown(point)}: {error}"
+            except CannotPlayError:
+                break
+            for cell in sorted({*expected, *found}):
+                before = initial(terms, cell)
+                if expected.get(cell, before) != found.get(cell, before):
+                    element = cell[0] + "".join(f"[{index}]" for index in cell[1])
+                    order = ", blocks and threads backwards" if backward else ""
+                    return done, f"refuted at {_shown(point)}: {element} is computed from other values{order}"
+        else:
+            done += 1
+    return done, ""
+
+
+def _points(program: Program, wanted: int) -> Iterator[dict[str, int]]:
+    """Yield small points of Start, the program parameters 1 to 4."""
+    facts = program_facts(program)
+    names = [parameter.name for parameter in program.parameters]
+    blocks = {p.name for p in program.parameters if p.kind is ParameterKind.PROGRAM}
+    random = Random(2)
+    found: list[dict[str, int]] = []
+    for _ in range(400 * wanted):
+        point = {name: random.randint(1, 4) if name in blocks else random.randint(0, 18) for name in names}
+        full = dict(point)
+        try:
+            for symbol in facts.derived:
+                full[symbol.name] = symbol.evaluate(full)
+        except (KeyError, ZeroDivisionError):
+            continue
+        full |= dict.fromkeys(facts.opaque, 1)
+        if point not in found and all(constraint.holds(full) for constraint in facts.constraints):
+            found.append(point)
+            yield point
+            if len(found) == 3 * wanted:
+                return
+
+
+# --- proved with isl ----------------------------------------------------------------------------------------------
+
+
+def _compared(source: Program, leaf: Program, fixed: Mapping[str, int], deadline: float) -> str | None:
+    """Return why the leaf is not proved to have the source's dataflow; empty where it is, ``None`` where none runs."""
+    import islpy as isl
+
+    context = isl.DEFAULT_CONTEXT
+    context.reset_operations()
+    context.set_max_operations(OPERATIONS)
+    try:
+        flows = [
+            dataflow(program, fixed, tag) for program, tag in ((source, "p"), (source, "q"), (leaf, "P"), (leaf, "Q"))
+        ]
+        if all(statement.domain.is_empty() for statement in flows[0].statements):
+            return None
+        return _Comparison(flows[0], flows[1], flows[2], flows[3], deadline).problem()
+    except isl.Error as error:
+        if "number of operations exceeded" in str(error):
+            return "isl gave up at its limit of operations"
+        raise
+    finally:
+        context.set_max_operations(0)
+        context.reset_operations()
+
+
+Relation = Callable[[Statement, Statement], Any]
+"""Gives, of an instance of a leaf's statement and one of a source's statement, the set where they correspond."""
+
+
+class _Comparison:
+    """Two instances of each program: ``p`` and ``q`` of the source, ``P`` and ``Q`` of the leaf, numbered alike."""
+
+    def __init__(self, p: Dataflow, q: Dataflow, first: Dataflow, second: Dataflow, deadline: float) -> None:
+        self._p = p.statements
+        self._q = q.statements
+        self._first = first.statements
+        self._second = second.statements
+        self._context = p.context
+        self._deadline = deadline
+        self._found: dict[tuple[int, int], Relation] = {}
+
+    def problem(self) -> str:
+        """Return what is not proved; empty where all is."""
+        for a, mine in enumerate(self._first):
+            for b, theirs in enumerate(self._p):
+                if mine.shape == theirs.shape and _comparable(mine, theirs):
+                    relation = self._relation(a, b)
+                    if relation is None:
+                        return "it is not found which of the source's writes is which of the leaf's"
+                    self._found[a, b] = relation
+        return self._bijection() or self._order()
+
+    # 1: a bijection of instances
+
+    def _relation(self, a: int, b: int) -> Relation | None:
+        for candidate in chain((_equal_elements,), self._anchored(a, b), (_equal_names, _equal_places)):
+            if self._is_injection(candidate, a, b):
+                return candidate
+        return None
+
+    def _anchored(self, a: int, b: int) -> Iterator[Relation]:
+        """Yield relations in which the loops around another statement correspond as its elements say."""
+        mine, theirs = self._first[a], self._p[b]
+        for c, other_mine in enumerate(self._first):
+            for d, other_theirs in enumerate(self._p):
+                outer = _shared(mine, other_mine), _shared(theirs, other_theirs)
+                inner = len(mine.loops) - outer[0], len(theirs.loops) - outer[1]
+                if (c, d) == (a, b) or inner[0] != inner[1] or not all(outer):
+                    continue
+                if other_mine.shape != other_theirs.shape or not _comparable(other_mine, other_theirs):
+                    continue
+                if self._is_injection(_equal_elements_in_range, c, d):
+                    yield self._with_anchor(c, d, outer)
+
+    def _with_anchor(self, c: int, d: int, outer: tuple[int, int]) -> Relation:
+        def relation(mine: Statement, theirs: Statement) -> Any:
+            mine_there = (self._first if any(one is mine for one in self._first) else self._second)[c]
+            theirs_there = (self._p if any(one is theirs for one in self._p) else self._q)[d]
+            away = [loop.symbol for loop in (*mine_there.loops[outer[0] :], *theirs_there.loops[outer[1] :])]
+            anchor = _without(_equal_elements_in_range(mine_there, theirs_there), away)
+            pairs = zip(mine.loops[outer[0] :], theirs.loops[outer[1] :], strict=True)
+            equal = [_same(one.symbol, other.symbol) for one, other in pairs]
+            return _all([_equal_elements(mine, theirs), anchor, *equal])
+
+        return relation
+
+    def _is_injection(self, relation: Relation, a: int, b: int) -> bool:
+        """Say whether each instance of either side corresponds to at most one of the other."""
+        here = relation(self._first[a], self._p[b])
+        same_mine = here.intersect(relation(self._first[a], self._q[b]))
+        if not same_mine.intersect(_different(self._p[b], self._q[b])).is_empty():
+            return False
+        same_theirs = here.intersect(relation(self._second[a], self._p[b]))
+        return bool(same_theirs.intersect(_different(self._first[a], self._second[a])).is_empty())
+
+    def _bijection(self) -> str:
+        sides = ((self._first, self._p, 0, "leaf", "source"), (self._p, self._first, 1, "source", "leaf"))
+        for own, others, side, name, other_name in sides:
+            away = [loop.symbol for statement in others for loop in statement.loops]
+            for number, statement in enumerate(own):
+                covered = []
+                for key, relation in self._found.items():
+                    if key[side] == number:
+                        pairs = relation(self._first[key[0]], self._p[key[1]])
+                        covered.append(_without(pairs, away))
+                if any(not one.is_disjoint(other) for one, other in combinations(covered, 2)):
+                    return f"a write of the {name} corresponds to two of the {other_name}"
+                whole = statement.domain.intersect(self._context)
+                if not whole.is_subset(_any(covered, whole)):
+                    return f"a write to {_target(statement)} of the {name} corresponds to none of the {other_name}"
+        return ""
+
+    # 2: the order of accesses that touch one element
+
+    def _order(self) -> str:
+        for (a, b), (c, d) in ((one, other) for one in self._found for other in self._found):
+            if time.monotonic() > self._deadline:
+                return "the time ran out"
+            both = self._found[a, b](self._first[a], self._p[b]).intersect(
+                self._found[c, d](self._second[c], self._q[d])
+            )
+            if both.is_empty():
+                continue
+            quadruple = (self._first[a], self._second[c], self._p[b], self._q[d])
+            for mine, mine_later, theirs, theirs_later in _pairs(*quadruple):
+                together = both.intersect(_same_element(mine, mine_later))
+                if mine.local:
+                    apart = both.intersect(_same_element(theirs, theirs_later))
+                    if not together.is_equal(apart):
+                        return f"copies of {mine.array} are shared otherwise"
+                if not (mine.writes or mine_later.writes) or together.is_empty():
+                    continue
+                for before in _before(theirs.time, theirs_later.time):
+                    ordered = together.intersect(before)
+                    if ordered.is_empty():
+                        continue
+                    for open_order in _not_before(mine.time, mine_later.time):
+                        if not ordered.intersect(open_order).is_empty():
+                            return f"two accesses to {mine.array} are not proved to keep their order"
+        return ""
+
+
+def _comparable(mine: Statement, theirs: Statement) -> bool:
+    """Say whether two statements of one shape have elements of as many coordinates in equal places."""
+    return len(mine.values) == len(theirs.values) and all(
+        (one.local, one.writes, len(one.element)) == (other.local, other.writes, len(other.element))
+        for one, other in zip(mine.accesses, theirs.accesses, strict=True)
+    )
+
+
+def _equal_elements(mine: Statement, theirs: Statement) -> Any:
+    return _elements(mine, theirs).intersect(mine.domain).intersect(theirs.domain)
+
+
+def _equal_elements_in_range(mine: Statement, theirs: Statement) -> Any:
+    return _elements(mine, theirs).intersect(mine.ranges).intersect(theirs.ranges)
+
+
+def _equal_names(mine: Statement, theirs: Statement) -> Any:
+    """Equal elements, and equal values of loop variables of one name that are no part of the grid."""
+    named = {loop.name: loop for loop in theirs.loops if loop.kind is not LoopKind.GRID}
+    pairs = [(loop, named[loop.name]) for loop in mine.loops if loop.name in named and loop.kind is not LoopKind.GRID]
+    return _all([_equal_elements(mine, theirs), *(_same(one.symbol, other.symbol) for one, other in pairs)])
+
+
+def _equal_places(mine: Statement, theirs: Statement) -> Any:
+    """Equal elements, and equal values of loop variables in equal places; empty where there are not as many."""
+    pairs = list(zip(mine.loops, theirs.loops, strict=False))
+    both = _equal_elements(mine, theirs)
+    if len(mine.loops) != len(theirs.loops):
+        return both.subtract(both)
+    return _all([both, *(_same(one.symbol, other.symbol) for one, other in pairs)])
+
+
+def _shared(statement: Statement, other: Statement) -> int:
+    """Return how many loops stand around both statements."""
+    pairs = zip(statement.loops, other.loops, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(statement.loops), len(other.loops)))
+
+
+def _elements(mine: Statement, theirs: Statement) -> Any:
+    equations = [one.eq_set(other) for one, other in zip(mine.values, theirs.values, strict=True)]
+    for one, other in zip(mine.accesses, theirs.accesses, strict=True):
+        equations += [left.eq_set(right) for left, right in zip(one.element, other.element, strict=True)]
+    return _all([_universe(), *equations])
+
+
+def _pairs(
+    mine: Statement, mine_later: Statement, theirs: Statement, theirs_later: Statement
+) -> Iterator[tuple[Access, Access, Access, Access]]:
+    """Yield accesses of two instances to one array, with those of the source in the same places."""
+    for first, source_first in zip(mine.accesses, theirs.accesses, strict=True):
+        for second, source_second in zip(mine_later.accesses, theirs_later.accesses, strict=True):
+            if first.array == second.array and len(first.element) == len(second.element):
+                yield first, second, source_first, source_second
+
+
+def _same_element(first: Access, second: Access) -> Any:
+    pairs = zip((*first.copy, *first.element), (*second.copy, *second.element), strict=True)
+    return _all([_universe(), *(one.eq_set(other) for one, other in pairs)])
+
+
+def _before(first: Time, second: Time) -> Iterator[Any]:
+    """Yield sets whose union says that the first stands before the second in serial order."""
+    prefix = _universe()
+    for one, other in zip(first, second, strict=False):
+        if isinstance(one, int) or isinstance(other, int):
+            if one == other:
+                continue
+            if isinstance(one, int) and isinstance(other, int) and one < other:
+                yield prefix
+            return
+        yield prefix.intersect(_below(one.symbol, other.symbol))
+        prefix = prefix.intersect(_same(one.symbol, other.symbol))
+
+
+def _not_before(first: Time, second: Time) -> Iterator[Any]:
+    """Yield sets whose union says that the first need not happen before the second: another block, another thread
+    of the same run of a phase, or later in the order of one thread or block.
+    """
+    prefix = _universe()
+    for one, other in zip(first, second, strict=False):
+        if isinstance(one, int) or isinstance(other, int):
+            if one == other:
+                continue
+            if not (isinstance(one, int) and isinstance(other, int) and one < other):
+                yield prefix
+            return
+        yield prefix.intersect(_below(other.symbol, one.symbol))
+        if one.kind in (LoopKind.GRID, LoopKind.THREAD):
+            yield prefix.intersect(_below(one.symbol, other.symbol))
+        prefix = prefix.intersect(_same(one.symbol, other.symbol))
+    yield prefix
+
+
+def _different(first: Statement, second: Statement) -> Any:
+    """Two instances of one statement that differ in some loop variable."""
+    same = _all([_universe(), *(_same(a.symbol, b.symbol) for a, b in zip(first.loops, second.loops, strict=True))])
+    return same.complement()
+
+
+def _without(pairs: Any, symbols: Iterable[str]) -> Any:
+    import islpy as isl
+
+    for symbol in symbols:
+        place = pairs.find_dim_by_name(isl.dim_type.param, symbol)
+        if place >= 0:
+            pairs = pairs.project_out(isl.dim_type.param, place, 1)
+    return pairs
+
+
+def _universe() -> Any:
+    import islpy as isl
+
+    return isl.Set("{ : }")
+
+
+def _same(first: str, second: str) -> Any:
+    import islpy as isl
+
+    return isl.Set(f"[{first}, {second}] -> {{ : {first} = {second} }}")
+
+
+def _below(first: str, second: str) -> Any:
+    import islpy as isl
+
+    return isl.Set(f"[{first}, {second}] -> {{ : {first} < {second} }}")
+
+
+def _all(sets: Sequence[Any]) -> Any:
+    return reduce(lambda one, other: one.intersect(other), sets)
+
+
+def _any(sets: Sequence[Any], whole: Any) -> Any:
+    return reduce(lambda one, other: one.union(other), sets, whole.subtract(whole))
+
+
+def _target(statement: Statement) -> str:
+    return statement.accesses[-1].array

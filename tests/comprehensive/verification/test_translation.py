@@ -1,0 +1,216 @@
+"""Leaves are proved to have the dataflow of their source; wrong ones are refuted, and never proved."""
+
+from pathlib import Path
+
+import pytest
+
+from comprehensive.optimize import optimize
+from comprehensive.verification.translation import validate, validations
+from metafork.prover import Verdict
+from tests.metafork.frontend.marked import program_of
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.mf"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_leaf_of_the_examples_is_proved(path):
+    result = optimize(
+        path, counters=["shared_memory"], strategies=["cse1", "cse2", "granularity", "caching"], machine=None
+    )
+    for tree in result.schedules:
+        found = validations(tree, shapes=1, points=2, seconds=120)
+        assert found.keys() == {leaf.id for leaf in tree.leaves}
+        for leaf, one in found.items():
+            assert one.verdict is Verdict.YES, (tree.program.name, leaf, one.detail)
+            assert one.points == 2
+            assert one.detail.startswith("proved for ")
+
+
+def program(body, parameters="int n, int s, int B, const float x[n], float y[n]", scalars=""):
+    return program_of(f"#include <math.h>\nvoid f({parameters})\n{{\n  {scalars}\n  meta_schedule {{ {body} }}\n}}\n")
+
+
+GRID = "meta_for (int i = 0; i < blocks; i++)"
+THREADS = "meta_for (int u = 0; u < B; u++)"
+
+SMOOTH = program(
+    f"{GRID} {THREADS} for (int k = 0; k < s; k++) {{ int p = (i * s + k) * B + u; y[p + 1] = x[p] + x[p + 2]; }}",
+    scalars="int blocks = (n - 2) / (s * B);",
+)
+
+
+def smooth(code, grid="blocks", kept="for (int k = 0; k < s; k++)"):
+    return program(
+        f"meta_for (int i = 0; i < {grid}; i++) {THREADS} {kept} {{ {code} }}",
+        scalars="int blocks = (n - 2) / (s * B);",
+    )
+
+
+GUARDED = "int blocks = (n + B - 1) / B;"
+COPY = program(f"{GRID} {THREADS} {{ int p = i * B + u; if (p < n) y[p] = x[p]; }}", scalars=GUARDED)
+BRANCHES = program(
+    f"{GRID} {THREADS} {{ int p = i * B + u; if (p < n) {{ if (p % 2) y[p] = x[p]; else y[p] = x[p] + 1.0f; }} }}",
+    scalars=GUARDED,
+)
+ROWS = "int n, int s, int B, const float A[n][s], float y[n]"
+SUM = program(
+    f"{GRID} {THREADS} for (int k = 0; k < s; k++) y[i * B + u] += A[i * B + u][k];",
+    parameters=ROWS,
+    scalars="int blocks = n / B;",
+)
+PHASES = program(
+    f"{GRID} {{ float t[B]; {THREADS} t[u] = x[i * B + u]; {THREADS} y[i * B + u] = t[B - 1 - u]; }}",
+    scalars="int blocks = n / B;",
+)
+SCALED = program(
+    f"{GRID} {THREADS} {{ int p = i * B + u; float t = x[p] * 2.0f; float v = 0.0f; v += t; v += x[p]; y[p] = v; }}",
+    scalars="int blocks = n / B;",
+)
+
+WRONG = {
+    "a shifted write": (SMOOTH, smooth("int p = (i * s + k) * B + u; y[p + 2] = x[p] + x[p + 2];")),
+    "a shifted read": (SMOOTH, smooth("int p = (i * s + k) * B + u; y[p + 1] = x[p + 1] + x[p + 2];")),
+    "exchanged operands": (SMOOTH, smooth("int p = (i * s + k) * B + u; y[p + 1] = x[p + 2] + x[p];")),
+    "another order of operations": (SMOOTH, smooth("int p = (i * s + k) * B + u; y[p + 1] = x[p] - x[p + 2];")),
+    "an iteration too few": (
+        SMOOTH,
+        smooth("int p = (i * s + k) * B + u; y[p + 1] = x[p] + x[p + 2];", kept="for (int k = 0; k < s - 1; k++)"),
+    ),
+    "a wrong decoding of the grid": (
+        SMOOTH,
+        smooth("int p = i * s * B + u; y[p + 1] = x[p] + x[p + 2];", grid="blocks * s", kept=""),
+    ),
+    "a grid that is too small": (
+        SMOOTH,
+        smooth("int p = i * B + u; y[p + 1] = x[p] + x[p + 2];", grid="blocks", kept=""),
+    ),
+    "a dropped guard": (
+        COPY,
+        program(f"{GRID} {THREADS} {{ int p = i * B + u; y[p] = x[p]; }}", scalars=GUARDED),
+    ),
+    "a guard that is too narrow": (
+        COPY,
+        program(f"{GRID} {THREADS} {{ int p = i * B + u; if (p < n - 1) y[p] = x[p]; }}", scalars=GUARDED),
+    ),
+    "a dropped partial block": (
+        COPY,
+        program(f"{GRID} {THREADS} {{ int p = i * B + u; if (p < n) y[p] = x[p]; }}", scalars="int blocks = n / B;"),
+    ),
+    "swapped branches": (
+        BRANCHES,
+        program(
+            f"{GRID} {THREADS} {{ int p = i * B + u;"
+            " if (p < n) { if (p % 2) y[p] = x[p] + 1.0f; else y[p] = x[p]; } }",
+            scalars=GUARDED,
+        ),
+    ),
+    "a collapsed loop whose iterations depend on each other": (
+        SUM,
+        program(
+            f"meta_for (int i = 0; i < blocks * s; i++) {THREADS} y[i / s * B + u] += A[i / s * B + u][i % s];",
+            parameters=ROWS,
+            scalars="int blocks = n / B;",
+        ),
+    ),
+    "a reversed sum": (
+        SUM,
+        program(
+            f"{GRID} {THREADS} for (int k = 0; k < s; k++) y[i * B + u] += A[i * B + u][s - 1 - k];",
+            parameters=ROWS,
+            scalars="int blocks = n / B;",
+        ),
+    ),
+    "a missing barrier": (
+        PHASES,
+        program(
+            f"{GRID} {{ float t[B]; {THREADS} {{ t[u] = x[i * B + u]; y[i * B + u] = t[B - 1 - u]; }} }}",
+            scalars="int blocks = n / B;",
+        ),
+    ),
+    "a scalar used before its last write": (
+        SCALED,
+        program(
+            f"{GRID} {THREADS} {{ int p = i * B + u; float t = x[p] * 2.0f; float v = 0.0f; v += x[p]; v += t;"
+            " y[p] = v; }",
+            scalars="int blocks = n / B;",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_transformations_are_refuted(name):
+    source, leaf = WRONG[name]
+    found = validate(source, leaf)
+    assert found.verdict is Verdict.NO, found.detail
+    assert found.detail.startswith("refuted at ")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_transformations_are_never_proved(name):
+    """Without a point at which both are played, it is isl alone that must not be taken in."""
+    source, leaf = WRONG[name]
+    found = validate(source, leaf, points=0)
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.detail.startswith("not proved: ")
+
+
+RIGHT = {
+    "the program itself": (SMOOTH, SMOOTH),
+    "a loop that joined the grid": (
+        SMOOTH,
+        smooth("int p = i * B + u; y[p + 1] = x[p] + x[p + 2];", grid="blocks * s", kept=""),
+    ),
+    "a loop that joined the grid, decoded": (
+        SMOOTH,
+        smooth("int p = (i / s * s + i % s) * B + u; y[p + 1] = x[p] + x[p + 2];", grid="blocks * s", kept=""),
+    ),
+    "names for indices": (
+        SMOOTH,
+        smooth("int p = (i * s + k) * B + u; int w = p + 1; int r = w + 1; y[w] = x[p] + x[r];"),
+    ),
+    "an equal guard": (
+        COPY,
+        program(f"{GRID} {THREADS} {{ int p = i * B + u; if (!(p >= n)) y[p] = x[p]; }}", scalars=GUARDED),
+    ),
+    "a sum in order": (SUM, SUM),
+    "phases": (PHASES, PHASES),
+    "locals": (SCALED, SCALED),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_transformations_are_proved(name):
+    source, leaf = RIGHT[name]
+    found = validate(source, leaf)
+    assert found.verdict is Verdict.YES, found.detail
+    assert len(found.shapes) == 3
+    assert "all n" in found.detail
+    assert f"B={found.shapes[0]['B']}" in found.detail
+
+
+def test_what_reads_its_indices_from_memory_is_tested_or_open():
+    gather = program(
+        "meta_for (int i = 0; i < blocks; i++) meta_for (int u = 0; u < B; u++) y[i * B + u] = x[idx[i * B + u]];",
+        parameters="int n, int B, const int idx[n], const float x[n], float y[n]",
+        scalars="int blocks = n / B;",
+    )
+    found = validate(gather, gather)
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.detail == "not proved: an index of x is read from memory (B=2)"
+
+
+def test_loops_that_depend_on_data_are_open():
+    search = program(
+        f"{GRID} {THREADS} {{ float v = x[i * B + u]; while (v > 1.0f) v = v / 2.0f; y[i * B + u] = v; }}",
+        scalars="int blocks = n / B;",
+    )
+    found = validate(search, search)
+    assert found.verdict is Verdict.UNKNOWN
+    assert "has no affine domain" in found.detail
+
+
+def test_a_limit_of_time_leaves_it_unknown():
+    found = validate(SMOOTH, SMOOTH, seconds=0.0)
+    assert found.verdict is Verdict.UNKNOWN
+    assert "the time ran out" in found.detail
