@@ -34,7 +34,7 @@ class LeafTexts:
                 module = code.ir if code.ir is not None else llvm_ir.module_text(code.kernel)
                 files[f"{path}.ll"] = module
                 if ptx_target is not None:
-                    text = _ptx(module, ptx_target)
+                    text = _ptx(code, leaf, module, ptx_target)
                     if isinstance(text, str):
                         files[f"{path}.ptx"] = text
                     else:
@@ -42,10 +42,12 @@ class LeafTexts:
         return files, problems
 
 
-def _ptx(module: str, target: str) -> str | Exception:
-    from metafork import ptx_target
+def _ptx(code: LeafCode, leaf: Leaf, module: str, target: str) -> str | Exception:
+    from metafork import leaf_ptx, ptx_target
 
     try:
+        if leaf.version.ir_strategies:
+            return leaf_ptx.leaf_ptx(code.kernel, leaf.version.ir_strategies, target).text
         return ptx_target.emit_ptx(module, target)
     except ptx_target.ExternalFunctionError as error:
         return error

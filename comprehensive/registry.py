@@ -21,7 +21,9 @@ COUNTERS = {
 }
 """Module of each counter, in the default order of evaluation."""
 
-OPTIONAL_COUNTERS: dict[str, str] = {}
+OPTIONAL_COUNTERS: dict[str, str] = {
+    "global_loads": "evaluators.global_loads",
+}
 """Counters that take part when they are named."""
 
 STRATEGIES = {
@@ -36,6 +38,7 @@ STRATEGIES = {
 """Module of each strategy, in the default order of omega."""
 
 OPTIONAL_STRATEGIES = {
+    "shuffle": "strategies.shuffle",
     "thread_striding": "strategies.thread_striding",
 }
 """Strategies that take part when they are named."""

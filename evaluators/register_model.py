@@ -29,10 +29,12 @@ from typing import Any, Literal
 
 from metafork.ir_cfg import cfg_of, most_live_registers
 from metafork.kernel import Kernel
+from metafork.leaf_ptx import SHUFFLE, countable, covering_first, passes_of, shuffle_options
 from metafork.llvm_ir import module_text
 from metafork.llvm_targets import Nvptx
+from metafork.ptx.shuffle import shuffle_text
 from metafork.ptx_registers import Pressure, pressure
-from metafork.ptx_target import STANDARD, parsed, ptx_of, run_pipeline
+from metafork.ptx_target import parsed, ptx_of, run_pipeline
 
 Kind = Literal["text", "ptx"]
 MOST = 255
@@ -55,12 +57,18 @@ def measure(kernel: Kernel, ir_strategies: Sequence[str] = ()) -> Measured:
     """Lower, optimize and count.
 
     Without IR strategies the standard pipeline runs on IR whose loops carry nvcc's unrolling; with them, theirs run on
-    the IR as it is.  Raises ``ValueError`` (``TargetError`` among them) where the kernel cannot be lowered.
+    the IR as it is, and ``shuffle`` on the PTX.
+
+    Raises ``ValueError`` (``TargetError`` among them) where the kernel cannot be lowered.
     """
     target = Nvptx() if ir_strategies else Nvptx(unroll=NVCC_UNROLLS_BY)
-    module = parsed(module_text(kernel, target))
-    run_pipeline(module, tuple(ir_strategies) or STANDARD)
-    plain, optimized = (pressure(ptx_of(module, level=level)) for level in (0, 3))
+    shuffles = SHUFFLE in ir_strategies
+    module = parsed(module_text(covering_first(kernel) if shuffles else kernel, target))
+    run_pipeline(module, passes_of(ir_strategies))
+    texts = [ptx_of(module, level=level) for level in (0, 3)]
+    if shuffles:
+        texts = [countable(shuffle_text(text, shuffle_options(kernel)).text) for text in texts]
+    plain, optimized = (pressure(text) for text in texts)
     return Measured(most_live_registers(cfg_of(module)), plain, optimized)
 
 

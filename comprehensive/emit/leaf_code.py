@@ -33,7 +33,7 @@ def leaf_code(leaf: Leaf) -> LeafCode:
     text = cuda.kernel_text(kernel)
     if not leaf.version.ir_strategies:
         return LeafCode(kernel, text)
-    from metafork import llvm_ir, ptx_target
+    from metafork.leaf_ptx import leaf_ptx
 
-    ir = ptx_target.optimize(llvm_ir.module_text(kernel), leaf.version.ir_strategies)
-    return LeafCode(kernel, text, ir, ptx_target.emit_ptx(ir))
+    code = leaf_ptx(kernel, leaf.version.ir_strategies)
+    return LeafCode(kernel, text, code.ir, code.text)

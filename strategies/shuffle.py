@@ -1,0 +1,126 @@
+"""shuffle: values of neighbouring lanes instead of loads from global memory (after PTXASW; see ``docs/shuffle.md``).
+
+``program, lambda --> program, lambda + shuffle``
+
+The leaf becomes the PTX that LLVM makes of its kernel, in which loads whose value another lane of the warp holds are
+replaced by shuffles, and loads of the same address by registers.  Where arrays go through shared memory and nothing is
+left to replace, the strategy takes them out of it first, as ``caching`` does: the copies in a block's shared memory and
+the values in a warp's registers are two ways to load once what neighbours share.
+
+Legality: ``metafork.ptx`` proves for each replaced load that the lane it takes from holds that very address's value,
+and that nothing wrote it in between.  Lanes without such a neighbour in their warp and row of threads, and warps that
+are not complete, make the original load, so that blocks of any shape and size are right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from evaluators.counter import CounterValue, NotKnown
+from evaluators.global_loads import global_loads
+from metafork.facts import program_facts
+from metafork.ir import Version
+from metafork.leaf_ptx import SHUFFLE, leaf_ptx
+from metafork.lowering import CannotLowerError, lower
+from metafork.polynomial import ONE, Polynomial, at_most, less_than
+from metafork.prover import Prover
+from metafork.ptx.shuffle import KernelReport
+from metafork.ptx_target import ExternalFunctionError, TargetError
+from metafork.symbols import DerivedSymbol
+from strategies.strategy import Applied, NotApplied
+
+_MOST_SHARES = 4
+"""How many elements a thread is at most proved to copy, beyond which no proof is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """Append ``shuffle`` to the IR strategies, where that is proved to leave fewer loads."""
+
+    name: str = SHUFFLE
+    improves: frozenset[str] = frozenset({"global_loads"})
+    on_ir: bool = True
+    at_leaf: bool = False
+
+    def apply(self, version: Version) -> Applied | NotApplied:
+        """Return the version with shuffles, or the reason why no load can be replaced."""
+        if SHUFFLE in version.ir_strategies:
+            return NotApplied("it is applied already")
+        shuffled = replace(version, ir_strategies=(*version.ir_strategies, SHUFFLE))
+        result = self._kept(version, shuffled)
+        cached = version.program.cached
+        if isinstance(result, Applied) or not cached:
+            return result
+        uncached = replace(shuffled, program=replace(version.program, cached=()))
+        other = self._kept(version, uncached)
+        if isinstance(other, Applied):
+            return Applied(uncached, f"took {', '.join(cached)} out of shared memory; {other.note}")
+        return NotApplied(f"{result.reason}; without {', '.join(cached)} in shared memory: {other.reason}")
+
+    def _kept(self, before: Version, after: Version) -> Applied | NotApplied:
+        """Return ``after`` where loads are replaced and are proved to be fewer than those of ``before``."""
+        try:
+            kernel = lower(after.program, after.program.name)
+            report = leaf_ptx(kernel, after.ir_strategies).report
+        except CannotLowerError as error:
+            return NotApplied(f"no kernel: {error}")
+        except ExternalFunctionError as error:
+            return NotApplied(f"LLVM has no exact code for {', '.join(error.names)}; nvcc's device library does")
+        except TargetError as error:
+            return NotApplied(str(error))
+        assert report is not None
+        if not report.shuffles and not report.reuses:
+            return NotApplied(_why_none(report))
+        old, new = global_loads(before), global_loads(after)
+        if isinstance(old, NotKnown):
+            return NotApplied(f"global_loads is not known: {old.reason}")
+        if isinstance(new, NotKnown):
+            return NotApplied(f"global_loads is not known afterwards: {new.reason}")
+        if not _fewer(before, old, new):
+            return NotApplied(f"{new.numerator} loads a thread are not proved to be fewer than {old.numerator}")
+        words = [f"{len(report.shuffles)} loads became shuffles"] if report.shuffles else []
+        words += [f"{len(report.reuses)} reuse a register"] if report.reuses else []
+        return Applied(
+            after,
+            f"{' and '.join(words)}, proved by {_proof(report)}; {new.numerator} loads remain where a warp is whole",
+        )
+
+
+def _why_none(report: KernelReport) -> str:
+    reasons = list(dict.fromkeys(left.reason for left in report.left_alone))
+    return "; ".join(reasons) or report.unchanged or "no load has a source in another lane"
+
+
+def _proof(report: KernelReport) -> str:
+    return f"symbolic emulation (assuming {', '.join(report.assumptions)})" if report.assumptions else "emulation"
+
+
+def _fewer(version: Version, old: CounterValue, new: CounterValue) -> bool:
+    if old.denominator != ONE or new.denominator != ONE:
+        return False
+    facts = program_facts(version.program)
+    derived = tuple(dict.fromkeys((*facts.derived, *old.derived, *new.derived)))
+    known = [constraint for symbol in derived for constraint in symbol.constraints()]
+    difference = old.numerator - new.numerator
+    if difference.is_constant:
+        return difference.constant_value() >= 1
+    prover = Prover((*facts.constraints, *known), derived)
+    if any(coefficient < 0 for coefficient in old.numerator.terms().values()) or not new.numerator.is_constant:
+        return bool(prover.proves(at_most(ONE, difference)))
+    # Without negative terms the least value of each symbol gives the least of the whole.
+    least = {name: _least(name, derived, prover) for name in old.numerator.symbols}
+    return new.numerator.constant_value() < old.numerator.substitute(least).constant_value()
+
+
+def _least(name: str, derived: tuple[DerivedSymbol, ...], prover: Prover) -> int:
+    """Return a number that a symbol is proved to reach; every symbol is at least 0."""
+    least = 1 if prover.proves(at_most(1, Polynomial.symbol(name))) else 0
+    for symbol in derived:
+        if symbol.name == name and symbol.kind == "ceiling":
+            numerator, denominator = symbol.operands
+            while least < _MOST_SHARES and prover.proves(less_than(denominator * least, numerator)):
+                least += 1
+    return least
+
+
+STRATEGY = Shuffle()
