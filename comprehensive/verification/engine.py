@@ -37,16 +37,16 @@ POINTS = 50
 TRIES = 3000
 """Parameter points looked at, a schedule."""
 
-RACED_SHARE = 3
-"""One point in so many also runs with its accesses told (the first ones, which show most, always do)."""
-
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how many units of it are done, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How much is done: points a leaf, the seed, compilers at a time, seconds for all, targets of ``ptxas``."""
+    """How much is done: points a leaf, the seed, compilers at a time, seconds for all, targets of ``ptxas``.
+
+    ``optimization`` is the level at which kernels are compiled (``-O0`` is quicker).
+    """
 
     points: int = POINTS
     seed: int = 1
@@ -54,6 +54,7 @@ class Options:
     time_limit: float | None = None
     targets: tuple[str, ...] = ()
     races: bool = True
+    optimization: str = "-O1"
 
 
 def verify(
@@ -142,7 +143,7 @@ class _Run:
                     self.found.notes.append(f"{name} leaf {leaf.id}: no small point was found; it was not run")
         if functions:
             with _directory(directory) as where:
-                build = Build(self.result, where, functions, self.code_of, self.options.jobs)
+                build = Build(self.result, where, functions, self.code_of, self.options.jobs, self.options.optimization)
                 self.progress("compile", 0, 1)
                 build.make(raced=self.options.races)
                 self._run_jobs(build, functions, jobs)
@@ -198,9 +199,8 @@ class _Run:
                 for job, run in zip(part, build.run(number, [j.line for j in part], seconds=seconds), strict=True):
                     self._judge(job, run)
                 if self.options.races:
-                    told = [j for i, j in enumerate(part) if i % RACED_SHARE == 0]
-                    runs = build.run(number, [j.line for j in told], raced=True, seconds=seconds)
-                    for job, run in zip(told, runs, strict=True):
+                    runs = build.run(number, [j.line for j in part], raced=True, seconds=seconds)
+                    for job, run in zip(part, runs, strict=True):
                         self._judge_race(job, run)
                 done += len(part)
                 self.progress("run", done, whole)

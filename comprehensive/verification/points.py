@@ -20,7 +20,7 @@ from metafork.ir import Phase, walk_statements
 from metafork.machine import DEFAULT
 from metafork.polynomial import Constraint, Polynomial
 
-MOST_ELEMENTS = 50_000
+MOST_ELEMENTS = 20_000
 """Most array elements of a point, all arrays together."""
 
 MOST_THREADS = 700
@@ -248,7 +248,7 @@ class Points:
     def leaves_at(self, point: Values) -> Iterator[tuple[int, dict[str, Interval]]]:
         """Yield the leaves that machines choose at a parameter point, with the intervals of the machine's symbols."""
         intervals: dict[str, Interval] = {}
-        for symbol in self._machine:
+        for symbol in sorted(self._machine):
             most = DEFAULT.fields().get(self._fields.get(symbol, ""))
             intervals[symbol] = (0, most)
         for condition in self._start:

@@ -14,5 +14,6 @@ def check(seeds: list[int], points: int = 12) -> Verification:
     """Verify the programs of some seeds as one file."""
     random = Random(seeds[0])
     counters = None if random.random() < EVERYTHING else QUICK
-    options = Options(points=points, seed=seeds[0], jobs=2)
+    optimization = random.choice(("-O0", "-O0", "-O0", "-O2"))
+    options = Options(points=points, seed=seeds[0], jobs=2, optimization=optimization)
     return verify(file_text(seeds), counters=counters, options=options)
