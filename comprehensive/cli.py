@@ -2,7 +2,7 @@
 
 A command is a module of ``comprehensive.commands`` with one public name, ``command``.  The table holds the one-line
 help, so that ``metafork --help`` imports nothing heavy.  Exit status: 0 done, 1 the input is at fault (diagnostics),
-2 usage, 3 a fault of the tool.
+2 usage, 3 a fault of the tool, 4 the time limit ended the run early, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
+
+INTERRUPTED = 130
+"""The exit status after SIGINT: 128 and the signal's number."""
 
 COMMANDS = {
     "optimize": "Write the decision tree, kernels and dispatcher of a MetaFork file.",
@@ -41,6 +44,14 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"comprehensive.commands.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; an interrupt ends it as shells expect, without the traceback and without half a file."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\nmetafork: interrupted", err=True)
+            ctx.exit(INTERRUPTED)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands from the table, without importing them."""

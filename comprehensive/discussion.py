@@ -41,7 +41,8 @@ class Discussion(Generic[V]):
         progress: Callable[[Statistics], None] | None = None,
     ) -> None:
         self.start = start
-        self.systems = Systems(start)
+        self._deadline = None if time_limit is None else time.monotonic() + time_limit
+        self.systems = Systems(start, self._deadline)
         self.statistics = Statistics()
         # As in the paper, resource counters stand before performance counters.
         self._counters = tuple(sorted(counters, key=lambda counter: counter.kind == "performance"))
@@ -49,7 +50,6 @@ class Discussion(Generic[V]):
         self._measured: Measurements[V] = Measurements(start, self.systems, self.statistics)
         self._notes: dict[tuple[str, str], None] = {}
         self._cases: list[Case[V]] = []
-        self._deadline = None if time_limit is None else time.monotonic() + time_limit
         self._complete = True
         self._progress = progress
 
@@ -116,7 +116,7 @@ class Discussion(Generic[V]):
         if not branch.kept:
             return Node(counter.name, value, condition, accept, None, INCONSISTENT)
         refused = replace(quintuple, system=_extended(quintuple.system, refused_condition), point=branch.witness)
-        if self._deadline is not None and time.monotonic() > self._deadline:
+        if self._late():
             self._complete = False
             reason = f"time limit reached with {counter.name} refused; strategies left untried"
             return Node(counter.name, value, condition, accept, None, self._region(refused, reason))
@@ -129,7 +129,19 @@ class Discussion(Generic[V]):
 
     def _branch(self, quintuple: Quintuple[V], condition: Constraint) -> Consistency:
         point = quintuple.point
-        return self.systems.consistent(quintuple.system, condition, None if point is None else dict(point))
+        found = self.systems.consistent(quintuple.system, condition, None if point is None else dict(point))
+        if found.verdict is Verdict.UNKNOWN:
+            order = self.start.order
+            path = " and ".join(member.text(order) for member in quintuple.system)
+            case = f"{condition.text(order)} with {path}" if path else condition.text(order)
+            self._note(
+                "undecided cases", f"kept, for Z3 did not decide within its limits whether there are any: {case}"
+            )
+        return found
+
+    def _late(self) -> bool:
+        """Say whether the time is up: from then on nothing is transformed, measured or simplified any more."""
+        return self._deadline is not None and time.monotonic() > self._deadline
 
     def _improved(self, refused: Quintuple[V], counter: CounterOf[V]) -> Quintuple[V] | NoLeaf:
         """Apply the next strategy of omega that may improve the counter, and put counters back onto gamma."""
@@ -161,7 +173,10 @@ class Discussion(Generic[V]):
         return self._region(refused, reason)
 
     def _region(self, quintuple: Quintuple[V], reason: str) -> NoLeaf:
-        return NoLeaf(reason, self.systems.irredundant(quintuple.system))
+        return NoLeaf(reason, self._irredundant(quintuple.system))
+
+    def _irredundant(self, system: System) -> System:
+        return system if self._late() else self.systems.irredundant(system)
 
     def _transformed(self, strategy: StrategyOf[V], quintuple: Quintuple[V], measured: bool = True) -> V | NotApplied:
         """Apply a strategy; the result counts only where every counter is known on it (within Start and the path).
@@ -199,8 +214,8 @@ class Discussion(Generic[V]):
         self.statistics.paths += 1
         finished = self._finished(quintuple)
         values = {counter.name: self._measured.value(counter, finished.version) for counter in self._counters}
-        system = self.systems.irredundant(quintuple.system)
-        witness = self.systems.witness(quintuple.system)
+        system = self._irredundant(quintuple.system)
+        witness = None if self._late() else self.systems.witness(quintuple.system)
         self._cases.append(
             Case(
                 finished.version,
@@ -218,6 +233,11 @@ class Discussion(Generic[V]):
     def _finished(self, quintuple: Quintuple[V]) -> Quintuple[V]:
         candidates = [strategy for strategy in quintuple.remaining if strategy.at_leaf]
         if not candidates:
+            return quintuple
+        if self._late():
+            self._complete = False
+            names = ", ".join(strategy.name for strategy in candidates)
+            self._note("time limit", f"{names} not tried at the leaf after {_described(quintuple.applied)}")
             return quintuple
         together = self._extended(quintuple, candidates)
         if self._still_accepted(quintuple, together):
@@ -264,7 +284,8 @@ class Discussion(Generic[V]):
             best = self._cases[members[0]]
             systems = dict.fromkeys(system for index in members for system in self._cases[index].systems)
             paths = tuple(path for index in members for path in self._cases[index].paths)
-            joined = tuple(_displayed(system) for system in self.systems.joined(tuple(systems)))
+            joined = tuple(systems) if self._late() else self.systems.joined(tuple(systems))
+            joined = tuple(_displayed(system) for system in joined)
             cases.append(replace(best, systems=joined, paths=paths))
         return _renumbered(root, numbers), tuple(cases)
 

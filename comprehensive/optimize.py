@@ -6,6 +6,7 @@ discussion becomes a ``ScheduleTree``.  ``Result`` carries them with the texts t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from comprehensive.points import Number
 from comprehensive.quintuple import Case, Outcome
 from comprehensive.start import Start, identifiers, start_of
 from comprehensive.trace import trace
-from comprehensive.tree import CounterInfo, Leaf, ScheduleTree, Statistics
+from comprehensive.tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics
 from evaluators.counter import Counter
 from metafork.diagnostics import Diagnostic
 from metafork.frontend import parse, read_source
@@ -49,6 +50,11 @@ class Result:
     counters: tuple[str, ...]
     strategies: tuple[str, ...]
     warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every tree was discussed to its end; false where the time limit ended one early."""
+        return all(tree.complete for tree in self.schedules)
 
     @cached_property
     def document(self) -> TreeDocument:
@@ -98,14 +104,18 @@ def optimize(
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
     ``counters`` and ``strategies`` are names, used in the order given; ``machine`` (``"sm_80"``, ``"T=1024,Z=12288"``,
-    a ``Machine``, a mapping) fixes machine symbols; ``assume`` are inequalities over parameters; ``time_limit`` is in
-    seconds for each schedule, after which branches are left as they are; ``strict`` refuses what is not proved free of
-    races instead of warning.
+    a ``Machine``, a mapping) fixes machine symbols; ``assume`` are inequalities over parameters; ``strict`` refuses
+    what is not proved free of races instead of warning.
+
+    ``time_limit`` is in seconds for the whole run.  What is being measured or transformed then is finished, and nothing
+    else begun: trees come back as they are, marked incomplete (``Result.complete``).  The first schedule has at least
+    the leaf that every limit admits; schedules that were not reached have none.
 
     Raises ``metafork.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError`` and
     ``metafork.machine.MachineError`` for names and values of options, ``InequalityError`` for an assumption that is
     none, ``OSError`` where the file cannot be read.
     """
+    deadline = None if time_limit is None else time.monotonic() + time_limit
     chosen = registry.counters(counters)
     transformers = registry.strategies(strategies)
     fixed = machine_values(machine, [counter.symbol for counter in chosen if counter.kind == "performance"])
@@ -113,11 +123,15 @@ def optimize(
     unit = with_assumptions(parse(source), assume)
     warnings = check_races(unit, strict=strict)
     taken = identifiers(source.text)
-    trees = []
+    trees: list[ScheduleTree] = []
     for schedule in unit.schedules:
         program = schedule.program
         report_on = None if progress is None else _named_progress(progress, program.name)
-        trees.append(discuss(program, chosen, transformers, taken, fixed, time_limit, report_on))
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if left == 0.0 and trees:
+            trees.append(undiscussed(program, chosen, transformers, taken, fixed))
+        else:
+            trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on))
     return Result(unit, tuple(trees), tuple(c.name for c in chosen), tuple(s.name for s in transformers), warnings)
 
 
@@ -152,7 +166,30 @@ def discuss(
     program = choice.program
     start = start_of(program, counters, taken, fixed)
     discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress)
-    outcome = discussion.run(Version(program))
+    return _tree(program, start, discussion.run(Version(program)), strategies, choice.reasons)
+
+
+def undiscussed(
+    program: Program,
+    counters: Sequence[Counter],
+    strategies: Sequence[Strategy],
+    taken: frozenset[str] = frozenset(),
+    fixed: Mapping[str, Number] | None = None,
+) -> ScheduleTree:
+    """Return the tree of a schedule for which no time was left: no leaf anywhere in Start."""
+    start = start_of(program, counters, taken, fixed)
+    root = NoLeaf("time limit reached before this schedule was looked at")
+    outcome: Outcome[Version] = Outcome(root, (), tuple(counters), start.derived, (), False, Statistics())
+    return _tree(program, start, outcome, strategies, ())
+
+
+def _tree(
+    program: Program,
+    start: Start,
+    outcome: Outcome[Version],
+    strategies: Sequence[Strategy],
+    cache_reasons: Sequence[tuple[str, str]],
+) -> ScheduleTree:
     names = tuple(strategy.name for strategy in strategies)
     shown = _shown(start, outcome)
     return ScheduleTree(
@@ -167,7 +204,7 @@ def discuss(
         strategies=names,
         root=outcome.root,
         leaves=tuple(_leaf(program, number, case, names, shown) for number, case in enumerate(outcome.cases, 1)),
-        notes=(*((f"cache of {name}", why) for name, why in choice.reasons), *start.notes, *outcome.notes),
+        notes=(*((f"cache of {name}", why) for name, why in cache_reasons), *start.notes, *outcome.notes),
         complete=outcome.complete,
         fixed=start.fixed,
         opaque=start.opaque,

@@ -2,11 +2,13 @@
 
 A ``PathSolver`` holds one Z3 solver; asked about a path, it pops back to what the path shares with the last one and
 pushes the rest, so that a walk through a tree asserts each condition once.  Effort is bounded by Z3's own counter
-(``rlimit``), which does not depend on how busy the machine is; a wall-clock limit stands behind it.
+(``rlimit``), which does not depend on how busy the machine is; a wall-clock limit stands behind it, and no question
+outlasts the ``deadline`` of the whole run.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
@@ -29,6 +31,7 @@ class PathSolver:
         real: frozenset[str] = frozenset(),
         effort: int = EFFORT,
         timeout_ms: int = TIMEOUT_MS,
+        deadline: float | None = None,
     ) -> None:
         import z3  # imported where a system is first put to it: `metafork --help` needs none
 
@@ -43,6 +46,9 @@ class PathSolver:
             self._solver = z3.Solver(ctx=self._context)
         self._solver.set("rlimit", effort)
         self._solver.set("timeout", timeout_ms)
+        self._solver.set("ctrl_c", False)  # Z3 would take an interrupt as the end of one question, and go on
+        self._timeout_ms = timeout_ms
+        self._deadline = deadline
         self._path: list[Constraint] = []
         self._background = list(background)
         self.calls = 0
@@ -57,7 +63,12 @@ class PathSolver:
             self._solver.add(self.formula(fact))
 
     def check(self, path: Sequence[Constraint], *negated: Sequence[Constraint]) -> Answer:
-        """Decide background, path, and the negation of each conjunction in ``negated``."""
+        """Decide background, path, and the negation of each conjunction in ``negated``; unknown past the deadline."""
+        if self._deadline is not None:
+            left = int(1000 * (self._deadline - time.monotonic()))
+            if left <= 0:
+                return "unknown"
+            self._solver.set("timeout", min(left, self._timeout_ms))
         self._move_to(path)
         if negated:
             self._solver.push()

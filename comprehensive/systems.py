@@ -35,10 +35,14 @@ class Consistency:
 
 
 class Systems:
-    """Answers questions about systems over one Start.  Solvers are made when first needed."""
+    """Answers questions about systems over one Start.  Solvers are made when first needed.
 
-    def __init__(self, start: Start) -> None:
+    After ``deadline`` (of ``time.monotonic``) Z3 is not asked any more: what that leaves open is unknown.
+    """
+
+    def __init__(self, start: Start, deadline: float | None = None) -> None:
         self.start = start
+        self._deadline = deadline
         self.derived: list[DerivedSymbol] = list(start.derived)
         self._background = list(start.constraints)
         real = start.real
@@ -150,12 +154,12 @@ class Systems:
 
     def _by_solver(self, system: System) -> Consistency:
         if self._over_reals is None:
-            self._over_reals = PathSolver(self._background, integers=False, real=self._real)
+            self._over_reals = PathSolver(self._background, integers=False, real=self._real, deadline=self._deadline)
         real_answer = self._over_reals.check(system)
         if real_answer == "unsat":
             return Consistency(Verdict.NO)
         if self._over_integers is None:
-            self._over_integers = PathSolver(self._background, integers=True, real=self._real)
+            self._over_integers = PathSolver(self._background, integers=True, real=self._real, deadline=self._deadline)
         answer = self._over_integers.check(system)
         if answer == "unsat":
             return Consistency(Verdict.NO)

@@ -179,6 +179,7 @@ class Prover:
         reals = _Translation(z3, z3.Real)
         solver = z3.SolverFor("QF_NRA")
         solver.set("timeout", self.timeout_ms)
+        solver.set("ctrl_c", False)  # Z3 would take an interrupt as the end of this question, and the run would go on
         reals.assume(solver, relevant, goal)
         answer = solver.check()
         if answer == z3.unsat:
@@ -186,6 +187,7 @@ class Prover:
         integers = _Translation(z3, z3.Int)
         solver = z3.Solver()
         solver.set("timeout", self.timeout_ms)
+        solver.set("ctrl_c", False)
         integers.assume(solver, self.premises, goal)
         for symbol in integers.symbols.values():
             solver.add(symbol <= INTEGER_SEARCH)

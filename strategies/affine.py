@@ -8,12 +8,15 @@ from math import lcm
 
 from metafork.polynomial import Constraint, Polynomial
 
+OPERATIONS = 5_000_000
+"""What isl may do for one question, in its own units: some seconds."""
+
 
 def affine_conflict(constraints: Iterable[Constraint]) -> bool | None:
     """Say whether constraints over non-negative integers have a common solution.
 
     Constraints that are not affine are left out at first: without them an empty system is empty all the more
-    (``False``).  ``None`` where something was left out and the rest has a solution.
+    (``False``).  ``None`` where something was left out and the rest has a solution, or isl came to its limit.
     """
     rows = list(dict.fromkeys(constraints))
     affine = [row for row in rows if _is_affine(row.difference)]
@@ -24,8 +27,19 @@ def affine_conflict(constraints: Iterable[Constraint]) -> bool | None:
     conditions = [f"{position[name]} >= 0" for name in names]
     conditions += [f"{_text(row.difference, position)} {_RELATIONS[row.relation]} 0" for row in affine]
     variables = ", ".join(position[name] for name in names)
-    solutions = isl.Set(f"{{ [{variables}] : {' and '.join(conditions) or 'true'} }}")
-    if solutions.is_empty():
+    context = isl.DEFAULT_CONTEXT
+    context.reset_operations()
+    context.set_max_operations(OPERATIONS)
+    try:
+        empty = isl.Set(f"{{ [{variables}] : {' and '.join(conditions) or 'true'} }}").is_empty()
+    except isl.Error as error:
+        if "number of operations exceeded" not in str(error):
+            raise
+        return None
+    finally:
+        context.set_max_operations(0)
+        context.reset_operations()
+    if empty:
         return False
     return True if len(affine) == len(rows) else None
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from comprehensive.tree import Statistics
 
 
+INCOMPLETE = 4
+"""The exit status where the time limit ended a run early: what was found is written, and marked as incomplete."""
+
+
 def _names(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
@@ -49,7 +53,9 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
 @click.option("--target", default="sm_80", show_default=True, help="The target of --emit ptx.")
 @click.option("--allow-fma", is_flag=True, help="Let the generated build contract a*b + c (results may differ).")
 @click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON; files are written only with -o.")
-@click.option("--time-limit", type=click.FloatRange(min=0), help="Seconds for each schedule's case discussion.")
+@click.option(
+    "--time-limit", type=click.FloatRange(min=0), help="Seconds for all; the exit status is 4 if that ended it early."
+)
 @click.option("--depfile", type=click.Path(dir_okay=False, path_type=Path), help="Write a make rule: outputs, input.")
 @strict_option
 @diagnostics_option
@@ -78,6 +84,8 @@ def command(
     found: list[Diagnostic] = []
     texts: dict[str, str] = {}
     failed = False
+    incomplete: list[Path] = []
+    deadline = None if time_limit is None else time.monotonic() + time_limit
     if depfile is not None and len(files) > 1:
         raise click.UsageError("--depfile takes one input file")
     for path in files:
@@ -91,7 +99,7 @@ def command(
                     strategies=strategies,
                     machine=machine,
                     assume=assume,
-                    time_limit=time_limit,
+                    time_limit=None if deadline is None else max(0.0, deadline - time.monotonic()),
                     strict=strict,
                     progress=progress,
                 )
@@ -100,6 +108,8 @@ def command(
                 failed = True
                 continue
         found += result.warnings
+        if not result.complete:
+            incomplete.append(path)
         folder = _folder(path, output, len(files) > 1)
         if output is not None or not as_json:
             _write(result, folder, target if emit == "ptx" else None, allow_fma, depfile)
@@ -109,7 +119,9 @@ def command(
             click.echo(_summary(result, folder))
     if found or form != "text":
         print_diagnostics(found, texts, form)
-    context.exit(1 if failed else 0)
+    for path in incomplete:
+        click.echo(f"metafork: {path}: the time limit ended the run early; the tree is incomplete", err=True)
+    context.exit(1 if failed else INCOMPLETE if incomplete else 0)
 
 
 def _folder(path: Path, output: Path | None, several: bool) -> Path:

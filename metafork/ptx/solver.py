@@ -21,6 +21,10 @@ PRUNING_RESOURCES = 20_000
 """Z3's ``rlimit`` of one question whether a path can be taken: a path too many costs little."""
 
 
+TIMEOUT_MS = 5000
+"""The time that no question outlasts; the resources end it long before, on every machine alike."""
+
+
 class Verdict(Enum):
     """The answer to a question."""
 
@@ -87,6 +91,8 @@ class Prover:
         assumptions = [self._value(fact, lane) == 1 for fact in facts for lane in ((0, 1) if both_lanes else (0,))]
         solver = z3.SolverFor("QF_BV")
         solver.set("rlimit", resources)
+        solver.set("timeout", TIMEOUT_MS)
+        solver.set("ctrl_c", False)  # Z3 would take an interrupt as the end of this question, and the run would go on
         solver.add(*self._constraints, *assumptions, z3.Not(goal))
         answer = solver.check()
         if answer == z3.unsat:

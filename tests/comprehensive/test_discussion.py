@@ -310,8 +310,9 @@ def test_time_runs_out():
     begin = start()
     outcome = Discussion(begin, counters, strategies, time_limit=0.0).run(())
     assert outcome.complete is False
-    assert [case.strategies for case in outcome.cases] == [("cse1", "cse2")]
+    assert [case.strategies for case in outcome.cases] == [()]
     assert "time limit" in outcome.root.refuse.reason
+    assert ("time limit", "cse1, cse2 not tried at the leaf after the input") in outcome.notes
     assert_sound(outcome, begin, strategies)
 
 
