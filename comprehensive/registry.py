@@ -22,6 +22,7 @@ COUNTERS = {
 """Module of each counter, in the default order of evaluation."""
 
 OPTIONAL_COUNTERS: dict[str, str] = {
+    "bank_degree": "evaluators.bank_degree",
     "global_loads": "evaluators.global_loads",
 }
 """Counters that take part when they are named."""
@@ -39,6 +40,7 @@ STRATEGIES = {
 
 OPTIONAL_STRATEGIES = {
     "shuffle": "strategies.shuffle",
+    "swizzle": "strategies.swizzle_layout",
     "thread_striding": "strategies.thread_striding",
 }
 """Strategies that take part when they are named."""

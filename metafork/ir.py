@@ -275,14 +275,12 @@ class Derived:
 class Layout:
     """Where a tile of shared memory keeps element (row, column): at ``row*(columns + padding) + place``.
 
-    The row is the linear index over all dimensions but the last.  ``place`` is the column, moved on around the row's
-    end by a number that depends on the row alone: by nothing, by the row itself (``"row"``), or by the row with its low
-    bits in reverse order (``"reversed"``).  With ``exclusive`` the two are combined by exclusive or instead, which is
-    right only where a power of two that is at least as large as any such number divides the number of columns.
+    The row is the linear index over all dimensions but the last.  ``place`` is the column, combined by exclusive or
+    with low bits of the row (``"row"``), or with those in reverse order (``"reversed"``), as many as permute the
+    columns (``metafork.tile_layout``).  ``padding`` counts elements.
     """
 
     turn: Literal["none", "row", "reversed"] = "none"
-    exclusive: bool = False
     padding: int = 0
 
 

@@ -1,20 +1,23 @@
 """The layout of a tile in shared memory: the C expressions of ``metafork.ir.Layout``.
 
-The number by which a row is turned must stay below the number of columns, so that one comparison brings a column back
-into its row and no access divides.  It is cut to the largest power of two that fits (and to the 32 places that are
-enough for 32 banks): the *mask*, a function of the number of columns alone, which a kernel computes once.  So every
-layout is a permutation of each row whatever the extents are.
+The column is combined by exclusive or with a number that depends on the row alone.  That is a permutation of the row
+where a power of two above that number divides the number of columns; so the number is cut to the bits below the lowest
+set bit of the number of columns (and to as many as banks differ by): the *mask*, which a kernel computes once.  The
+layout is then right for every extent, needs neither padding nor a division, and changes nothing where the number of
+columns is odd, when columns have no conflicts anyway.
 
-Elements below four bytes are turned in whole words.  Reversed, the 32 (or, for elements of 8 bytes, 16) rows of one
-bank's column spread so that any aligned power of two of neighbouring rows lies evenly apart: blocks of threads with 8,
-16 or 32 columns find no two of their words in one bank, along rows and along columns alike.
+Why the row's bits in reverse order: with ``columns = 2**p * odd``, the address of a row's start tells 32/2**p
+neighbouring rows apart, by their lowest bits.  The higher bits of the row must do the rest, and the lowest of them
+most coarsely, so that 4 rows of 8 columns find no two words in one bank either, nor 2 rows of 16.  So for all powers
+of two: rows and columns are free of conflicts whatever the width of the block.  The row's own bits do for whole rows
+and columns of 32 only.  Elements below four bytes are moved in whole words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from metafork.ir import Conditional, Declare, Expr, IntConst, Layout, Stmt, Var, binary
+from metafork.ir import Declare, Expr, IntConst, Layout, Stmt, Var, binary, unary
 from metafork.names import fresh
 from metafork.types import ScalarType
 
@@ -24,7 +27,7 @@ WORD = 4
 
 
 def unit_of(element: ScalarType) -> int:
-    """Return in what number of elements a row is turned: those of a word, at least one."""
+    """Return how many elements move together: those of a word, at least one."""
     return max(1, WORD // element.size)
 
 
@@ -39,18 +42,12 @@ def mask_key(columns: Expr, element: ScalarType) -> str:
 
 
 def mask_of(columns: Expr, element: ScalarType) -> Expr:
-    """Return the mask: one less than the largest power of two that is at most the units of a row and the places."""
-    unit, width = unit_of(element), places_of(element)
+    """Return the mask: the bits below the lowest set bit of the columns that move elements between banks."""
+    movable = (places_of(element) - 1) * unit_of(element)
     if isinstance(columns, IntConst):
-        units = min(width, max(1, columns.value // unit))
-        return IntConst((1 << (units.bit_length() - 1)) - 1)
-    result: Expr = IntConst(0)
-    power = 2
-    while power <= width:
-        fits = binary("<=", IntConst(power * unit), columns)
-        result = Conditional(fits, IntConst(power - 1), result, ScalarType.INT)
-        power *= 2
-    return result
+        return IntConst(~columns.value & (columns.value - 1) & movable)
+    below = binary("&", unary("~", columns), binary("-", columns, IntConst(1)))
+    return binary("&", below, IntConst(movable))
 
 
 def declare_masks(
@@ -80,17 +77,13 @@ def place_in_tile(
     """
     pitch = binary("+", columns, IntConst(layout.padding)) if layout.padding else columns
     base = binary("*", row, pitch)
-    if layout.turn == "none":
+    mask = symbols.get(mask_key(columns, element), IntConst(0))
+    if layout.turn == "none" or mask == IntConst(0):
         return binary("+", base, column)
-    turn = binary("&", row if layout.turn == "row" else _reversed(row, places_of(element)),
-                  symbols[mask_key(columns, element)])  # fmt: skip
+    turn = row if layout.turn == "row" else _reversed(row, places_of(element))
     if unit_of(element) > 1:
         turn = binary("*", turn, IntConst(unit_of(element)))
-    if layout.exclusive:
-        return binary("+", base, binary("^", column, turn))
-    place = binary("+", column, turn)
-    back = Conditional(binary("<", place, columns), IntConst(0), columns, columns.type)
-    return binary("-", binary("+", base, place), back)
+    return binary("+", base, binary("^", column, binary("&", turn, mask)))
 
 
 def _reversed(row: Expr, places: int) -> Expr:

@@ -1,0 +1,55 @@
+"""bank_degree: the worst bank conflict of the accesses of a warp to shared memory.
+
+A performance counter, better when less: 0 where nothing goes through shared memory, 1 where no two threads of a warp
+ever ask one bank for different words, up to 32.  Every access counts: those of the phases and those of the copies
+between global and shared memory.  Accesses to one element together, and accesses in the order of the threads, have
+degree 1 whatever the shape of the block; for others the value is the maximum over the listed shapes of
+``evaluators.bank_simulation``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from evaluators.bank_simulation import Listed, UnknownDegreeError, access_degree
+from evaluators.counter import CounterValue, NotKnown
+from evaluators.shared_accesses import SharedAccess, UnknownAccessError, shared_accesses
+from metafork.block_memory import UnknownSizeError, block_memory
+from metafork.block_shape import UnknownShapeError
+from metafork.ir import Program, Version
+from metafork.polynomial import Polynomial
+
+
+@dataclass(frozen=True, slots=True)
+class BankDegree:
+    """Different words that a warp asks of one bank at once; accepted when at most the target ``D``."""
+
+    name: str = "bank_degree"
+    kind: Literal["resource", "performance"] = "performance"
+    symbol: str = "D"
+    less_is_better: bool = True
+    default_target: Fraction | None = Fraction(1)
+
+    def evaluate(self, version: Version) -> CounterValue | NotKnown:
+        """Return the worst degree, a number."""
+        try:
+            listed, accesses = bank_accesses(version.program)
+            degrees = [access_degree(access, access.layout, listed) for access in accesses]
+        except (UnknownSizeError, UnknownShapeError, UnknownAccessError, UnknownDegreeError) as reason:
+            return NotKnown(str(reason))
+        return CounterValue(Polynomial.constant(max(degrees, default=0)))
+
+
+def bank_accesses(program: Program) -> tuple[Listed, tuple[SharedAccess, ...]]:
+    """Return the accesses of a program to shared memory, and what its listed shapes are made of.
+
+    Raises ``UnknownSizeError``, ``UnknownShapeError`` and ``UnknownAccessError``.
+    """
+    memory = block_memory(program)
+    derived = (*memory.facts.derived, *(symbol for symbol in memory.derived if symbol not in memory.facts.derived))
+    return Listed(program, memory.facts, derived), shared_accesses(program, memory)
+
+
+COUNTER = BankDegree()
