@@ -39,7 +39,7 @@ def test_every_leaf_ran_at_special_points(verification):
         assert any(mark.endswith("= 1") for mark in row.marks), row.kernel
         assert any("is equal to the least" in mark for mark in row.marks), row.kernel
     below = {mark for row in verification.leaves for mark in row.marks if "one below" in mark}
-    assert below
+    assert below or len(verification.leaves) == 1
 
 
 def test_every_guard_is_proved(verification):
