@@ -20,7 +20,7 @@ from evaluators.counter import CounterValue, NotKnown
 from evaluators.global_loads import global_loads
 from metafork.facts import program_facts
 from metafork.ir import Version
-from metafork.leaf_ptx import SHUFFLE, leaf_ptx
+from metafork.leaf_ptx import SHUFFLE, LeafPtx, leaf_ptx, load_places
 from metafork.lowering import CannotLowerError, lower
 from metafork.polynomial import ONE, Polynomial, at_most, less_than
 from metafork.prover import Prover
@@ -61,13 +61,14 @@ class Shuffle:
         """Return ``after`` where loads are replaced and are proved to be fewer than those of ``before``."""
         try:
             kernel = lower(after.program, after.program.name)
-            report = leaf_ptx(kernel, after.ir_strategies).report
+            code = leaf_ptx(kernel, after.ir_strategies)
         except CannotLowerError as error:
             return NotApplied(f"no kernel: {error}")
         except ExternalFunctionError as error:
             return NotApplied(f"LLVM has no exact code for {', '.join(error.names)}; nvcc's device library does")
         except TargetError as error:
             return NotApplied(str(error))
+        report = code.report
         assert report is not None
         if not report.shuffles and not report.reuses:
             return NotApplied(_why_none(report))
@@ -78,12 +79,21 @@ class Shuffle:
             return NotApplied(f"global_loads is not known afterwards: {new.reason}")
         if not _fewer(before, old, new):
             return NotApplied(f"{new.numerator} loads a thread are not proved to be fewer than {old.numerator}")
-        words = [f"{len(report.shuffles)} loads became shuffles"] if report.shuffles else []
-        words += [f"{len(report.reuses)} reuse a register"] if report.reuses else []
+        shuffles, reuses = _on_the_straight_way(code)
+        words = [f"{shuffles} loads became shuffles"] if shuffles else []
+        words += [f"{reuses} reuse a register"] if reuses else []
         return Applied(
-            after,
-            f"{' and '.join(words)}, proved by {_proof(report)}; {new.numerator} loads remain where a warp is whole",
+            after, f"{' and '.join(words)}, {_proof(report)}; {new.numerator} loads remain where a warp is whole"
         )
+
+
+def _on_the_straight_way(code: LeafPtx) -> tuple[int, int]:
+    """Return how many shuffles and reuses stand on the way of launches that cover the grid."""
+    places = load_places(code.plain)
+    assert places is not None
+    assert code.report is not None
+    shuffles, reuses = (sum(s.span in places[0] for s in found) for found in (code.report.shuffles, code.report.reuses))
+    return shuffles, reuses
 
 
 def _why_none(report: KernelReport) -> str:
@@ -92,7 +102,8 @@ def _why_none(report: KernelReport) -> str:
 
 
 def _proof(report: KernelReport) -> str:
-    return f"symbolic emulation (assuming {', '.join(report.assumptions)})" if report.assumptions else "emulation"
+    assuming = f", assuming {', '.join(report.assumptions)}" if report.assumptions else ""
+    return f"proved by symbolic emulation{assuming}"
 
 
 def _fewer(version: Version, old: CounterValue, new: CounterValue) -> bool:
