@@ -7,6 +7,7 @@ help, so that ``metafork --help`` imports nothing heavy.  Exit status: 0 done, 1
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -52,6 +53,17 @@ class LazyGroup(click.Group):
         except KeyboardInterrupt:
             click.echo("\nmetafork: interrupted", err=True)
             ctx.exit(INTERRUPTED)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one was probably meant."""
+        name = args[0] if args else ""
+        if name and name not in COMMANDS and not name.startswith("-"):
+            close = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
+            raise click.UsageError(f"there is no command {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands from the table, without importing them."""
