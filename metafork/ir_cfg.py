@@ -1,17 +1,18 @@
 """The IR CFG: blocks, edges, instructions and liveness of a kernel's LLVM IR, read through llvmlite.
 
 The graph is a plain value: nothing of it points into LLVM.  Values are known by their names, which are unique in a
-function; the ``instnamer`` pass gives one to each that has none.
+function; one without a name has the number that LLVM prints for it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import llvmlite.binding as llvm
 
-from metafork.ptx_target import TargetError, parsed, run_pipeline
+from metafork.ptx_target import TargetError, parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,55 +99,100 @@ def read_cfg(ir_text: str) -> IrCfg:
 
 
 def cfg_of(module: llvm.ModuleRef) -> IrCfg:
-    """Return the CFG of the one function that a module defines, naming its values in place.
+    """Return the CFG of the one function that a module defines; raises ``TargetError`` where there is not exactly one.
 
-    Raises ``TargetError`` where there is not exactly one.
+    The module is printed once and its text read: asking LLVM for every operand takes ten times as long.
     """
-    run_pipeline(module, ("instnamer",))
-    functions = [function for function in module.functions if not function.is_declaration]
-    if len(functions) != 1:
-        raise TargetError(f"the module defines {len(functions)} functions")
-    (function,) = functions
-    arguments = {argument.name: registers_of_type(str(argument.type)) for argument in function.arguments}
-    bodies: dict[str, tuple[IrInstruction, ...]] = {}
+    text = str(module)
+    definitions = list(_DEFINITION.finditer(text))
+    if len(definitions) != 1:
+        raise TargetError(f"the module defines {len(definitions)} functions")
+    (definition,) = definitions
+    arguments = {}
+    for one in _ARGUMENT.finditer(definition["arguments"]):
+        arguments[_name(one["name"])] = registers_of_type(one["type"])
+    bodies: dict[str, list[IrInstruction]] = {}
     successors: dict[str, tuple[str, ...]] = {}
-    for block in function.blocks:
-        instructions = list(block.instructions)
-        bodies[block.name] = tuple(_instruction(instruction) for instruction in instructions)
-        targets = [operand.name for operand in instructions[-1].operands if operand.value_kind.name == "basic_block"]
-        # LLVM keeps the targets of a branch backwards; here the one for "true" comes first.
-        successors[block.name] = tuple(dict.fromkeys(reversed(targets)))
+    # An entry without a label has the number that follows those of the arguments without a name.
+    current = str(sum(name.isdigit() for name in arguments))
+    for line in _BROKEN.sub(" ", text[definition.end() : text.index("\n}", definition.end())]).splitlines():
+        if line.startswith("  "):
+            instruction = _instruction(line)
+            bodies.setdefault(current, []).append(instruction)
+            if instruction.opcode in _BRANCHES:
+                successors[current] = tuple(dict.fromkeys(map(_name, _TARGET.findall(line))))
+        elif label := _LABEL.match(line):
+            current = _name(label[1])
     predecessors: dict[str, list[str]] = {name: [] for name in bodies}
-    for name, targets_of in successors.items():
-        for target in targets_of:
+    for name, targets in successors.items():
+        for target in targets:
             predecessors[target].append(name)
-    blocks = tuple(IrBlock(name, bodies[name], successors[name], tuple(predecessors[name])) for name in bodies)
-    return IrCfg(function.name, arguments, blocks)
+    blocks = tuple(
+        IrBlock(name, tuple(body), successors.get(name, ()), tuple(predecessors[name])) for name, body in bodies.items()
+    )
+    return IrCfg(_name(definition["name"]), arguments, blocks)
 
 
+# A name as LLVM prints it: plain, or in quotes where it holds other characters.  Values without one have a number.
+_NAME = r'(?:"[^"]*"|[-\w.$]+)'
+_TYPE = r"(?:ptr(?: addrspace\(\d+\))?|<[^>]*>|\{[^}]*\}|i\d+|float|double|half|x86_fp80|void)"
+_DEFINITION = re.compile(rf"^define [^@]*@(?P<name>{_NAME})\((?P<arguments>.*)\)[^)]*\{{$", re.MULTILINE)
+_ARGUMENT = re.compile(rf"(?:^|, )(?P<type>{_TYPE})[^%]*%(?P<name>{_NAME})")
+_LABEL = re.compile(rf"({_NAME}):")
+_INSTRUCTION = re.compile(rf"  (?:%(?P<name>{_NAME}) = )?(?:(?:tail|musttail|notail) )?(?P<opcode>\w+)")
+_VALUE = re.compile(rf"(?<!label )%({_NAME})")
+_TARGET = re.compile(rf"label %({_NAME})")
+_INCOMING = re.compile(rf"\[ (?:%(?P<value>{_NAME})|[^%]*), %(?P<block>{_NAME}) \]")
+_CALLEE = re.compile(rf"@({_NAME})\(")
+_FIRST_TYPE = re.compile(rf"\b{_TYPE}(?=[\s,]|$)|<[^>]*>|\{{[^}}]*\}}")
+_POINTER = re.compile(r"ptr(?: addrspace\(\d+\))?")
+_CAST_TO = re.compile(rf" to ({_TYPE})")
+# The cases of a switch stand on lines of their own.
+_BROKEN = re.compile(r"\n(?=    |  \])")
+_BRANCHES = frozenset({"br", "switch"})
 _NO_REGISTER = frozenset({"br", "fcmp", "icmp", "ret", "store", "switch", "unreachable"})
-_VALUES = frozenset({"instruction", "argument"})
 
 
-def _instruction(value: llvm.ValueRef) -> IrInstruction:
-    opcode = value.opcode
-    operands = list(value.operands)
+def _name(printed: str) -> str:
+    return printed.strip('"')
+
+
+def _instruction(line: str) -> IrInstruction:
+    start = _INSTRUCTION.match(line)
+    if start is None:
+        raise TargetError(f"no instruction: {line.strip()}")
+    opcode, rest = start["opcode"], line[start.end() :]
+    name = _name(start["name"] or "")
     sources: tuple[str, ...] = ()
     callee = ""
     if opcode == "phi":
-        pairs = [
-            (operand.name, block.name)
-            for operand, block in zip(operands, value.incoming_blocks, strict=True)
-            if operand.value_kind.name in _VALUES
-        ]
-        names, sources = tuple(name for name, _ in pairs), tuple(block for _, block in pairs)
+        pairs = [(_name(one["value"]), _name(one["block"])) for one in _INCOMING.finditer(rest) if one["value"]]
+        names, sources = tuple(value for value, _ in pairs), tuple(block for _, block in pairs)
     else:
-        names = tuple(operand.name for operand in operands if operand.value_kind.name in _VALUES)
-    if opcode == "call":
-        callee = operands[-1].name
-    # Asking LLVM for a type is slow, and these have none that takes a register.
-    registers = 0 if opcode in _NO_REGISTER else registers_of_type(str(value.type))
-    return IrInstruction(value.name, opcode, registers, names, sources, callee)
+        names = tuple(map(_name, _VALUE.findall(rest)))
+    if opcode == "call" and (called := _CALLEE.search(rest)):
+        callee = _name(called[1])
+    return IrInstruction(name, opcode, _registers(opcode, rest) if name else 0, names, sources, callee)
+
+
+def _registers(opcode: str, rest: str) -> int:
+    """Return the size of the value of an instruction, by the type that its text names."""
+    if opcode in _NO_REGISTER:
+        return 0
+    if cast := _CAST_TO.search(rest):
+        return registers_of_type(cast[1])
+    if opcode in ("getelementptr", "alloca"):
+        pointer = _POINTER.search(rest)
+        return registers_of_type(pointer[0] if pointer else "ptr")
+    types = [one[0] for one in _FIRST_TYPE.finditer(rest)]
+    match opcode:
+        case "select":
+            return registers_of_type(types[1])
+        case "extractvalue":
+            fields = types[0].strip("{} ").split(",")
+            return registers_of_type(fields[int(rest.rsplit(",", 1)[1])].strip())
+        case _:
+            return registers_of_type(types[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +257,90 @@ def live_points(cfg: IrCfg) -> Iterator[tuple[str, int, frozenset[str]]]:
         yield block.name, -1, frozenset(now)
 
 
-def most_live_registers(cfg: IrCfg) -> int:
-    """Return the maximum over program points of the live values in 32-bit registers."""
-    sizes = cfg.registers()
-    return max(sum(sizes[name] for name in names) for _, _, names in live_points(cfg))
+def most_live_registers(cfg: IrCfg, sizes: Mapping[str, int] | None = None) -> int:
+    """Return the maximum over program points of the live values in 32-bit registers.
+
+    ``sizes`` are those of the values, by default ``cfg.registers()``.
+    """
+    size = cfg.registers() if sizes is None else sizes
+    live = liveness(cfg)
+    most = 0
+    for block in cfg.blocks:
+        now = set(live.live_out[block.name])
+        count = sum(size[name] for name in now)
+        most = max(most, count)
+        for one in reversed(block.instructions):
+            if one.name and one.name not in now:
+                most = max(most, count + size[one.name])
+            elif one.name:
+                now.discard(one.name)
+                count -= size[one.name]
+            if one.opcode != "phi":
+                for name in one.operands:
+                    if name not in now:
+                        now.add(name)
+                        count += size[name]
+            most = max(most, count)
+    return most
+
+
+_UNIFORM_CALL = re.compile(r"llvm\.nvvm\.read\.ptx\.sreg\.(ctaid|ntid|nctaid)\.")
+_NOT_COMPUTED = frozenset({"alloca", "atomicrmw", "call", "cmpxchg", "load", "phi"})
+
+
+def uniform_values(cfg: IrCfg) -> frozenset[str]:
+    """Return the values that all threads of a block share: arguments, block indices, what is computed from them alone.
+
+    A ``phi`` is never among them, for threads may come to it by different ways.
+    """
+    uniform = set(cfg.arguments)
+    changed = True
+    while changed:
+        changed = False
+        for block in cfg.blocks:
+            for one in block.instructions:
+                if not one.name or one.name in uniform:
+                    continue
+                computed = one.opcode not in _NOT_COMPUTED and uniform.issuperset(one.operands)
+                if computed or _UNIFORM_CALL.match(one.callee):
+                    uniform.add(one.name)
+                    changed = True
+    return frozenset(uniform)
+
+
+def with_folded_addresses(cfg: IrCfg) -> IrCfg:
+    """Return the CFG without addresses at a constant distance of another, which loads and stores take as an offset."""
+    base: dict[str, str] = {}
+    for block in cfg.blocks:
+        for one in block.instructions:
+            if one.opcode == "getelementptr" and len(one.operands) == 1:
+                base[one.name] = one.operands[0]
+
+    def root(name: str) -> str:
+        while name in base:
+            name = base[name]
+        return name
+
+    blocks = tuple(
+        replace(
+            block,
+            instructions=tuple(
+                replace(one, operands=tuple(map(root, one.operands)))
+                for one in block.instructions
+                if one.name not in base
+            ),
+        )
+        for block in cfg.blocks
+    )
+    return replace(cfg, blocks=blocks)
+
+
+def thread_registers(cfg: IrCfg) -> int:
+    """Return the most live 32-bit registers that a thread needs of its own.
+
+    What a whole block shares stands in constant memory or in uniform registers, and constant offsets in the
+    instructions that use them.
+    """
+    folded = with_folded_addresses(cfg)
+    sizes = folded.registers() | dict.fromkeys(uniform_values(folded), 0)
+    return most_live_registers(folded, sizes)

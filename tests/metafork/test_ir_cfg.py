@@ -1,6 +1,15 @@
 import pytest
 
-from metafork.ir_cfg import live_points, liveness, most_live_registers, read_cfg, registers_of_type
+from metafork.ir_cfg import (
+    live_points,
+    liveness,
+    most_live_registers,
+    read_cfg,
+    registers_of_type,
+    thread_registers,
+    uniform_values,
+    with_folded_addresses,
+)
 from metafork.kernel_reader import read_kernel
 from metafork.llvm_ir import module_text
 from metafork.ptx_target import TargetError, optimize
@@ -91,3 +100,55 @@ def test_unnamed_values_are_told_apart():
     names = [one.name for block in cfg.blocks for one in block.instructions if one.name]
     assert len(names) == len(set(names)) >= 5
     assert any(one.callee == "llvm.nvvm.read.ptx.sreg.tid.x" for block in cfg.blocks for one in block.instructions)
+
+
+SHARED_BY_A_BLOCK = """
+target triple = "nvptx64-nvidia-cuda"
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+define ptx_kernel void @"a kernel"(i32 %n, ptr addrspace(1) noalias readonly %0) {
+  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %thread = tail call range(i32 0, 1024) i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %first = mul nsw i32 %block, %n
+  %2 = add i32 %first, %thread
+  %here = getelementptr inbounds double, ptr addrspace(1) %0, i32 %2
+  %next = getelementptr inbounds i8, ptr addrspace(1) %here, i64 8
+  %x = load double, ptr addrspace(1) %here, align 8
+  %y = load double, ptr addrspace(1) %next, align 8
+  %3 = select i1 true, double %x, double %y
+  switch i32 %n, label %last [
+    i32 0, label %4
+    i32 1, label %last
+  ]
+
+last:                                             ; preds = %1, %1
+  store double %3, ptr addrspace(1) %next, align 8
+  br label %4
+
+4:                                                ; preds = %last, %1
+  %5 = phi double [ %3, %last ], [ 0.000000e+00, %1 ]
+  store double %5, ptr addrspace(1) %next, align 8
+  ret void
+}
+"""
+
+
+def test_names_in_quotes_and_numbers():
+    cfg = read_cfg(SHARED_BY_A_BLOCK)
+    assert cfg.name == "a kernel"
+    assert cfg.arguments == {"n": 1, "0": 2}
+    assert [block.name for block in cfg.blocks] == ["1", "last", "4"]
+    assert cfg.block("1").successors == ("last", "4")
+    assert cfg.block("4").predecessors == ("1", "last")
+    phi = cfg.block("4").instructions[0]
+    assert (phi.operands, phi.sources, phi.registers) == (("3",), ("last",), 2)
+
+
+def test_what_a_block_shares_takes_no_register_of_a_thread():
+    cfg = read_cfg(SHARED_BY_A_BLOCK)
+    assert uniform_values(cfg) == {"n", "0", "block", "first"}
+    folded = with_folded_addresses(cfg)
+    assert "next" not in folded.registers()
+    assert folded.block("4").instructions[1].operands == ("5", "here")
+    # The address and the two doubles that are loaded from it; without folding there would be two addresses.
+    assert thread_registers(cfg) == 6
