@@ -15,16 +15,19 @@ _CODES = {RaceKind.GRID: "MF0401", RaceKind.THREADS: "MF0402"}
 _UNPROVED = "MF0403"
 
 
-def check_races(unit: TranslationUnit, *, strict: bool = False) -> tuple[Diagnostic, ...]:
+def check_races(
+    unit: TranslationUnit, *, strict: bool = False, deadline: float | None = None
+) -> tuple[Diagnostic, ...]:
     """Return warnings about accesses that are not proved free of races.
 
     Raises ``DiagnosticsError`` where a race is certain; with ``strict`` also where freedom from races is not proved.
+    ``deadline`` (of ``time.monotonic``) ends the search for proofs, not that for races.
     An error names two iterations, the parameter values and the element; a warning says why nothing is known.
     """
     found: list[Diagnostic] = []
     for schedule in unit.schedules:
         program, name = schedule.program, unit.source.name
-        report = race_report(program)
+        report = race_report(program, deadline)
         found += [_certain(race, program, name) for race in report.races]
         found += [_open(pair, name, Severity.ERROR if strict else Severity.WARNING) for pair in report.unproved]
     if any(one.severity is Severity.ERROR for one in found):

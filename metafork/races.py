@@ -14,6 +14,7 @@ variables, because the loops are digits of the indices: the step of each is at l
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -33,6 +34,8 @@ from metafork.windows import coordinates, split_factors
 
 MOST_ACCESSES = 4000
 """Accesses that are played through at one parameter point; larger points are skipped."""
+MOST_ITERATIONS = 20_000
+"""Iterations of the loops around one access that are played through, those included that its guards leave out."""
 MOST_QUESTIONS = 12
 """Pairs of accesses, for each path, about which the solver is asked."""
 
@@ -95,14 +98,17 @@ def find_races(program: Program) -> tuple[Race, ...]:
     return tuple(found.values())
 
 
-def race_report(program: Program) -> RaceReport:
-    """Return the races of a program, and the pairs of accesses of which nothing is known."""
+def race_report(program: Program, deadline: float | None = None) -> RaceReport:
+    """Return the races of a program, and the pairs of accesses of which nothing is known.
+
+    After ``deadline`` (of ``time.monotonic``) the solver is asked nothing more: what that leaves open is unproved.
+    """
     races = find_races(program)
     refuted = {(race.kind, race.first.array) for race in races}
     facts = program_facts(program)
     unproved: dict[tuple[RaceKind, str, str], Unproved] = {}
     for path in uniform_paths(program):
-        prover = _Pairs(path, facts)
+        prover = _Pairs(path, facts, deadline)
         for open_pair in prover.unproved(thorough=True):
             if (open_pair.kind, open_pair.first.array) not in refuted:
                 key = (open_pair.kind, open_pair.first.array, open_pair.reason)
@@ -162,6 +168,7 @@ class _Play:
 
     def races(self) -> Iterator[Race]:
         touches: dict[tuple[str, tuple[int, ...], tuple[int, ...]], list[_Touch]] = {}
+        told: set[tuple[RaceKind, str]] = set()
         count = 0
         for access in self._accesses:
             for touch, element in self._touches(access):
@@ -173,14 +180,17 @@ class _Play:
                 others = touches.setdefault((access.array, element, home), [])
                 for other in others:
                     kind = _conflict(other, touch)
-                    if kind is not None:
+                    if kind is not None and (kind, access.array) not in told:
+                        told.add((kind, access.array))
                         yield self._race(kind, other, touch, element)
                 if len(others) < 8:
                     others.append(touch)
 
     def _touches(self, access: Reference) -> Iterator[tuple[_Touch, tuple[int, ...]]]:
         guards = [constraint for guard in access.guards for constraint in guard.constraints]
-        for values in _iterations(access.loops, dict(self._point)):
+        for number, values in enumerate(_iterations(access.loops, dict(self._point))):
+            if number > MOST_ITERATIONS:
+                return
             if not all(guard.holds(values) for guard in guards):
                 continue
             element = tuple(int(index.evaluate(values)) for index in access.indices if index is not None)
@@ -230,8 +240,9 @@ OTHER = "'"
 class _Pairs:
     """Compares the accesses of one path pair by pair."""
 
-    def __init__(self, path: UniformPath, facts: Facts) -> None:
+    def __init__(self, path: UniformPath, facts: Facts, deadline: float | None = None) -> None:
         self._program = path.program
+        self._deadline = deadline
         scope = Scope.of(facts)
         decided = tuple(c for condition, truth in path.conditions for c in scope.implied(condition, truth))
         self._prover = Prover((*facts.constraints, *decided), facts.derived)
@@ -263,7 +274,8 @@ class _Pairs:
 
     def _may_ask(self) -> bool:
         self._questions += 1
-        return self._questions <= MOST_QUESTIONS
+        late = self._deadline is not None and time.monotonic() > self._deadline
+        return self._questions <= MOST_QUESTIONS and not late
 
     def _split(self, array: Array, own: Sequence[Reference]) -> tuple[Polynomial, ...]:
         if not own or any(index is None for access in own for index in access.indices):
