@@ -121,7 +121,7 @@ def optimize(
     fixed = machine_values(machine, [counter.symbol for counter in chosen if counter.kind == "performance"])
     source = source_of(path_or_text)
     unit = with_assumptions(parse(source), assume)
-    warnings = check_races(unit, strict=strict)
+    warnings = check_races(unit, strict=strict, deadline=deadline)
     taken = identifiers(source.text)
     trees: list[ScheduleTree] = []
     for schedule in unit.schedules:

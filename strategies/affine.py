@@ -27,11 +27,12 @@ def affine_conflict(constraints: Iterable[Constraint]) -> bool | None:
     conditions = [f"{position[name]} >= 0" for name in names]
     conditions += [f"{_text(row.difference, position)} {_RELATIONS[row.relation]} 0" for row in affine]
     variables = ", ".join(position[name] for name in names)
+    solutions = isl.Set(f"{{ [{variables}] : {' and '.join(conditions) or 'true'} }}")
     context = isl.DEFAULT_CONTEXT
     context.reset_operations()
     context.set_max_operations(OPERATIONS)
     try:
-        empty = isl.Set(f"{{ [{variables}] : {' and '.join(conditions) or 'true'} }}").is_empty()
+        empty = solutions.is_empty()
     except isl.Error as error:
         if "number of operations exceeded" not in str(error):
             raise

@@ -207,7 +207,8 @@ def _compared(source: Program, leaf: Program, fixed: Mapping[str, int], deadline
             return None
         return _Comparison(flows[0], flows[1], flows[2], flows[3], deadline).problem()
     except isl.Error as error:
-        if "number of operations exceeded" in str(error):
+        # A limit that is reached while isl reads a text is called a syntax error.
+        if "number of operations exceeded" in str(error) or "syntax error" in str(error):
             return "isl gave up at its limit of operations"
         raise
     finally:

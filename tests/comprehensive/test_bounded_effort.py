@@ -1,0 +1,226 @@
+"""Limits: questions to solvers end, a run ends, and what they left open is told; an interrupt leaves no half file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from comprehensive import registry
+from comprehensive.discussion import Discussion
+from comprehensive.optimize import optimize
+from comprehensive.properties import Judge as Z3Judge
+from comprehensive.properties import Subject, covers_start, disjoint
+from comprehensive.solver import PathSolver
+from comprehensive.systems import Systems
+from comprehensive.tree import LeafReference, Node, NoLeaf
+from metafork.polynomial import Constraint, Polynomial, at_most, less_than
+from metafork.prover import Prover, Verdict
+from strategies.affine import affine_conflict
+from strategies.strategy import Applied
+from tests.comprehensive.made_up import MadeCounter, MadeStrategy, Result, start, symbol
+
+ROOT = Path(__file__).parents[2]
+SMOOTH = (ROOT / "examples" / "smooth.mf").read_text(encoding="utf-8")
+X, Y, Z = symbol("x"), symbol("y"), symbol("z")
+# Is a sum of two cubes a cube?  No, but no solver knows within any time.
+FERMAT = Constraint((X + 1) ** 3 + (Y + 1) ** 3, "==", (Z + 1) ** 3)
+
+
+class Slow(MadeStrategy):
+    def apply(self, version):
+        time.sleep(0.05)
+        return super().apply(version)
+
+
+def many(strategy=MadeStrategy, counters=8, strategies=8):
+    """A discussion whose tree has far more nodes than there is time for."""
+    names = [f"r{number}" for number in range(counters)]
+    made = [
+        MadeCounter(name, f"M{number}", lambda version, number=number: (number + 2 + len(version)) * symbol("s"))
+        for number, name in enumerate(names)
+    ]
+    begin = start(machine=tuple(f"M{number}" for number in range(counters)))
+    return begin, made, [strategy(f"O{number}", frozenset(names)) for number in range(strategies)]
+
+
+def ends(tree):
+    if isinstance(tree, Node):
+        yield from ends(tree.accept)
+        yield from ends(tree.refuse)
+    else:
+        yield tree
+
+
+@pytest.mark.parametrize("strategy", [MadeStrategy, Slow])
+def test_a_discussion_with_many_counters_ends_in_time(strategy):
+    begin, counters, strategies = many(strategy)
+    began = time.monotonic()
+    outcome = Discussion(begin, counters, strategies, time_limit=1.0).run(())
+    assert time.monotonic() - began < 6
+    assert outcome.complete is False
+    assert outcome.cases
+    left = [end for end in ends(outcome.root) if isinstance(end, NoLeaf) and "time limit reached" in end.reason]
+    assert left
+    assert all(end.system for end in left)
+    assert {end.leaf for end in ends(outcome.root) if isinstance(end, LeafReference)} == set(
+        range(1, len(outcome.cases) + 1)
+    )
+
+
+def test_an_incomplete_tree_still_covers_start_without_overlaps():
+    begin, counters, strategies = many(Slow, counters=3, strategies=3)
+    outcome = Discussion(begin, counters, strategies, time_limit=0.1).run(())
+    assert outcome.complete is False
+    subject = Subject.of_outcome(outcome, begin)
+    checks = [*disjoint(subject, Z3Judge(subject)), *covers_start(subject, Z3Judge(subject))]
+    assert checks
+    assert {check.verdict for check in checks} == {Verdict.YES}
+
+
+def test_a_limit_that_is_not_reached_changes_nothing():
+    begin, counters, strategies = many(counters=2, strategies=2)
+    free, bound = (Discussion(begin, counters, strategies, time_limit=limit).run(()) for limit in (None, 300.0))
+    assert bound.complete
+    assert (bound.root, bound.cases) == (free.root, free.cases)
+
+
+def test_a_slow_strategy_of_a_program_ends_with_the_run(monkeypatch):
+    calls = []
+
+    class Sleeping:
+        name, improves, on_ir, at_leaf = "sleeping", frozenset({"shared_memory", "threads_per_block"}), False, False
+
+        def apply(self, version):
+            calls.append(time.monotonic())
+            time.sleep(0.4)
+            return Applied(version, "nothing")
+
+    chosen = registry.strategies(["granularity", "caching"])
+    monkeypatch.setattr(registry, "strategies", lambda names: (Sleeping(), *chosen))
+    text = "\n".join(SMOOTH.replace("void smooth", f"void smooth{number}") for number in range(6))
+    began = time.monotonic()
+    result = optimize(text, counters=["threads_per_block", "shared_memory"], time_limit=1.0)
+    assert time.monotonic() - began < 8
+    assert not result.complete
+    assert len(result.schedules) == 6
+    assert result.schedules[0].leaves
+    last = result.schedules[-1]
+    assert (last.leaves, last.complete) == ((), False)
+    assert "before this schedule was looked at" in last.root.reason
+    assert len(calls) < 6
+    report = result.to_report()
+    assert "The time limit ended the discussion early" in report
+    assert "everywhere: time limit reached before this schedule was looked at" in report
+    assert json.loads(result.to_json())["schedules"][-1]["complete"] is False
+
+
+def test_every_kind_of_question_ends():
+    began = time.monotonic()
+    solver = PathSolver((), integers=True, effort=2**31 - 1, timeout_ms=300)
+    assert solver.check((FERMAT,)) == "unknown"
+    assert (
+        Prover((), timeout_ms=300).proves(less_than((X + 1) ** 3 + (Y + 1) ** 3, (Z + 1) ** 3 + X)).verdict in Verdict
+    )
+    open_question = Prover((FERMAT,), timeout_ms=300).proves(at_most(Polynomial.constant(1), Polynomial()))
+    assert open_question.verdict is Verdict.UNKNOWN
+    assert open_question.reason
+    assert time.monotonic() - began < 10
+
+
+def test_a_question_does_not_outlast_the_run():
+    solver = PathSolver((), integers=True, effort=2**31 - 1, timeout_ms=60_000, deadline=time.monotonic() + 0.3)
+    began = time.monotonic()
+    assert solver.check((FERMAT,)) == "unknown"
+    assert solver.check(()) == "unknown"
+    assert time.monotonic() - began < 5
+
+
+def test_isl_gives_up_at_its_limit(monkeypatch):
+    rows = [at_most(symbol(f"a{n}") * (7 + n) + 3, symbol(f"a{n + 1}") * 5) for n in range(9)]
+    assert affine_conflict(rows) is True
+    monkeypatch.setattr("strategies.affine.OPERATIONS", 50)
+    assert affine_conflict(rows) is None
+    monkeypatch.undo()
+    assert affine_conflict(rows) is True
+
+
+def test_unknown_keeps_the_branch_and_is_told():
+    begin = start(program=("x", "y", "z"), more=(FERMAT,))
+    systems = Systems(begin, deadline=time.monotonic())
+    assert systems.consistent((), at_most(X, Y)).verdict is Verdict.UNKNOWN
+    counters = [MadeCounter("r1", "R", lambda version: X + Y)]
+    outcome = Discussion(begin, counters, [MadeStrategy("O1", frozenset({"r1"}))], time_limit=0.0).run(())
+    assert len(outcome.cases) == 1
+    assert [end for end in ends(outcome.root) if end == NoLeaf("inconsistent")] == []
+    told = [sentence for subject, sentence in outcome.notes if subject == "undecided cases"]
+    assert any(sentence.endswith("any: x + y <= R") for sentence in told), outcome.notes
+    assert all(case.witness is None for case in outcome.cases)
+
+
+def metafork(*arguments, cwd, **more):
+    command = [sys.executable, "-c", "from comprehensive.cli import main; main()", *arguments]
+    return subprocess.Popen(
+        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **more
+    )
+
+
+def test_the_command_tells_that_time_ran_out(tmp_path):
+    (tmp_path / "smooth.mf").write_text(SMOOTH, encoding="utf-8")
+    options = ["--counters", "shared_memory", "--strategies", "granularity,caching"]
+    process = metafork("optimize", "smooth.mf", *options, "--time-limit", "0", cwd=tmp_path)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 4
+    assert "metafork: smooth.mf: the time limit ended the run early; the tree is incomplete" in err
+    tree = json.loads((tmp_path / "smooth.out" / "smooth.tree.json").read_text(encoding="utf-8"))
+    assert tree["schedules"][0]["complete"] is False
+    process = metafork("optimize", "smooth.mf", *options, "--time-limit", "600", cwd=tmp_path)
+    _, err = process.communicate(timeout=120)
+    assert (process.returncode, "time limit" in err) == (0, False)
+
+
+@pytest.mark.parametrize("delay", [0.6, 1.2, 2.4])
+def test_an_interrupt_writes_nothing_half_way(tmp_path, delay):
+    text = "\n".join(SMOOTH.replace("void smooth", f"void smooth{number}") for number in range(40))
+    (tmp_path / "many.mf").write_text(text, encoding="utf-8")
+    old = tmp_path / "many.out"
+    old.mkdir()
+    (old / "report.md").write_text("old", encoding="utf-8")
+    process = metafork("optimize", "many.mf", cwd=tmp_path)
+    time.sleep(delay)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, (out, err)
+    assert "Traceback" not in err
+    assert [path.name for path in old.iterdir()] == ["report.md"]
+    assert (old / "report.md").read_text(encoding="utf-8") == "old"
+
+
+def test_an_interrupt_reaches_through_a_question_to_z3():
+    """Z3 on its own answers an interrupt with *unknown*, and the run would go on."""
+    code = (
+        "from comprehensive.solver import PathSolver\n"
+        "from tests.comprehensive.test_bounded_effort import FERMAT\n"
+        "solver = PathSolver((), integers=True, effort=2**31 - 1, timeout_ms=4000)\n"
+        "print('asking', flush=True)\n"
+        "try:\n"
+        "    solver.check((FERMAT,))\n"
+        "    print('went on')\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout.readline() == "asking\n"
+    time.sleep(0.3)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=60)[0] == "interrupted\n"
+
+
+def test_the_made_up_versions_are_what_the_tests_think():
+    assert MadeStrategy("O", frozenset()).apply(()) == Result(("O",))
