@@ -26,8 +26,10 @@ from comprehensive.verification.points import Point, Points, chosen_points, comp
 from comprehensive.verification.registers import registers_by_target
 from comprehensive.verification.result import Failure, LeafResult, Verification, refuted
 from comprehensive.verification.second_opinion import sympy_check
+from comprehensive.verification.translation import validations
 from evaluators.counter import NotKnown
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
+from metafork.prover import Verdict
 from metafork.source import Source
 from metafork.translation_unit import Function
 
@@ -45,7 +47,8 @@ Progress = Callable[[str, int, int], None]
 class Options:
     """How much is done: points a leaf, the seed, compilers at a time, seconds for all, targets of ``ptxas``.
 
-    ``optimization`` is the level at which kernels are compiled (``-O0`` is quicker).
+    ``optimization`` is the level at which kernels are compiled (``-O0`` is quicker); ``dataflow_seconds`` bound the
+    proofs of dataflow of one schedule (0: none are tried).
     """
 
     points: int = POINTS
@@ -55,6 +58,7 @@ class Options:
     targets: tuple[str, ...] = ()
     races: bool = True
     optimization: str = "-O1"
+    dataflow_seconds: float = 30.0
 
 
 def verify(
@@ -131,6 +135,7 @@ class _Run:
                 row = LeafResult(name, leaf.id, leaf.kernel, leaf.strategies)
                 rows[name, leaf.id] = row
                 self.found.leaves.append(row)
+            self._dataflow(tree, rows)
             function = next((f for f in functions if f.name == tree.program.function), None)
             for leaf in tree.leaves:
                 row = rows[name, leaf.id]
@@ -154,6 +159,16 @@ class _Run:
                 break
             self._registers(target)
         return self.found
+
+    def _dataflow(self, tree: ScheduleTree, rows: dict[tuple[str, int], LeafResult]) -> None:
+        seconds = min(self.options.dataflow_seconds, self.remaining())
+        if seconds <= 0:
+            return
+        self.progress("dataflow", 0, 1)
+        for leaf, validation in validations(tree, seconds=seconds).items():
+            rows[tree.program.name, leaf].dataflow = validation
+            if validation.verdict is Verdict.NO:
+                self.found.failures.append(Failure("dataflow", tree.program.name, leaf, "", validation.detail))
 
     def _drivable(self) -> list[Function]:
         functions = []

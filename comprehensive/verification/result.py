@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from comprehensive.properties import Check
+from comprehensive.verification.translation import Validation
 from metafork.prover import Verdict
 
 FORMAT, VERSION = "metafork-verification", 1
-CHECKS = ("guards", "resources", "code", "races")
-"""The columns of the table; ``code`` is the result bit for bit and every bound, ``races`` also uninitialised memory."""
+CHECKS = ("guards", "resources", "code", "races", "dataflow")
+"""The columns of the table: ``code`` is the result bit for bit and every bound, ``races`` also uninitialised memory,
+``dataflow`` whether the leaf's program was proved to compute what the source does (else it is tested, not proved)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class LeafResult:
     raced_points: int = 0
     marks: set[str] = field(default_factory=set)
     registers: dict[str, tuple[int | None, int]] = field(default_factory=dict)
+    dataflow: Validation | None = None
     not_run: str = ""
 
 
@@ -67,7 +70,7 @@ class Verification:
         return not self.failures
 
     def state(self, check: str, row: LeafResult) -> str:
-        """Return ``ok``, ``FAIL``, ``unknown`` or ``-`` (not checked) for a cell of the table."""
+        """Return a cell: ``ok``, ``FAIL``, ``unknown``, ``proved``, ``tested`` or ``-`` (not checked)."""
         if any(f.check == check and f.schedule == row.schedule and f.leaf in (0, row.leaf) for f in self.failures):
             return "FAIL"
         if check == "guards":
@@ -76,6 +79,8 @@ class Verification:
                 return "-"
             own = [c for c in found if not c.name.startswith("leaf") or _of_leaf(c.name, row.leaf)]
             return "unknown" if any(c.verdict is Verdict.UNKNOWN for c in own) else "ok"
+        if check == "dataflow":
+            return "-" if row.dataflow is None else "proved" if row.dataflow.verdict is Verdict.YES else "tested"
         run = row.raced_points if check == "races" else row.points
         return "ok" if run else "-"
 
@@ -101,12 +106,24 @@ class Verification:
                 f"{counts[Verdict.UNKNOWN]} unknown"
             )
             lines += [f"  unknown: {c.name}: {c.ground}" for c in checks if c.verdict is Verdict.UNKNOWN]
+        lines += self._dataflow_lines()
         lines += self._register_lines()
         lines += [f"note: {note}" for note in self.notes]
         lines += [f"FAIL {failure.text()}" for failure in self.failures]
         if not self.complete:
             lines.append("incomplete: the time limit was reached")
         return "\n".join(lines) + "\n"
+
+    def _dataflow_lines(self) -> list[str]:
+        """Return what the proofs of dataflow hold for, or why there is none; equal ones once."""
+        details: dict[tuple[str, str], list[str]] = {}
+        for row in self.leaves:
+            if row.dataflow is not None:
+                details.setdefault((row.schedule, row.dataflow.detail), []).append(str(row.leaf))
+        return [
+            f"dataflow of {schedule}, {'leaf' if len(leaves) == 1 else 'leaves'} {', '.join(leaves)}: {detail}"
+            for (schedule, detail), leaves in details.items()
+        ]
 
     def _register_lines(self) -> list[str]:
         lines = []
@@ -134,6 +151,7 @@ class Verification:
                     "special_points": sorted(row.marks),
                     **{check: self.state(check, row) for check in CHECKS},
                     "registers": {t: {"estimate": e, "ptxas": r} for t, (e, r) in sorted(row.registers.items())},
+                    **({"dataflow_detail": row.dataflow.detail} if row.dataflow is not None else {}),
                     **({"not_run": row.not_run} if row.not_run else {}),
                 }
                 for row in self.leaves

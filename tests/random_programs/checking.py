@@ -15,5 +15,5 @@ def check(seeds: list[int], points: int = 12) -> Verification:
     random = Random(seeds[0])
     counters = None if random.random() < EVERYTHING else QUICK
     optimization = random.choice(("-O0", "-O0", "-O0", "-O2"))
-    options = Options(points=points, seed=seeds[0], jobs=2, optimization=optimization)
+    options = Options(points=points, seed=seeds[0], jobs=2, optimization=optimization, dataflow_seconds=5)
     return verify(file_text(seeds), counters=counters, options=options)

@@ -18,7 +18,7 @@ from metafork.polynomial import at_most
 from metafork.source import Source
 from strategies.caching import with_cached_arrays
 
-OPTIONS = Options(points=12, jobs=2, optimization="-O0")
+OPTIONS = Options(points=12, jobs=2, optimization="-O0", dataflow_seconds=0)
 COUNTERS = ("threads_per_block", "shared_memory")
 STRATEGIES = ("granularity", "caching")
 
