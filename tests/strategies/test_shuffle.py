@@ -179,9 +179,9 @@ def test_the_straight_way_is_apart_from_the_loops(kernel):
         ),
         (stencil("if (x < N) b[x] = a[x] + a[N - 1 - x];"), "no load has a source"),
         # Between the loads the kernel writes where the second may read.
-        (stencil("if (x < N) { b[x] = b[x + 1]; b[x + 2] = b[x] + b[x + 3]; }", "float b[N + 3]"), ""),
+        (stencil("if (x < N) { b[x] = b[x + 1]; b[x + 2] = b[x] + b[x + 3]; }", "float b[N + 3]"), "no load has a source"),
         # Unsigned sums may wrap: the next lane's address need not be the next element's.
-        (stencil("unsigned y = x * (unsigned)N; b[x] = a[y] + a[y + 1];"), "no load has a source"),
+        (stencil("unsigned y = x + (unsigned)N; b[x] = a[(int)y] + a[(int)(y + 1)];"), "no load has a source"),
         (stencil("for (int k = 0; k < N; k++) b[x] += a[x + k] + a[x + k + 1];"), "loops of a thread"),
     ],
 )
