@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import pytest
+
+from comprehensive.optimize import optimize
+from comprehensive.verification import Options, verify
+from metafork.ir import Version
+from metafork.polynomial import Polynomial, at_most
+from metafork.prover import Prover
+from strategies.strategy import Applied, NotApplied
+from strategies.thread_striding import STRATEGY, WARP
+from tests.metafork import programs
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.mf"))
+
+
+def test_a_version_strides_once():
+    version = Version(programs.program(programs.MATMUL))
+    applied = STRATEGY.apply(version)
+    assert isinstance(applied, Applied)
+    assert applied.version.program.striding == WARP
+    assert isinstance(STRATEGY.apply(applied.version), NotApplied)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_threads_leave_no_machine_with_a_warp_without_a_leaf(example):
+    """Regions without a leaf for want of threads lie below one warp."""
+    result = optimize(
+        example,
+        counters=["threads_per_block", "shared_memory"],
+        strategies=["granularity", "caching", "thread_striding"],
+    )
+    for tree in result.schedules:
+        threads = Polynomial.symbol(tree.machine["threads_per_block"])
+        for region in tree.no_leaf_regions:
+            if region.reason.startswith("threads_per_block"):
+                known = Prover((*tree.start, *region.system), tree.derived)
+                assert known.proves(at_most(threads, WARP - 1)), region
+
+
+@pytest.mark.parametrize("name", ["center", "matvec"])
+def test_striding_leaves_compute_what_the_program_means(name):
+    path = next(example for example in EXAMPLES if example.stem == name)
+    options = Options(points=12, optimization="-O0", dataflow_seconds=0)
+    found = verify(
+        path,
+        counters=["threads_per_block", "shared_memory"],
+        strategies=["caching", "thread_striding"],
+        options=options,
+    )
+    assert not found.failures, found.failures
+    assert any("thread_striding" in leaf.strategies and leaf.points for leaf in found.leaves)
