@@ -22,6 +22,7 @@ from strategies.strategy import Applied, NotApplied
 from tests.runtime.compiling import needs_nvcc, succeed
 
 JACOBI2D = Path("examples/jacobi2d.mf").resolve()
+HEAT3D = Path("examples/heat3d.mf").resolve()
 COUNTERS = ("threads_per_block", "registers_per_thread", "shared_memory", "global_loads")
 STRATEGIES = ("cse1", "cse2", "granularity", "caching", "shuffle")
 ELISION = ("gcc", "-Dmeta_for=for", "-Dmeta_schedule=", "-Dcache(...)=", "-std=gnu11", "-O1", "-ffp-contract=off")
@@ -179,7 +180,10 @@ def test_the_straight_way_is_apart_from_the_loops(kernel):
         ),
         (stencil("if (x < N) b[x] = a[x] + a[N - 1 - x];"), "no load has a source"),
         # Between the loads the kernel writes where the second may read.
-        (stencil("if (x < N) { b[x] = b[x + 1]; b[x + 2] = b[x] + b[x + 3]; }", "float b[N + 3]"), "no load has a source"),
+        (
+            stencil("if (x < N) { b[x] = b[x + 1]; b[x + 2] = b[x] + b[x + 3]; }", "float b[N + 3]"),
+            "no load has a source",
+        ),
         # Unsigned sums may wrap: the next lane's address need not be the next element's.
         (stencil("unsigned y = x + (unsigned)N; b[x] = a[(int)y] + a[(int)(y + 1)];"), "no load has a source"),
         (stencil("for (int k = 0; k < N; k++) b[x] += a[x + k] + a[x + k + 1];"), "loops of a thread"),
@@ -206,6 +210,43 @@ def test_doubles_go_through_two_shuffles():
         arguments = [*(numbers[scalar.name] for scalar in f.scalars), a, b]
         run_kernel(parse_ptx(code.text), "f", (numbers["dim"],), (threads,), arguments, memory=memory)
         np.testing.assert_array_equal(memory.read(b, n, np.float64), values[:-1] + values[1:])
+
+
+@pytest.mark.parametrize("block", [(2, 2, 8), (1, 3, 5), (2, 1, 33)])
+def test_blocks_of_three_dimensions(block):
+    program = replace(parse(Source("heat3d.mf", HEAT3D.read_text())).schedules[0].program, cached=())
+    applied = STRATEGY.apply(Version(program))
+    assert isinstance(applied, Applied)
+    assert "2 loads became shuffles" in applied.note
+    heat = lower(program, "heat")
+    code = leaf_ptx(heat, applied.version.ir_strategies)
+    n = max(block) + 6
+    values = np.random.default_rng(n).standard_normal((n, n, n))
+    blocks = [(n - 2) // extent for extent in block]
+    numbers = {"n": n, "c": 0.1, **dict(zip(("B0", "B1", "B2", "d0", "d1", "d2"), (*block, *blocks), strict=True))}
+    results = []
+    for text in (code.plain, code.text):
+        memory = GlobalMemory()
+        u, w = memory.upload(values), memory.upload(values)
+        arguments = [*(numbers[scalar.name] for scalar in heat.scalars), u, w]
+        done = run_kernel(parse_ptx(text), "heat", blocks[::-1], block[::-1], arguments, memory=memory)
+        results.append((memory.read(w, n**3, np.float64).reshape(n, n, n), done.lanes["ld.global"]))
+    (original, loads), (shuffled, fewer) = results
+    z, y, x = (slice(1, 1 + count * extent) for count, extent in zip(blocks, block, strict=True))
+    moved = [
+        tuple(slice(s.start + d * (a == axis), s.stop + d * (a == axis)) for a, s in enumerate((z, y, x)))
+        for axis in range(3)
+        for d in (-1, 1)
+    ]
+    total = values[moved[0]]
+    for place in moved[1:]:
+        total = total + values[place]
+    expected = values.copy()
+    expected[z, y, x] = values[z, y, x] + 0.1 * (total - 6.0 * values[z, y, x])
+    np.testing.assert_array_equal(original.view(np.uint64), expected.view(np.uint64))
+    np.testing.assert_array_equal(shuffled.view(np.uint64), expected.view(np.uint64))
+    # A warp that is not whole makes its loads as before.
+    assert fewer < loads if np.prod(block) >= 32 else fewer == loads
 
 
 @pytest.fixture(scope="module")
