@@ -37,5 +37,9 @@ unit: $(VENV)/.installed-test
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/optimize.py
 
+# Random programs, verified without end; failures are kept under build/fuzz.
+fuzz: $(VENV)/.installed-test
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.random_programs.fuzz
+
 clean:
 	rm -rf build $(VENV) *.egg-info

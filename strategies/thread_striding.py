@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from metafork.block_memory import UnknownSizeError, block_memory
 from metafork.ir import Version
 from strategies.strategy import Applied, NotApplied
 
@@ -46,7 +47,14 @@ class ThreadStriding:
         if version.program.striding is not None:
             return NotApplied("threads stride over this block already")
         program = replace(version.program, striding=WARP)
-        return Applied(replace(version, program=program), "a warp or more threads walk the thread loops of a block")
+        note = "a warp or more threads walk the thread loops of a block"
+        try:
+            private = {held.array.name for path in block_memory(version.program).paths for held in path.private}
+        except UnknownSizeError as reason:
+            return NotApplied(str(reason))
+        if private:
+            note += f"; elements of {', '.join(sorted(private))} leave the registers for global memory"
+        return Applied(replace(version, program=program), note)
 
 
 STRATEGY = ThreadStriding()
