@@ -100,12 +100,11 @@ class PathLowering:
     def lower(self) -> tuple[Stmt, ...]:
         """Return the statements of the path, copies and private windows included."""
         masks = self._masks()
-        before = [stmt for code in self.private for stmt in code.prologue(self.site)]
         body = self._level(self.plan.program.body, ())
-        after = [stmt for code in self.private for stmt in code.epilogue(self.site)]
+        after = [stmt for code in self.private for stmt in code.epilogue(self._copy_site())]
         if next(self._references, None) is not None:
             raise AssertionError("references and rewriting do not agree")
-        return (*masks, *before, *body, *after)
+        return (*masks, *body, *after)
 
     def _copy_site(self) -> Site:
         return Site(self._symbols, self.site.extents, self.site.extent_code, self.site.axes, self.site.prover)
@@ -114,7 +113,7 @@ class PathLowering:
         """Lower a block-level body with the copies of the windows that live there."""
         here = [(held, self.names[id(held)]) for held in self.plan.windows if held.window.level == level]
         result: list[Stmt] = []
-        # Scalars that windows start from (decoded grid variables) come before the copies.
+        # Scalars that windows start from (decoded grid variables) come before whatever moves them.
         leading = 0
         while (
             leading < len(body)
@@ -123,6 +122,8 @@ class PathLowering:
         ):
             result += self._block_statement(body[leading], level)
             leading += 1
+        if not level:  # private windows start from such scalars too
+            result += [stmt for code in self.private for stmt in code.prologue(self._copy_site())]
         loads = [
             stmt
             for held, name in here
