@@ -115,6 +115,8 @@ def access_degree(access: SharedAccess, layout: Layout, listed: Listed) -> int:
             continue
         tried = True
         worst = max(worst, _degree_at(access, layout, point, block))
+        if worst == BANKS:
+            break
     if not tried:
         raise UnknownDegreeError(f"no listed block shape is one for the accesses to {access.array}")
     return worst
@@ -150,27 +152,31 @@ def _degree_at(access: SharedAccess, layout: Layout, point: Mapping[str, int], b
         rest = rest // size
         if work is not None and work.symbols <= values.keys():
             active = active & np.asarray(values[name] < _value(work, values))
-    size = SAMPLES if layout.turn != "none" else 2
-    return max(
-        (_warps_degree(access, layout, *state) for state in _sampled(access.loops, values, active, size)), default=0
-    )
+    sampled, there = _sampled(access.loops, values, SAMPLES if layout.turn != "none" else 2)
+    return _warps_degree(access, layout, sampled, active & there)
 
 
 def _sampled(
-    loops: Sequence[LoopRange], values: Mapping[str, Value], active: NDArray[np.bool_], size: int
-) -> Iterator[tuple[Mapping[str, Value], NDArray[np.bool_]]]:
-    """Yield values of the loop symbols around an access, few of each, with the threads that get there."""
-    if not loops:
-        yield values, active
-        return
-    loop, *inner = loops
-    trips = None if loop.trips is None or not loop.trips.symbols <= values.keys() else _value(loop.trips, values)
-    samples = set(range(size))
-    if isinstance(trips, int):
-        samples = {value for value in (*samples, trips - 1) if 0 <= value < trips}
-    for value in sorted(samples):
-        there = active if trips is None else active & np.asarray(value < trips)
-        yield from _sampled(inner, {**values, loop.var: value}, there, size)
+    loops: Sequence[LoopRange], values: Mapping[str, Value], size: int
+) -> tuple[Mapping[str, Value], NDArray[np.bool_]]:
+    """Return few values of each loop symbol around an access, all combinations along a first axis, and which occur."""
+    sets: list[Sequence[int]] = []
+    for loop in loops:
+        samples = set(range(size))
+        if loop.trips is not None and loop.trips.symbols <= values.keys():
+            trips = _value(loop.trips, values)
+            if isinstance(trips, int):
+                samples = {value for value in (*samples, trips - 1) if 0 <= value < trips}
+        sets.append(sorted(samples))
+    rows = list(product(*sets))
+    result = dict(values)
+    there = np.ones((len(rows), 1), dtype=np.bool_)
+    for axis, loop in enumerate(loops):
+        own = np.array([row[axis] for row in rows], dtype=np.int64).reshape(-1, 1)
+        if loop.trips is not None and loop.trips.symbols <= result.keys():
+            there = there & np.asarray(own < _value(loop.trips, result))
+        result[loop.var] = own
+    return result, there
 
 
 def _warps_degree(access: SharedAccess, layout: Layout, values: Mapping[str, Value], active: NDArray[np.bool_]) -> int:

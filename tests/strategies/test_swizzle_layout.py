@@ -1,0 +1,173 @@
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from comprehensive.optimize import optimize
+from evaluators.bank_degree import COUNTER
+from evaluators.shared_memory import COUNTER as SHARED_MEMORY
+from metafork.evaluation import integer_value
+from metafork.ir import BlockArray, IntConst, Layout, Var, Version, walk_statements
+from metafork.tile_layout import declare_masks, place_in_tile
+from metafork.types import ScalarType
+from strategies.caching import STRATEGY as CACHING
+from strategies.strategy import Applied, NotApplied
+from strategies.swizzle_layout import STRATEGY
+from tests.metafork.awkward_programs import AWKWARD, grid
+from tests.metafork.kernel_runs import Case, run
+from tests.metafork.programs import JACOBI, MATMUL, TRANSPOSE, program
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TWO = (EXAMPLES / "transpose.mf").read_text()
+TRUE = "void transpose_true" + TWO.split("void transpose_true")[1]
+WIDE = TRUE.replace("int a", "double a").replace("int c", "double c").replace("transpose_true", "transpose_double")
+NARROW = TRUE.replace("int a", "char a").replace("int c", "char c").replace("transpose_true", "transpose_char")
+COUNTERS = ("threads_per_block", "shared_memory", "bank_degree")
+
+# Read along columns, and along the diagonal, where bits of the row would undo the column.
+DIAGONAL = """
+void diagonal(int N, int B, int b[N * B * B]) {
+  assert(32 <= B);
+  meta_schedule {
+    meta_for (int i = 0; i < N; i++)
+      meta_for (int h = 0; h < 1; h++) {
+        int tile[B][B];
+        meta_for (int v = 0; v < B; v++)
+          meta_for (int u = 0; u < B; u++)
+            tile[v][u] = u * 3 + v + i;
+        meta_for (int v = 0; v < B; v++)
+          meta_for (int u = 0; u < B; u++)
+            b[(i * B + v) * B + u] = tile[u][v] + tile[u][u];
+      }
+  }
+}
+"""
+
+
+def degree(version):
+    return int(COUNTER.evaluate(version).numerator.constant_value())
+
+
+def applied(text, number=0):
+    result = STRATEGY.apply(Version(program(text, number)))
+    assert isinstance(result, Applied), result
+    return result
+
+
+def with_layout(case, layout):
+    subject = case.lowered_program()
+    blocks = [stmt.array.name for stmt in walk_statements(subject.body) if isinstance(stmt, BlockArray)]
+    layouts = tuple((name, layout) for name in (*subject.cached, *blocks))
+    label = f"{case.function.name} {layout}"
+    return replace(case, program=replace(subject, layouts=layouts), label=label, _parsed=[])
+
+
+def test_the_transposition_loses_its_conflicts_and_needs_no_word_more():
+    before = Version(program(TRUE))
+    after = applied(TRUE)
+    assert (degree(before), degree(after.version)) == (32, 1)
+    assert SHARED_MEMORY.evaluate(after.version).numerator == SHARED_MEMORY.evaluate(before).numerator
+    assert dict(after.version.program.layouts) == {"a": Layout("reversed"), "c": Layout("reversed")}
+    assert "c (columns moved by the row's bits in reverse): 32 to 1" in after.note
+
+
+def test_whole_warps_need_the_rows_own_bits_only():
+    wide = applied(TRUE.replace("int dim0", "assert(32 <= B0 && 32 <= B1); int dim0"))
+    assert dict(wide.version.program.layouts) == {"c": Layout("row")}
+    assert degree(wide.version) == 1
+
+
+@pytest.mark.parametrize("text", [WIDE, NARROW, MATMUL, TRANSPOSE])
+def test_other_elements_and_programs(text):
+    before = degree(Version(program(text)))
+    after = applied(text).version
+    assert (before > 1, degree(after)) == (True, 1)
+
+
+def test_it_is_idempotent():
+    after = applied(TRUE).version
+    assert isinstance(STRATEGY.apply(after), NotApplied)
+
+
+def test_nothing_to_improve():
+    assert isinstance(STRATEGY.apply(Version(program(JACOBI))), NotApplied)
+    assert isinstance(STRATEGY.apply(Version(replace(program(TRUE), cached=()))), NotApplied)
+
+
+def test_padding_where_bits_of_the_row_do_not_help():
+    before = Version(program(DIAGONAL))
+    after = applied(DIAGONAL).version
+    assert dict(after.program.layouts) == {"tile": Layout(padding=1)}
+    assert (degree(before), degree(after)) == (32, 2)
+    words = [SHARED_MEMORY.evaluate(version).numerator for version in (before, after)]
+    assert (words[1] - words[0]).text() == "B"
+
+
+def test_taking_arrays_out_of_shared_memory_forgets_their_layouts():
+    swizzled = CACHING.apply(applied(TRUE).version).version
+    assert swizzled == CACHING.apply(Version(program(TRUE))).version
+
+
+@pytest.mark.parametrize("turn", ["row", "reversed"])
+@pytest.mark.parametrize("element", [ScalarType.CHAR, ScalarType.SHORT, ScalarType.FLOAT, ScalarType.DOUBLE])
+def test_every_tile_is_permuted_row_by_row(turn, element):
+    layout = Layout(turn)
+    for constant in (True, False):
+        for columns in (1, 2, 3, 4, 5, 6, 8, 12, 16, 20, 24, 32, 33, 40, 48, 64, 96, 128, 100):
+            extent = IntConst(columns) if constant else Var("C")
+            symbols, values = {}, {"C": columns}
+            for stmt in declare_masks([(layout, extent, element)], symbols, set()):
+                values[stmt.name] = integer_value(stmt.value, values)
+            place = place_in_tile(layout, element, Var("r"), Var("c"), extent, symbols)
+            for row in (0, 1, 2, 5, 16, 31, 77):
+                found = [integer_value(place, {**values, "r": row, "c": column}) for column in range(columns)]
+                assert sorted(found) == list(range(row * columns, (row + 1) * columns))
+
+
+def test_every_layout_computes_what_the_program_means(tmp_path):
+    points = [
+        {"N": n, "s": s, "B0": b, "B1": c}
+        for n, s, (b, c) in product((13, 33), (1, 2), ((1, 5), (3, 2), (8, 4), (16, 8)))
+    ]
+    cases = [
+        *[Case(text, points) for text in (TRUE, WIDE, NARROW)],
+        Case(TRANSPOSE, [{"N": 13, "s": 2, "B0": 4, "B1": 2}]),
+        Case(MATMUL, [{"n": n, "B0": b, "ub1": b, "s": 2} for n, b in ((13, 2), (16, 4))]),
+        Case(DIAGONAL, grid(N=[1, 3], B=[32])),
+        *AWKWARD,
+    ]
+    tiled = [case for case in cases if degree_matters(case)]
+    assert len(tiled) > 10
+    # The padding of a tile shows any access outside of it, and the other layouts any two at one place.
+    found = run([with_layout(c, layout) for c in tiled for layout in (Layout("reversed"), Layout(padding=1))], tmp_path)
+    assert found == {}
+
+
+def degree_matters(case):
+    """Say whether something of two dimensions goes through shared memory."""
+    subject = case.lowered_program()
+    blocks = [stmt.array for stmt in walk_statements(subject.body) if isinstance(stmt, BlockArray)]
+    return any(len(array.extents) > 1 for array in [*blocks, *(subject.array(name) for name in subject.cached)])
+
+
+def test_a_wrong_layout_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr("metafork.tile_layout.mask_of", lambda columns, element: IntConst(3))
+    case = with_layout(Case(TRUE, [{"N": 12, "s": 1, "B0": 3, "B1": 2}]), Layout("row"))
+    assert len(run([case], tmp_path)) == 1
+
+
+def test_the_tree_of_the_transposition():
+    result = optimize(
+        str(EXAMPLES / "transpose.mf"), counters=COUNTERS, strategies=("granularity", "caching", "swizzle")
+    )
+    leaves = result.schedules[1].leaves
+    assert [leaf.strategies for leaf in leaves] == [
+        (),
+        ("swizzle",),
+        ("granularity",),
+        ("granularity", "swizzle"),
+        ("granularity", "caching"),
+    ]
+    values = [leaf.counters["bank_degree"].numerator.constant_value() for leaf in leaves]
+    assert values == [32, 1, 32, 1, 0]
