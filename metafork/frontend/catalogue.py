@@ -106,6 +106,12 @@ _ENTRIES = (
         "move it into a function, or into a file of its own.",
     ),
     Entry(
+        "MF0016",
+        "a function is too long",
+        "analyses take longer than anyone would wait for, and this is far beyond what people write.",
+        "keep the schedule in a function of its own, or write a loop in place of what repeats.",
+    ),
+    Entry(
         "MF0101",
         "a nest with another number of meta_for loops than 2, 4 or 6",
         "the outer half are the grid's dimensions and the inner half the block's, three each at most.",

@@ -47,6 +47,9 @@ _C_WORDS = frozenset(
     }
 )
 
+MOST_TOKENS = 150_000
+"""Tokens of a function with a schedule, macros expanded: some seconds of parsing."""
+
 
 def unit_name(source_name: str) -> str:
     """Return the C identifier that outputs are named after: the stem of the file's name, mended where it is none."""
@@ -266,6 +269,9 @@ class UnitParser:
         parameters: dict[str, Variable],
         fragment: bool,
     ) -> HostFunction:
+        if len(tokens) > MOST_TOKENS:
+            message = f"this function has {len(tokens)} tokens; at most {MOST_TOKENS} are taken"
+            raise self._reporter.refuse("MF0016", span, message)
         try:
             structure = Structure(tokens, self._grammar, self._reporter, self._types, fragment)
         except BracketError as error:
