@@ -7,10 +7,15 @@ process of its own: a crash of a native library ends no more than that.
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from metafork.diagnostics import DiagnosticsError, render_text
+from metafork.frontend import parse
+from metafork.race_diagnostics import check_races
+from metafork.source import Source
 from tests.fuzz.bad_input import GIGABYTE, bad_input
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +66,47 @@ def test_what_parses_is_optimized():
 @pytest.mark.parametrize("first", range(110_000, 112_000, 100))
 def test_what_parses_is_optimized_all(first):
     tried(first, 100, "optimize")
+
+
+def diagnosed(text, seconds=10.0):
+    """The codes of a text's diagnostics and how they print, within ``seconds`` of processor time."""
+    began = time.process_time()
+    try:
+        check_races(parse(Source("long.mf", text)))
+    except DiagnosticsError as error:
+        printed = render_text(error.diagnostics, {"long.mf": text})
+        assert time.process_time() - began < seconds
+        return {one.code for one in error.diagnostics}, printed
+    assert time.process_time() - began < seconds
+    return set(), ""
+
+
+def test_one_line_with_thousands_of_diagnostics_once_took_minutes_to_print():
+    codes, printed = diagnosed("meta_for (int i = 0; i < n; i++) a[i] = 1; " * 8000)
+    assert codes >= {"MF0012"}
+    assert max(map(len, printed.splitlines())) < 400
+    assert "     |" in printed
+
+
+def test_a_function_of_a_megabyte_is_refused():
+    loops = "meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < n; j++)"
+    head = f"void f(int n, int a[n]) {{\n  meta_schedule {{ {loops} {{"
+    codes, _ = diagnosed(f"{head} {'a[i] = 1; ' * 100_000} }} }}\n}}\n")
+    assert codes == {"MF0016"}
+
+
+def test_a_race_at_every_element_is_told_once():
+    """Each of thousands of conflicts was made into a witness, and all but one were thrown away."""
+    loops = "meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < n; j++) for (int k = 0; k < n; k++)"
+    codes, _ = diagnosed(f"void f(int n, int a[n]) {{ meta_schedule {{ {loops} a[k] += i + j; }} }}", seconds=4.0)
+    assert codes == {"MF0401", "MF0402"}
+
+
+def test_iterations_that_a_guard_leaves_out_are_not_all_played_through():
+    loops = "meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < n; j++) for (int k = 0; k < 2147483647; k++)"
+    text = f"void f(int n, int a[n]) {{ meta_schedule {{ {loops} if (k > 2147483646) a[0] = i; }} }}"
+    codes, _ = diagnosed(text, seconds=4.0)
+    assert codes == set()
 
 
 def test_an_input_is_a_function_of_its_number():
