@@ -25,7 +25,7 @@ from metafork.ir import Layout, ParameterKind, Program
 from metafork.polynomial import ZERO, Constraint, Polynomial
 from metafork.references import LoopRange
 from metafork.symbols import DerivedSymbol
-from metafork.tile_layout import BANKS, WORD, places_of, unit_of
+from metafork.tile_layout import BANKS, WORD, line_shift, movable_bits, places_of, unit_of
 from metafork.types import ScalarType
 
 WARP = 32
@@ -53,10 +53,10 @@ class Listed:
     facts: Facts
     derived: tuple[DerivedSymbol, ...]
 
-    def points(self, access: SharedAccess) -> Iterator[Mapping[str, int]]:
+    def points(self, access: SharedAccess, layout: Layout) -> Iterator[Mapping[str, int]]:
         """Yield values of every parameter and derived symbol that an access depends on."""
         bound = {*THREADS, *(loop.var for loop in access.loops)}
-        symbols = {name for value in access.polynomials for name in value.symbols} - bound
+        symbols = {name for value in access.polynomials(layout) for name in value.symbols} - bound
         shaping = self._parameters({name for extent in access.block for name in extent.symbols})
         needed = self._parameters(symbols)
         data = {p.name for p in self.program.parameters if p.kind is ParameterKind.DATA}
@@ -109,7 +109,7 @@ def access_degree(access: SharedAccess, layout: Layout, listed: Listed) -> int:
         return 1
     worst = 0
     tried = False
-    for point in listed.points(access):
+    for point in listed.points(access, layout):
         block = [int(extent.evaluate(point)) for extent in access.block]
         if not 0 < np.prod(block) <= THREAD_LIMIT:
             continue
@@ -124,12 +124,9 @@ def access_degree(access: SharedAccess, layout: Layout, listed: Listed) -> int:
 
 def _without_conflict(access: SharedAccess, layout: Layout) -> bool:
     """Say whether the threads of a warp touch one element together, or consecutive ones, whatever the shape."""
-    if access.columns is None:
-        address = access.column
-    elif layout.turn == "none":
-        address = access.row * (access.columns + layout.padding) + access.column
-    else:
+    if layout.turn != "none":
         return False
+    address = access.row * (access.columns + layout.padding) + access.column
     steps = [address.coefficient(name) for name in THREADS[: len(access.block)]]
     if all(step == ZERO for step in steps):
         return True
@@ -187,21 +184,25 @@ def _warps_degree(access: SharedAccess, layout: Layout, values: Mapping[str, Val
         return 0
     column = np.broadcast_to(_value(access.column, values), active.shape)
     place: Integers = column
-    if access.columns is not None:
+    if not access.line or layout.turn != "none":
         row = np.broadcast_to(_value(access.row, values), active.shape)
         columns = _value(access.columns, values)
         assert isinstance(columns, int)
-        place = addresses(layout, access.element, row, column, columns)
+        place = addresses(layout, access.element, row, column, columns, line=access.line)
     if access.element.size <= WORD:
         return worst_degree((place * access.element.size // WORD).reshape(-1, WARP), active.reshape(-1, WARP), BANKS)
     half = WARP // 2
     return worst_degree(place.reshape(-1, half), active.reshape(-1, half), BANKS // 2)
 
 
-def addresses(layout: Layout, element: ScalarType, row: Integers, column: Integers, columns: int) -> Integers:
+def addresses(
+    layout: Layout, element: ScalarType, row: Integers, column: Integers, columns: int, *, line: bool = False
+) -> Integers:
     """Return where elements stand, in elements (``metafork.tile_layout`` writes the same in C)."""
     base = row * (columns + layout.padding)
     unit, places = unit_of(element), places_of(element)
+    if line:
+        row = column >> line_shift(element)
     match layout.turn:
         case "none":
             return base + column
@@ -214,7 +215,7 @@ def addresses(layout: Layout, element: ScalarType, row: Integers, column: Intege
                 turn = turn | ((row >> bit & 1) << (width - 1 - bit))
         case _:
             assert_never(layout.turn)
-    mask = ~columns & (columns - 1) & (places - 1) * unit
+    mask = ~columns & (columns - 1) & movable_bits(layout, element)
     return base + (column ^ turn * unit & mask)
 
 

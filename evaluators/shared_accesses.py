@@ -29,9 +29,9 @@ THREADS = ("thread.x", "thread.y", "thread.z")
 class SharedAccess:
     """One access of all threads of a block to one tile.
 
-    Element (row, column) of a tile with so many ``columns`` is accessed; a tile of one dimension is a single row, and
-    ``columns`` is ``None``.  ``block`` are the extents (x, y, z) in which threads are numbered, ``threads`` those of
-    the loops that have work; ``loops`` are the other loops around, outermost first; ``conditions`` hold where the
+    Element (row, column) of a tile with so many ``columns`` is accessed; what has one dimension
+    (``line``) is row 0.  ``block`` are the extents (x, y, z) in which threads are numbered, ``threads`` those of the
+    loops that have work; ``loops`` are the other loops around, outermost first; ``conditions`` hold where the
     access happens.
     """
 
@@ -40,17 +40,18 @@ class SharedAccess:
     layout: Layout
     row: Polynomial
     column: Polynomial
-    columns: Polynomial | None
+    columns: Polynomial
+    line: bool
     block: tuple[Polynomial, ...]
     threads: tuple[Polynomial | None, ...]
     loops: tuple[LoopRange, ...]
     conditions: tuple[Constraint, ...]
 
-    @property
-    def polynomials(self) -> tuple[Polynomial, ...]:
-        """Everything whose value must be known to say where the access goes."""
+    def polynomials(self, layout: Layout) -> tuple[Polynomial, ...]:
+        """Return everything whose value must be known to say where the access goes under a layout."""
         known = tuple(extent for extent in self.threads if extent is not None)
-        return (self.row, self.column, *self.block, *known, *(() if self.columns is None else (self.columns,)))
+        columns = () if self.line and layout.turn == "none" else (self.columns,)
+        return (self.row, self.column, *self.block, *known, *columns)
 
 
 class UnknownAccessError(Exception):
@@ -132,16 +133,16 @@ def _threads_access(
     )
     row, column, columns = _tile(tuple(index.substitute(names) for index in place), extents)
     element = reference.element.type
-    return SharedAccess(reference.array, element, layout, row, column, columns, block, trips, others, conditions)
+    return SharedAccess(
+        reference.array, element, layout, row, column, columns, len(place) == 1, block, trips, others, conditions
+    )
 
 
-def _tile(
-    place: Sequence[Polynomial], extents: Sequence[Polynomial]
-) -> tuple[Polynomial, Polynomial, Polynomial | None]:
+def _tile(place: Sequence[Polynomial], extents: Sequence[Polynomial]) -> tuple[Polynomial, Polynomial, Polynomial]:
     row = ZERO
     for index, extent in zip(place[:-1], extents[:-1], strict=True):
         row = row * extent + index
-    return row, place[-1], extents[-1] if len(extents) > 1 else None
+    return row, place[-1], extents[-1]
 
 
 def _of_copies(held: HeldWindow, shape: tuple[Polynomial, ...]) -> Iterator[SharedAccess]:
@@ -182,5 +183,5 @@ def _copy(
         conditions.append(less_than(counter, extent))
         place.append(counter + shift)
     row, column, columns = _tile(place, window.extents)
-    return SharedAccess(window.array.name, window.array.element, window.layout, row, column, columns, shape, shape,
-                        tuple(loops), tuple(conditions))  # fmt: skip
+    return SharedAccess(window.array.name, window.array.element, window.layout, row, column, columns, len(place) == 1,
+                        shape, shape, tuple(loops), tuple(conditions))  # fmt: skip

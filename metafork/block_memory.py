@@ -143,9 +143,9 @@ def _path(
 
 
 def _laid_out(window: Window, program: Program) -> Window:
-    """Give a window of two or more dimensions the layout that the program has for its array."""
+    """Give a window the layout that the program has for its array; a row alone is not padded."""
     layout = program.layout(window.array.name)
-    return window if len(window.extents) < 2 else replace(window, layout=layout)
+    return replace(window, layout=layout if len(window.extents) > 1 else replace(layout, padding=0))
 
 
 def _held(window: Window, scope: Scope, prover: Prover) -> HeldWindow:

@@ -11,7 +11,7 @@ from metafork.polynomial import Polynomial
 from metafork.polynomial_code import LONG, code_of, condition_of, conjunction, may_be_negative
 from metafork.prover import Prover
 from metafork.references import LoopKind, LoopRange
-from metafork.tile_layout import place_in_tile
+from metafork.tile_layout import place_in_line, place_in_tile
 from metafork.types import ScalarType
 from metafork.window_store import Digit, WrittenBox
 from metafork.windows import Window
@@ -56,6 +56,10 @@ def as_long(expr: Expr) -> Expr:
 
 def window_offset(window: Window, offsets: tuple[Expr, ...], symbols: Mapping[str, Expr]) -> Expr:
     """Return the offset in a window, in elements, of the element with these window coordinates."""
+    if len(offsets) == 1:
+        return place_in_line(
+            window.layout, window.array.element, offsets[0], code_of(window.extents[0], symbols), symbols
+        )
     offset = offsets[0]
     for axis, (index, extent) in enumerate(zip(offsets[1:], window.extents[1:], strict=True), 1):
         columns = code_of(extent, symbols)

@@ -31,7 +31,6 @@ from metafork.ir import (
     For,
     If,
     IntConst,
-    Layout,
     MetaFor,
     Phase,
     Stmt,
@@ -49,7 +48,7 @@ from metafork.names import fresh
 from metafork.polynomial import Polynomial
 from metafork.polynomial_code import code_of
 from metafork.references import LoopKind, LoopRange, Reference
-from metafork.tile_layout import declare_masks, place_in_tile
+from metafork.tile_layout import declare_masks, place_in_line, place_in_tile
 from metafork.window_store import Store
 from metafork.windows import coordinates
 
@@ -89,13 +88,8 @@ class PathLowering:
             for held in self.plan.windows
         ]
         for array, _ in self.plan.block_arrays:
-            tiles.append((self._layout(array.name), array.extents[-1], array.element))
+            tiles.append((self.plan.program.layout(array.name), array.extents[-1], array.element))
         return declare_masks(tiles, self._symbols, self.taken)
-
-    def _layout(self, block_array: str) -> Layout:
-        """Return the layout of an array of the block: only tiles have one."""
-        several = len(self.site.extent_code[block_array]) > 1
-        return self.plan.program.layout(block_array) if several else ROW_BY_ROW
 
     def lower(self) -> tuple[Stmt, ...]:
         """Return the statements of the path, copies and private windows included."""
@@ -370,9 +364,12 @@ class PathLowering:
     def _global(self, element: Element, indices: tuple[Expr, ...]) -> Element:
         extents = self.site.extent_code[element.array]
         name = self.block_arrays.get(element.array, element.array)
-        layout = self._layout(element.array) if element.array in self.block_arrays else ROW_BY_ROW
+        layout = self.plan.program.layout(element.array) if element.array in self.block_arrays else ROW_BY_ROW
         if layout == ROW_BY_ROW:
             return Element(name, (linear_offset(indices, extents),), element.type)
+        if len(indices) == 1:
+            place = place_in_line(layout, element.type, as_int(indices[0]), extents[0], self._symbols)
+            return Element(name, (place,), element.type)
         row, column = as_int(linear_offset(indices[:-1], extents[:-1])), as_int(indices[-1])
         offset = place_in_tile(layout, element.type, row, column, extents[-1], self._symbols)
         return Element(name, (offset,), element.type)

@@ -11,6 +11,11 @@ neighbouring rows apart, by their lowest bits.  The higher bits of the row must 
 most coarsely, so that 4 rows of 8 columns find no two words in one bank either, nor 2 rows of 16.  So for all powers
 of two: rows and columns are free of conflicts whatever the width of the block.  The row's own bits do for whole rows
 and columns of 32 only.  Elements below four bytes are moved in whole words.
+
+A window of one dimension is laid out as a tile of rows of 32 words: accesses with a constant even stride, as those to
+an array of structures are, lose their conflicts in this way.  Let ``stride = 2**b * odd``.  All words of a warp agree
+in their lowest b bits, and the 2**b of them that share a bank lie in rows that differ by multiples of ``odd``: the
+lowest b bits of the row (``Layout.bits``), which are different for all of them, replace those that agree.
 """
 
 from __future__ import annotations
@@ -36,14 +41,19 @@ def places_of(element: ScalarType) -> int:
     return BANKS * WORD // (unit_of(element) * element.size)
 
 
-def mask_key(columns: Expr, element: ScalarType) -> str:
+def movable_bits(layout: Layout, element: ScalarType) -> int:
+    """Return the bits of a column that the layout may change: they move elements between banks, in whole words."""
+    return (min(places_of(element), 1 << layout.bits) - 1) * unit_of(element)
+
+
+def mask_key(layout: Layout, columns: Expr, element: ScalarType) -> str:
     """Return the name under which ``symbols`` hold the mask of rows of that many columns (no name of C)."""
-    return f"mask of {unit_of(element)}, {places_of(element)} in {columns!r}"
+    return f"mask of {movable_bits(layout, element)} in {columns!r}"
 
 
-def mask_of(columns: Expr, element: ScalarType) -> Expr:
-    """Return the mask: the bits below the lowest set bit of the columns that move elements between banks."""
-    movable = (places_of(element) - 1) * unit_of(element)
+def mask_of(layout: Layout, columns: Expr, element: ScalarType) -> Expr:
+    """Return the mask: those movable bits that are below the lowest set bit of the columns."""
+    movable = movable_bits(layout, element)
     if isinstance(columns, IntConst):
         return IntConst(~columns.value & (columns.value - 1) & movable)
     below = binary("&", unary("~", columns), binary("-", columns, IntConst(1)))
@@ -56,10 +66,10 @@ def declare_masks(
     """Declare the masks that (layout, columns, element type) need, and enter them in ``symbols``."""
     result: list[Stmt] = []
     for layout, columns, element in tiles:
-        key = mask_key(columns, element)
+        key = mask_key(layout, columns, element)
         if layout.turn == "none" or key in symbols:
             continue
-        value = mask_of(columns, element)
+        value = mask_of(layout, columns, element)
         if not isinstance(value, IntConst):
             name = fresh("row_mask", taken)
             result.append(Declare(name, value.type, value))
@@ -77,13 +87,34 @@ def place_in_tile(
     """
     pitch = binary("+", columns, IntConst(layout.padding)) if layout.padding else columns
     base = binary("*", row, pitch)
-    mask = symbols.get(mask_key(columns, element), IntConst(0))
+    mask = symbols.get(mask_key(layout, columns, element), IntConst(0))
     if layout.turn == "none" or mask == IntConst(0):
         return binary("+", base, column)
+    return binary("+", base, binary("^", column, _moved(layout, element, row, mask)))
+
+
+def place_in_line(layout: Layout, element: ScalarType, index: Expr, extent: Expr, symbols: Mapping[str, Expr]) -> Expr:
+    """Return the offset of an element of a window of one dimension: a tile whose rows are as long as there are banks.
+
+    The last row may be shorter; the mask permutes it too, since it comes from the extent of the whole.
+    """
+    mask = symbols.get(mask_key(layout, extent, element), IntConst(0))
+    if layout.turn == "none" or mask == IntConst(0):
+        return index
+    row = binary(">>", index, IntConst(line_shift(element)))
+    return binary("^", index, _moved(layout, element, row, mask))
+
+
+def line_shift(element: ScalarType) -> int:
+    """Return the logarithm of the elements between two that share their bank."""
+    return (places_of(element) * unit_of(element)).bit_length() - 1
+
+
+def _moved(layout: Layout, element: ScalarType, row: Expr, mask: Expr) -> Expr:
     turn = row if layout.turn == "row" else _reversed(row, places_of(element))
     if unit_of(element) > 1:
         turn = binary("*", turn, IntConst(unit_of(element)))
-    return binary("+", base, binary("^", column, binary("&", turn, mask)))
+    return binary("&", turn, mask)
 
 
 def _reversed(row: Expr, places: int) -> Expr:

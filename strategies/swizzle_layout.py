@@ -8,8 +8,10 @@
 A tile that some threads access by rows and others by columns (a transposition writes rows and copies columns) has
 conflicts in one of the two when it is laid out as C does.  Combining the column with bits of the row frees both, with
 no word more of shared memory; a column of padding is tried last, and the counter for shared memory is asked again
-afterwards like all others.  Legal always: every layout is one-to-one for every extent (``metafork.tile_layout``), and
-no address of shared memory is seen outside the kernel.
+afterwards like all others.  A window of one dimension counts as a tile of 32 words a row: an array of structures that
+is copied in the order of memory and read at a constant stride has conflicts for even strides, and loses them.  Legal
+always: every layout is one-to-one for every extent (``metafork.tile_layout``), and no address of shared memory is seen
+outside the kernel.
 """
 
 from __future__ import annotations
@@ -25,8 +27,10 @@ from metafork.block_shape import UnknownShapeError
 from metafork.ir import Layout, Version
 from strategies.strategy import Applied, NotApplied
 
-CANDIDATES = (Layout(), Layout("row"), Layout("reversed"), Layout(padding=1))
+TILES = (Layout(), Layout("row"), Layout("reversed"), Layout(padding=1))
 """Layouts that are tried for a tile; the first of the best is taken."""
+LINES = (Layout(), *(Layout("row", bits) for bits in range(1, 6)), Layout("reversed"))
+"""Layouts that are tried for what has one dimension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +63,14 @@ class SwizzleLayout:
 def _chosen(listed: Listed, accesses: Sequence[SharedAccess]) -> list[tuple[str, Layout, int, int]]:
     """Return (array, layout, degree before, degree after) for the arrays that another layout makes better."""
     result: list[tuple[str, Layout, int, int]] = []
-    for array in dict.fromkeys(access.array for access in accesses if access.columns is not None):
-        tiles = [access for access in accesses if access.array == array and access.columns is not None]
-        before = max(access_degree(access, access.layout, listed) for access in tiles)
-        best, least = tiles[0].layout, before
-        for layout in CANDIDATES:
+    for array in dict.fromkeys(access.array for access in accesses):
+        own = [access for access in accesses if access.array == array]
+        before = max(access_degree(access, access.layout, listed) for access in own)
+        best, least = own[0].layout, before
+        for layout in LINES if all(access.line for access in own) else TILES:
             if least <= 1:
                 break
-            degree = max(access_degree(access, layout, listed) for access in tiles)
+            degree = max(access_degree(access, layout, listed) for access in own)
             if degree < least:
                 best, least = layout, degree
         if least < before:

@@ -9,7 +9,7 @@ from evaluators.bank_degree import COUNTER
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.evaluation import integer_value
 from metafork.ir import BlockArray, IntConst, Layout, Var, Version, walk_statements
-from metafork.tile_layout import declare_masks, place_in_tile
+from metafork.tile_layout import declare_masks, place_in_line, place_in_tile
 from metafork.types import ScalarType
 from strategies.caching import STRATEGY as CACHING
 from strategies.strategy import Applied, NotApplied
@@ -125,6 +125,55 @@ def test_every_tile_is_permuted_row_by_row(turn, element):
                 assert sorted(found) == list(range(row * columns, (row + 1) * columns))
 
 
+@pytest.mark.parametrize("turn", ["row", "reversed"])
+@pytest.mark.parametrize("element", [ScalarType.CHAR, ScalarType.SHORT, ScalarType.FLOAT, ScalarType.DOUBLE])
+def test_every_line_is_permuted(turn, element):
+    for bits, extent in product((1, 2, 5), (1, 2, 3, 4, 6, 8, 24, 32, 33, 36, 40, 64, 96, 100, 256)):
+        layout, symbols, values = Layout(turn, bits), {}, {"E": extent}
+        for stmt in declare_masks([(layout, Var("E"), element)], symbols, set()):
+            values[stmt.name] = integer_value(stmt.value, values)
+        place = place_in_line(layout, element, Var("e"), Var("E"), symbols)
+        assert sorted(integer_value(place, {**values, "e": e}) for e in range(extent)) == list(range(extent))
+
+
+def structures(stride, element="float"):
+    """Return a sum of the first and the last field of structures with so many fields."""
+    return f"""
+void fields_{stride}_{element}(int N, int B, const {element} x[{stride} * N], {element} y[N]) {{
+  int dim = N / B;
+  meta_schedule cache(x) {{
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++) {{
+        int p = i * B + j;
+        y[p] = x[{stride} * p] + x[{stride} * p + {stride - 1}];
+      }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("element", ["float", "double"])
+@pytest.mark.parametrize("stride", range(2, 32))
+def test_fields_of_structures(stride, element):
+    before = Version(program(structures(stride, element)))
+    conflicts = stride & -stride
+    assert degree(before) == conflicts
+    after = STRATEGY.apply(before)
+    if conflicts == 1:
+        assert isinstance(after, NotApplied)
+    else:
+        assert degree(after.version) == 1
+        assert SHARED_MEMORY.evaluate(after.version).numerator == SHARED_MEMORY.evaluate(before).numerator
+
+
+def test_fields_of_structures_are_the_right_ones(tmp_path):
+    cases = [
+        Case(structures(stride, element), grid(N=[5, 64, 77], B=[1, 3, 8, 32]))
+        for stride, element in ((2, "float"), (4, "char"), (6, "double"), (8, "short"), (12, "int"))
+    ]
+    layouts = (Layout("row", 1), Layout("row", 2), Layout("row"), Layout("reversed"))
+    assert run([with_layout(case, layout) for case in cases for layout in layouts], tmp_path) == {}
+
+
 def test_every_layout_computes_what_the_program_means(tmp_path):
     points = [
         {"N": n, "s": s, "B0": b, "B1": c}
@@ -152,7 +201,7 @@ def degree_matters(case):
 
 
 def test_a_wrong_layout_is_noticed(tmp_path, monkeypatch):
-    monkeypatch.setattr("metafork.tile_layout.mask_of", lambda columns, element: IntConst(3))
+    monkeypatch.setattr("metafork.tile_layout.mask_of", lambda layout, columns, element: IntConst(3))
     case = with_layout(Case(TRUE, [{"N": 12, "s": 1, "B0": 3, "B1": 2}]), Layout("row"))
     assert len(run([case], tmp_path)) == 1
 
