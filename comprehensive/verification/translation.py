@@ -7,8 +7,8 @@ leaf with blocks and threads in any order that its barriers allow.  Three answer
 ends with another term, or an access lies outside its array; the answer names both.  The leaf is played forward
 and backward.
 
-*yes* (proved): for each of a few block shapes (numbers for the program parameters, which stand in products with loop
-variables otherwise) and *every* value of the other parameters, isl shows that
+*yes* (proved): for each of a few block shapes (numbers for program parameters and others of the block's shape, which
+stand in products with loop variables otherwise) and *every* value of the other parameters, isl shows that
 
 1. each write of the leaf is a write of the source: a relation M of statement instances, given by equal elements in
    equal places of equal shapes, is a bijection of the leaf's instances onto the source's;
@@ -35,9 +35,19 @@ from comprehensive.tree import ScheduleTree
 from comprehensive.verification.dataflow import Access, Dataflow, NotAffineError, Statement, Time, dataflow
 from comprehensive.verification.played import CannotPlayError, OutsideError, Terms, initial, play
 from metafork.facts import program_facts
-from metafork.ir import ParameterKind, Program
+from metafork.ir import (
+    Binary,
+    BlockArray,
+    ParameterKind,
+    Phase,
+    Program,
+    expressions_of,
+    walk_expression,
+    walk_statements,
+)
 from metafork.prover import Verdict
 from metafork.references import LoopKind
+from metafork.source_cfg_substitution import variables
 
 SHAPES = 3
 """Block shapes for which a proof is tried."""
@@ -65,7 +75,7 @@ def validate(
     played, refutation = _played(source, leaf, points, deadline)
     if refutation:
         return Validation(Verdict.NO, refutation, played)
-    fixed_names = [p.name for p in source.parameters if p.kind is ParameterKind.PROGRAM and not p.of_serial_loop]
+    fixed_names = _shape_parameters(source)
     proved: list[Mapping[str, int]] = []
     reason = "no block shape satisfies the assertions"
     for fixed in _shapes(fixed_names):
@@ -120,6 +130,24 @@ def _open(reason: str, played: int) -> str:
 
 def _shown(point: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={value}" for name, value in point.items())
+
+
+def _shape_parameters(program: Program) -> list[str]:
+    """Return the parameters that are fixed: program parameters, and those of thread loops, block arrays and divisors.
+
+    A block size that also sizes an array is a data parameter, and multiplies loop variables all the same.
+    """
+    wanted = {p.name for p in program.parameters if p.kind is ParameterKind.PROGRAM}
+    expressions = [loop.extent for loop in program.grid] + [derived.definition for derived in program.derived]
+    for stmt in walk_statements(program.body):
+        expressions += expressions_of(stmt)
+        if isinstance(stmt, Phase | BlockArray):
+            wanted |= {name for expr in expressions_of(stmt) for name in variables(expr)}
+    for expr in expressions:
+        for part in walk_expression(expr):
+            if isinstance(part, Binary) and part.op in ("/", "%"):
+                wanted |= variables(part.right)
+    return [p.name for p in program.parameters if p.name in wanted and not p.of_serial_loop]
 
 
 def _shapes(names: Sequence[str]) -> Iterator[dict[str, int]]:
@@ -234,14 +262,42 @@ class _Comparison:
 
     def problem(self) -> str:
         """Return what is not proved; empty where all is."""
-        for a, mine in enumerate(self._first):
-            for b, theirs in enumerate(self._p):
-                if mine.shape == theirs.shape and _comparable(mine, theirs):
-                    relation = self._relation(a, b)
-                    if relation is None:
-                        return "it is not found which of the source's writes is which of the leaf's"
-                    self._found[a, b] = relation
-        return self._bijection() or self._order()
+        every = [
+            (a, b)
+            for a, mine in enumerate(self._first)
+            for b, theirs in enumerate(self._p)
+            if mine.shape == theirs.shape and _comparable(mine, theirs)
+        ]
+        in_order = self._in_order(every)
+        # Where a statement is written twice, the first most likely is the first; rolled ones have no such order.
+        problem = self._with_pairs(in_order)
+        return self._with_pairs(every) if problem and in_order != every else problem
+
+    def _in_order(self, every: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return the pairs in which both are the n-th of their shape in their program."""
+        mine, theirs = ([statement.shape for statement in side] for side in (self._first, self._p))
+        return [(a, b) for a, b in every if mine[:a].count(mine[a]) == theirs[:b].count(theirs[b])]
+
+    def _with_pairs(self, pairs: Sequence[tuple[int, int]]) -> str:
+        self._found = {}
+        for a, b in pairs:
+            relation = self._relation(a, b)
+            if relation is None:
+                return "it is not found which of the source's writes is which of the leaf's"
+            self._found[a, b] = relation
+        return self._locals() or self._bijection() or self._order()
+
+    def _locals(self) -> str:
+        """Shapes leave out which local is meant: each of the leaf's must stand for one of the source's throughout."""
+        names = {
+            (mine.array, theirs.array)
+            for a, b in self._found
+            for mine, theirs in zip(self._first[a].accesses, self._p[b].accesses, strict=True)
+            if mine.local
+        }
+        if len({mine for mine, _ in names}) < len(names) or len({theirs for _, theirs in names}) < len(names):
+            return "a local of the leaf stands for different ones of the source"
+        return ""
 
     # 1: a bijection of instances
 

@@ -67,7 +67,29 @@ SCALED = program(
     scalars="int blocks = n / B;",
 )
 
+TWO_LOCALS = "float v = 0.0f; float w = 0.0f; v += x[p]; w -= x[p];"
+
 WRONG = {
+    "another local of the same kind": (
+        program(
+            f"{GRID} {THREADS} {{ int p = i * B + u; {TWO_LOCALS} v += 1.0f; y[p] = w; w += 1.0f; }}",
+            scalars="int blocks = n / B;",
+        ),
+        program(
+            f"{GRID} {THREADS} {{ int p = i * B + u; {TWO_LOCALS} v += 1.0f; y[p] = v; w += 1.0f; }}",
+            scalars="int blocks = n / B;",
+        ),
+    ),
+    "an operand of another local": (
+        program(
+            f"{GRID} {THREADS} {{ int p = i * B + u; {TWO_LOCALS} v = v + w * 2.0f; y[p] = v; }}",
+            scalars="int blocks = n / B;",
+        ),
+        program(
+            f"{GRID} {THREADS} {{ int p = i * B + u; {TWO_LOCALS} v = v + v * 2.0f; y[p] = v; }}",
+            scalars="int blocks = n / B;",
+        ),
+    ),
     "a shifted write": (SMOOTH, smooth("int p = (i * s + k) * B + u; y[p + 2] = x[p] + x[p + 2];")),
     "a shifted read": (SMOOTH, smooth("int p = (i * s + k) * B + u; y[p + 1] = x[p + 1] + x[p + 2];")),
     "exchanged operands": (SMOOTH, smooth("int p = (i * s + k) * B + u; y[p + 1] = x[p + 2] + x[p];")),
@@ -155,7 +177,18 @@ def test_wrong_transformations_are_never_proved(name):
     assert found.detail.startswith("not proved: ")
 
 
+TWICE = program(
+    f"{GRID} {THREADS} {{ int p = i * B + u; float v = x[p]; v = v * v; v = v * v; y[p] = v; }}",
+    scalars="int blocks = n / B;",
+)
+SIZED = program(
+    f"{GRID} {THREADS} t[i][u] = x[i * B + u];",
+    parameters="int n, int B, const float x[n], float t[n][B]",
+    scalars="int blocks = n / B;",
+)
+
 RIGHT = {
+    "equal statements": (TWICE, TWICE),
     "the program itself": (SMOOTH, SMOOTH),
     "a loop that joined the grid": (
         SMOOTH,
@@ -187,6 +220,21 @@ def test_right_transformations_are_proved(name):
     assert len(found.shapes) == 3
     assert "all n" in found.detail
     assert f"B={found.shapes[0]['B']}" in found.detail
+
+
+def test_a_block_size_that_sizes_an_array_is_fixed_too():
+    found = validate(SIZED, SIZED)
+    assert found.verdict is Verdict.YES
+    assert found.detail == "proved for B=2; B=1; B=3 and all n"
+
+
+def test_a_statement_left_out_of_two_equal_ones_is_refuted():
+    once = program(
+        f"{GRID} {THREADS} {{ int p = i * B + u; float v = x[p]; v = v * v; y[p] = v; }}",
+        scalars="int blocks = n / B;",
+    )
+    assert validate(TWICE, once).verdict is Verdict.NO
+    assert validate(TWICE, once, points=0).verdict is Verdict.UNKNOWN
 
 
 def test_what_reads_its_indices_from_memory_is_tested_or_open():
