@@ -210,20 +210,24 @@ def commuting(version: V, counters: Sequence[CounterOf[V]], strategies: Sequence
 
 
 def optimality(
-    outcome: Outcome[V],
+    counters: Sequence[CounterOf[V]],
+    versions: Sequence[V],
     strategies: Sequence[StrategyOf[V]],
     same: Callable[[CounterValue, CounterValue], bool] = lambda one, other: one == other,
 ) -> list[Check]:
-    """Definition 2 (iv): each counter has a leaf at which no strategy of its sigma changes it."""
+    """Definition 2 (iv): each counter has a leaf at which no strategy of its sigma changes it.
+
+    ``versions`` are those of the leaves, in their order.
+    """
     checks = []
-    for counter in outcome.counters:
+    for counter in counters:
         improving = [strategy for strategy in strategies if counter.name in strategy.improves]
         left: dict[int, list[str]] = {}
-        for number, case in enumerate(outcome.cases, 1):
-            here = counter.evaluate(case.version)
+        for number, version in enumerate(versions, 1):
+            here = counter.evaluate(version)
             left[number] = []
             for strategy in improving:
-                there = counter.evaluate(_result(strategy, case.version))
+                there = counter.evaluate(_result(strategy, version))
                 if isinstance(here, CounterValue) and isinstance(there, CounterValue) and same(here, there):
                     continue
                 left[number].append(strategy.name)

@@ -22,6 +22,7 @@ from comprehensive.tree import ScheduleTree
 from comprehensive.verification.builds import Build, BuildError, CodeOf, Run, plain_code
 from comprehensive.verification.driver import CannotDriveError, driver_text, point_line
 from comprehensive.verification.guards import guard_checks, point_checks
+from comprehensive.verification.optimality import optimality_notes
 from comprehensive.verification.points import Point, Points, chosen_points, compiled
 from comprehensive.verification.registers import registers_by_target
 from comprehensive.verification.result import Failure, LeafResult, Verification, refuted
@@ -130,6 +131,8 @@ class _Run:
             else:
                 self.found.complete = False
             self.found.guards[name] = checks
+            if self.remaining() > 0:
+                self.found.notes += [f"{name}: {note}" for note in optimality_notes(tree)]
             self.found.failures += refuted(name, checks)
             for leaf in tree.leaves:
                 row = LeafResult(name, leaf.id, leaf.kernel, leaf.strategies)

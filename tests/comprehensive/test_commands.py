@@ -103,7 +103,10 @@ def test_a_time_limit_is_told(run):
     result = run("optimize", EXAMPLE, *QUICK, "--time-limit", "0")
     assert result.exit_code == 4
     assert "the time limit ended the run early; the tree is incomplete" in result.stderr
-    assert json.loads(Path("jacobi1d.out/jacobi1d.tree.json").read_text(encoding="utf-8"))["schedules"][0]["complete"] is False
+    assert (
+        json.loads(Path("jacobi1d.out/jacobi1d.tree.json").read_text(encoding="utf-8"))["schedules"][0]["complete"]
+        is False
+    )
     assert "time limit" in Path("jacobi1d.out/report.md").read_text(encoding="utf-8")
 
 

@@ -327,7 +327,9 @@ def test_optimality_and_idempotence_where_strategies_commute(order):
     begin = start()
     outcome = Discussion(begin, counters, strategies).run(())
     assert commuting((), counters, strategies).verdict is Verdict.YES
-    checks = optimality(outcome, strategies) + idempotence([c.version for c in outcome.cases], counters, strategies)
+    checks = optimality(outcome.counters, [case.version for case in outcome.cases], strategies) + idempotence(
+        [c.version for c in outcome.cases], counters, strategies
+    )
     assert [check.verdict for check in checks] == [Verdict.YES] * 5
     assert_sound(outcome, begin, strategies)
 
@@ -347,6 +349,6 @@ def test_lemma_3_fails_where_strategies_do_not_commute():
     assert commuting((), counters, strategies).verdict is Verdict.NO
     outcome = Discussion(start(), counters, strategies).run(())
     assert [check.verdict for check in idempotence([()], counters, strategies)] == [Verdict.YES, Verdict.YES]
-    [check] = optimality(outcome, strategies)
+    [check] = optimality(outcome.counters, [case.version for case in outcome.cases], strategies)
     assert check.verdict is Verdict.NO
     assert "leaf 2: O1 may change it" in check.ground

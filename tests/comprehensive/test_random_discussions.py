@@ -88,7 +88,7 @@ def test_every_property_is_proved(problem):
     versions = [case.version for case in outcome.cases]
     checks += idempotence(versions, counters, strategies)
     if commuting((), counters, strategies).verdict is Verdict.YES and len(counters) == 1:
-        checks += optimality(outcome, strategies)
+        checks += optimality(outcome.counters, [case.version for case in outcome.cases], strategies)
     for check in checks:
         assert check.verdict is Verdict.YES, check
     for case in outcome.cases:
