@@ -20,7 +20,7 @@ def fuzz(start: int, number: int | None, output: Path, group: int = 6) -> int:
             break
         seeds = list(range(first, first + group))
         try:
-            found = check(seeds)
+            found = check(seeds, dataflow_seconds=5)
             report = "" if found.passed else found.table()
         except Exception:  # noqa: BLE001 - whatever breaks off is what is looked for
             report = traceback.format_exc()
