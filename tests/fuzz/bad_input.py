@@ -193,8 +193,10 @@ def _too_long(signum, frame):
 
 
 def outcome(data, directory, whole):
-    """Try one input; return ``parsed``, ``refused`` or ``optimized``.  Everything else is raised."""
-    from comprehensive.optimize import optimize
+    """Try one input: ``parsed``, ``refused``, ``optimized`` or ``told`` (why nothing is written); else it raises."""
+    from click.testing import CliRunner
+
+    from comprehensive.cli import cli
     from metafork.diagnostics import DiagnosticsError, render_json, render_text
     from metafork.frontend import parse, read_source
     from metafork.race_diagnostics import check_races
@@ -209,14 +211,22 @@ def outcome(data, directory, whole):
         check_races(unit)
         if not (whole and unit.schedules):
             return "parsed"
-        optimize(source, time_limit=1.0).to_report()
     except DiagnosticsError as error:
         if not all(one.message and one.reason and one.way_out for one in error.diagnostics):
             raise ValueError("a diagnostic does not say enough") from error
         render_text(error.diagnostics, texts)
         json.loads(render_json(error.diagnostics))
         return "refused"
-    return "optimized"
+    # The whole command: trees, kernels as CUDA and PTX, dispatcher, drawing.
+    options = ["-o", str(directory / "out"), "--time-limit", "1", "--emit", "ptx"]
+    result = CliRunner().invoke(cli, ["optimize", str(path), *options])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    if result.exit_code not in (0, 1, 4):
+        raise ValueError(f"status {result.exit_code}: {result.output}")
+    if result.exit_code == 1 and "Error: " not in result.output:
+        raise ValueError(f"status 1 without a reason: {result.output}")
+    return "told" if result.exit_code == 1 else "optimized"
 
 
 def main(first, count, whole):
