@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 from metafork.ir import (
@@ -126,8 +127,8 @@ class _Cell:
     loops: tuple[Loop, ...]
 
 
-_Parts = dict[str, Any]
-"""An integer value: the affine part under the empty name, and what a symbolic parameter is a factor of."""
+_Parts = dict[tuple[str, ...], Any]
+"""An integer value: under each product of symbolic parameters what it is a factor of; the affine part under none."""
 
 
 class _Reader:
@@ -155,10 +156,10 @@ class _Reader:
         program = self._program
         for parameter in program.parameters:
             if parameter.name in self._fixed:
-                self._names[parameter.name] = {"": self._constant(self._fixed[parameter.name])}
+                self._names[parameter.name] = {(): self._constant(self._fixed[parameter.name])}
             else:
                 value = self._symbols[parameter.name] = self._symbol(parameter.name)
-                self._names[parameter.name] = {"": value}
+                self._names[parameter.name] = {(): value}
                 self._context = self._context.intersect(value.ge_set(self._constant(0)))
         for value_argument in program.values:
             self._names[value_argument.name] = _Data(("value", value_argument.name))
@@ -196,7 +197,7 @@ class _Reader:
     def _parts(self, expr: Expr) -> _Parts:
         match expr:
             case IntConst(value=value):
-                return {"": self._constant(value)}
+                return {(): self._constant(value)}
             case Var(name=name, type=type_) if type_.integer:
                 known = self._names.get(name)
                 if isinstance(known, dict):
@@ -211,7 +212,7 @@ class _Reader:
             case Conditional(condition=condition, then=then, otherwise=otherwise) if expr.type.integer:
                 holds = self._condition(condition)
                 first = self._value(then).intersect_domain(holds)
-                return {"": first.union_add(self._value(otherwise).intersect_domain(holds.complement()))}
+                return {(): first.union_add(self._value(otherwise).intersect_domain(holds.complement()))}
             case Binary(op=("+" | "-") as op, left=left, right=right) if expr.type.integer:
                 if op == "-" and not expr.type.signed:
                     raise NotAffineError("a difference of unsigned values wraps")
@@ -225,24 +226,25 @@ class _Reader:
             case Binary(op="*", left=left, right=right) if expr.type.integer:
                 return self._product(self._parts(left), self._parts(right))
             case Binary(op=("/" | "%") as op, left=left, right=right) if expr.type.integer:
-                return {"": self._quotient(op, self._value(left), self._value(right))}
+                return {(): self._quotient(op, self._value(left), self._value(right))}
         raise NotAffineError(f"{_spelled(expr)} is not affine")
 
     def _product(self, left: _Parts, right: _Parts) -> _Parts:
         for one, other in ((left, right), (right, left)):
-            if set(other) == {""} and _is_number(other[""]):
-                return {factor: part.mul(other[""]) for factor, part in one.items()}
+            if set(other) == {()} and _is_number(other[()]):
+                return {factor: part.mul(other[()]) for factor, part in one.items()}
         for one, other in ((left, right), (right, left)):
-            factor = next((n for n, s in self._symbols.items() if other.keys() == {""} and s.is_equal(other[""])), None)
-            if factor is not None and one.keys() == {""}:
-                return {"": self._constant(0), factor: one[""]}
+            factor = next((n for n, s in self._symbols.items() if other.keys() == {()} and s.is_equal(other[()])), None)
+            if factor is not None:
+                moved = {tuple(sorted((*key, factor))): part for key, part in one.items()}
+                return {(): self._constant(0), **moved}
         for one, other in ((left, right), (right, left)):
-            if one.keys() == other.keys() == {""} and self._few_values(one[""]):
+            if one.keys() == other.keys() == {()} and self._few_values(one[()]):
                 pieces = [
-                    other[""].mul(self._constant(number)).intersect_domain(one[""].eq_set(self._constant(number)))
+                    other[()].mul(self._constant(number)).intersect_domain(one[()].eq_set(self._constant(number)))
                     for number in range(FEW)
                 ]
-                return {"": reduce(lambda first, second: first.union_add(second), pieces)}
+                return {(): reduce(lambda first, second: first.union_add(second), pieces)}
         raise NotAffineError("a product of two variables is not affine")
 
     def _few_values(self, value: Any) -> bool:
@@ -332,14 +334,23 @@ class _Reader:
         return Access(element.array, local, copy, tuple(coordinates), writes, self._now())
 
     def _coordinates(self, parts: _Parts, index: Expr) -> list[Any]:
-        factors = [factor for factor in parts if factor]
-        if not factors:
-            return [parts[""]]
-        rest = parts[""]
-        if len(factors) == 1:
-            inside = rest.ge_set(self._constant(0)).intersect(rest.lt_set(self._symbols[factors[0]]))
-            if self._domain.is_subset(inside):
-                return [parts[factors[0]], rest]
+        """Split ``(x*N1 + y)*N2 + z`` into x, y, z, where ``0 <= y < N1`` and ``0 <= z < N2`` throughout."""
+        products = sorted(parts, key=len)
+        coordinates = [parts[products[-1]]]
+        for whole, rest in reversed(list(pairwise(products))):
+            names = list(rest)
+            for name in whole:
+                if name in names:
+                    names.remove(name)
+            if len(rest) != len(whole) + 1 or len(names) != 1:
+                break
+            digit = parts[whole]
+            inside = digit.ge_set(self._constant(0)).intersect(digit.lt_set(self._symbols[names[0]]))
+            if not self._domain.is_subset(inside):
+                break
+            coordinates.append(digit)
+        if len(coordinates) == len(products):
+            return coordinates
         raise NotAffineError(f"{_spelled(index)} does not split into rows and columns")
 
     def _local(self, cell: _Cell, *, writes: bool) -> Access:
@@ -357,7 +368,7 @@ class _Reader:
             inside = inside.intersect(value.sub(low).mod_val(step).eq_set(self._constant(0)))
         self._loops.append(loop)
         self._time.append(loop)
-        self._names[name] = {"": value}
+        self._names[name] = {(): value}
         self._ranges = self._ranges.intersect(inside)
         self._domain = self._domain.intersect(inside)
 
@@ -447,11 +458,11 @@ class _Reader:
                 step=Assign(target=Var(name=stepped), op="+", value=by),
             ) if start is not None and name == tested == stepped and name not in _assigned(loop.body):
                 low, high, width = self._known(start), self._known(limit), self._known(by)
-                if low and high and width and all(set(part) == {""} for part in (low, high, width)):
-                    number = _number(width[""])
+                if low and high and width and all(set(part) == {()} for part in (low, high, width)):
+                    number = _number(width[()])
                     if number is not None and number >= 1:
-                        end = high[""] if op == "<" else high[""].add(self._constant(1))
-                        self._counted(loop, name, low[""], end, number)
+                        end = high[()] if op == "<" else high[()].add(self._constant(1))
+                        self._counted(loop, name, low[()], end, number)
                         return
         self._unrolled(loop)
 
@@ -476,7 +487,7 @@ class _Reader:
         names = dict(self._names)
         value = self._value(init.value)
         for number in range(MOST_UNROLLED):
-            self._names[init.name] = {"": value}
+            self._names[init.name] = {(): value}
             holds = self._condition(condition)
             if self._domain.intersect(holds).is_empty():
                 self._names = names
@@ -504,9 +515,9 @@ def _assigned(body: Sequence[Stmt]) -> frozenset[str]:
 
 
 def _plain(parts: _Parts, expr: Expr) -> Any:
-    if parts.keys() != {""}:
+    if parts.keys() != {()}:
         raise NotAffineError(f"{_spelled(expr)} has a product of a variable and a symbolic parameter")
-    return parts[""]
+    return parts[()]
 
 
 def _number(value: Any) -> int | None:

@@ -228,6 +228,28 @@ def test_a_block_size_that_sizes_an_array_is_fixed_too():
     assert found.detail == "proved for B=2; B=1; B=3 and all n"
 
 
+CUBE = "int n, int m, int B, const float x[n * m * m], float y[n * m * m]"
+
+
+def cube(index):
+    return program(
+        "meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < blocks; j++) meta_for (int a = 0; a < 1; a++)"
+        f" meta_for (int u = 0; u < B; u++) {{ int c = j * B + u; if (c < m) for (int r = 0; r < m; r++)"
+        f" y[{index}] = x[(i * m + r) * m + c]; }}",
+        parameters=CUBE,
+        scalars="int blocks = (m + B - 1) / B;",
+    )
+
+
+def test_linearised_indices_split_into_rows_and_columns():
+    found = validate(cube("(i * m + r) * m + c"), cube("i * m * m + r * m + c"))
+    assert found.verdict is Verdict.YES, found.detail
+    assert found.detail.endswith("and all n, m")
+    assert validate(cube("(i * m + r) * m + c"), cube("(i * m + c) * m + r"), points=0).verdict is Verdict.UNKNOWN
+    assert validate(cube("(i * m + r) * m + c"), cube("(i * m + c) * m + r")).verdict is Verdict.NO
+    assert "does not split" in validate(cube("(i * m + r) * m + c + 1"), cube("r"), points=0).detail
+
+
 def test_a_statement_left_out_of_two_equal_ones_is_refuted():
     once = program(
         f"{GRID} {THREADS} {{ int p = i * B + u; float v = x[p]; v = v * v; y[p] = v; }}",
