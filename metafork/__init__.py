@@ -1,6 +1,7 @@
 """MetaFork: comprehensive optimization of parametric CUDA kernels.
 
-``metafork.optimize(path_or_text)`` gives the decision trees of a MetaFork file as a ``Result``.  This is the one place
+``metafork.optimize(path_or_text)`` gives the decision trees of a MetaFork file as a ``Result``; ``metafork.verify``
+checks every leaf.  This is the one place
 of the package that looks up to ``comprehensive``, and it does so only when a name is asked for.
 """
 
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from comprehensive.optimize import Result, optimize
     from comprehensive.tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree
+    from comprehensive.verification import Verification, verify
     from metafork.diagnostics import Diagnostic, DiagnosticsError
     from metafork.machine import Machine
 
 _HOME = {
     "optimize": "comprehensive.optimize",
+    "verify": "comprehensive.verification",
+    "Verification": "comprehensive.verification",
     "Result": "comprehensive.optimize",
     "ScheduleTree": "comprehensive.tree",
     "Node": "comprehensive.tree",
@@ -40,7 +44,9 @@ __all__ = [
     "Node",
     "Result",
     "ScheduleTree",
+    "Verification",
     "optimize",
+    "verify",
 ]
 
 
