@@ -17,6 +17,9 @@ from typing import Any
 from comprehensive.verification.dataflow import Access, Dataflow, Statement, Time
 from metafork.references import LoopKind
 
+OUT_OF_TIME = "the time ran out"
+"""The problem of a comparison that its deadline ended."""
+
 Relation = Callable[[Statement, Statement], Any]
 """Gives, of an instance of a leaf's statement and one of a source's statement, the set where they correspond."""
 
@@ -137,7 +140,7 @@ class Comparison:
     def _order(self) -> str:
         for (a, b), (c, d) in ((one, other) for one in self._found for other in self._found):
             if time.monotonic() > self._deadline:
-                return "the time ran out"
+                return OUT_OF_TIME
             both = self._found[a, b](self._first[a], self._p[b]).intersect(
                 self._found[c, d](self._second[c], self._q[d])
             )

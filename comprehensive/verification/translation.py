@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from random import Random
 
 from comprehensive.tree import ScheduleTree
-from comprehensive.verification.correspondence import Comparison
+from comprehensive.verification.correspondence import OUT_OF_TIME, Comparison
 from comprehensive.verification.dataflow import NotAffineError, dataflow
 from comprehensive.verification.played import CannotPlayError, OutsideError, Terms, initial, play
 from metafork.facts import program_facts
@@ -52,6 +52,7 @@ POINTS = 6
 """Points at which both programs are played through."""
 OPERATIONS = 40_000_000
 """What isl may do for one shape, in its own units."""
+OUT_OF_OPERATIONS = "isl gave up at its limit of operations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def validate(
         if len(proved) == shapes or (not fixed_names and proved):
             break
         if time.monotonic() > deadline:
-            reason = "the time ran out"
+            reason = OUT_OF_TIME
             break
         try:
             problem = _compared(source, leaf, fixed, deadline)
@@ -87,6 +88,8 @@ def validate(
             problem = str(error)
         if problem is None:
             continue  # nothing runs at this shape
+        if problem in (OUT_OF_TIME, OUT_OF_OPERATIONS) and proved:
+            break  # what is proved stays proved, for the shapes that are named
         if problem:
             reason = f"{problem} ({_shown(fixed)})" if fixed else problem
             return Validation(Verdict.UNKNOWN, _open(reason, played), played, tuple(proved))
@@ -234,7 +237,7 @@ def _compared(source: Program, leaf: Program, fixed: Mapping[str, int], deadline
     except isl.Error as error:
         # A limit that is reached while isl reads a text is called a syntax error.
         if "number of operations exceeded" in str(error) or "syntax error" in str(error):
-            return "isl gave up at its limit of operations"
+            return OUT_OF_OPERATIONS
         raise
     finally:
         context.set_max_operations(0)

@@ -280,6 +280,15 @@ def test_loops_that_depend_on_data_are_open():
     assert "has no affine domain" in found.detail
 
 
+def test_a_limit_of_operations_leaves_it_unknown(monkeypatch):
+    monkeypatch.setattr("comprehensive.verification.translation.OPERATIONS", 20_000)
+    found = validate(SMOOTH, SMOOTH)
+    assert found.verdict is Verdict.UNKNOWN
+    assert "isl gave up at its limit of operations" in found.detail
+    monkeypatch.undo()
+    assert validate(SMOOTH, SMOOTH).verdict is Verdict.YES
+
+
 def test_a_limit_of_time_leaves_it_unknown():
     found = validate(SMOOTH, SMOOTH, seconds=0.0)
     assert found.verdict is Verdict.UNKNOWN
