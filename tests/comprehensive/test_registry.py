@@ -1,0 +1,37 @@
+import pytest
+
+from comprehensive import registry
+
+
+def names(found):
+    return [one.name for one in found]
+
+
+def test_defaults_are_those_of_the_tables_in_order():
+    assert names(registry.counters()) == list(registry.COUNTERS)
+    assert names(registry.strategies()) == list(registry.STRATEGIES)
+
+
+def test_a_plus_adds_to_the_defaults():
+    assert names(registry.strategies(["+thread_striding"])) == [*registry.STRATEGIES, "thread_striding"]
+    assert names(registry.strategies(["+caching"])) == list(registry.STRATEGIES)
+    assert names(registry.strategies(["thread_striding", "caching"])) == ["thread_striding", "caching"]
+
+
+def test_every_optional_name_is_what_it_says():
+    assert names(registry.counters(list(registry.OPTIONAL_COUNTERS))) == list(registry.OPTIONAL_COUNTERS)
+    assert names(registry.strategies(list(registry.OPTIONAL_STRATEGIES))) == list(registry.OPTIONAL_STRATEGIES)
+
+
+def test_every_strategy_improves_a_counter_that_exists():
+    known = {**registry.COUNTERS, **registry.OPTIONAL_COUNTERS}
+    for strategy in (*registry.strategies(), *registry.strategies(list(registry.OPTIONAL_STRATEGIES))):
+        assert strategy.improves
+        assert strategy.improves <= set(known)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("cachin", "caching"), ("+thread_stridin", "thread_striding")])
+def test_an_unknown_name_comes_with_the_one_that_was_meant(name, meant):
+    with pytest.raises(registry.UnknownNameError) as error:
+        registry.strategies([name])
+    assert error.value.suggestion == meant
