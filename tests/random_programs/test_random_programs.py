@@ -5,7 +5,7 @@ import pytest
 from tests.random_programs.checking import check
 from tests.random_programs.generator import file_text, function_text
 
-GROUPS = [list(range(start, start + 6)) for start in range(0, 30, 6)]
+GROUPS = [list(range(start, start + 8)) for start in range(0, 200, 8)]
 REGRESSIONS = {
     3: "window loads may read elements in gaps that other blocks write, and must not use them",
     25: "private elements past the end of a row are another thread's",
