@@ -10,10 +10,14 @@ Only ``measure`` needs nvcc and ptxas; the figures of the others follow from its
 
 from __future__ import annotations
 
+import hashlib
 import json
 import statistics
 import sys
 import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -23,81 +27,116 @@ import calibration  # noqa: E402
 import corpus  # noqa: E402
 import oracle  # noqa: E402
 
-from evaluators.register_model import measure, model_from_json  # noqa: E402
+from evaluators.register_model import Kind, measure, model_from_json  # noqa: E402
+from metafork.cuda import kernel_text  # noqa: E402
+from metafork.kernel import Kernel  # noqa: E402
 from metafork.llvm_ir import module_text  # noqa: E402
 from metafork.lowering import lower  # noqa: E402
 from metafork.ptx_target import REGISTER_PRESSURE, emit_ptx, external_functions, optimize, parsed  # noqa: E402
 
 TARGET = "sm_80"
+KINDS: tuple[Kind, Kind] = ("text", "ptx")
 MEASURED = HERE / "registers/measured.json"
 MODEL = corpus.ROOT / "evaluators/register_model.json"
 RESULTS = HERE / "results/registers.json"
 
 
+@dataclass(frozen=True)
+class Code:
+    """What is handed to a compiler: a kernel's text, or the PTX of an IR strategy; ``digest`` tells them apart."""
+
+    kernel: Kernel
+    strategy: str = ""
+
+    @property
+    def name(self) -> str:
+        """The key in the file of measurements."""
+        return f"{self.kernel.name}/{self.strategy}" if self.strategy else self.kernel.name
+
+    @cached_property
+    def ptx(self) -> str:
+        """The PTX of the strategy."""
+        return emit_ptx(optimize(module_text(self.kernel), (self.strategy,), TARGET), TARGET)
+
+    @cached_property
+    def digest(self) -> str:
+        """A short digest of the text or the PTX."""
+        text = self.ptx if self.strategy else kernel_text(self.kernel)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def codes(leaf: corpus.Leaf) -> list[Code]:
+    """Return what is compiled for a leaf: its text, and its PTX where LLVM has code for all that it calls."""
+    external = external_functions(parsed(module_text(leaf.kernel)))
+    return [Code(leaf.kernel), *(Code(leaf.kernel, name) for name in REGISTER_PRESSURE if not external)]
+
+
 def measure_all() -> None:
-    """Ask nvcc and ptxas about every leaf, as text and as the PTX of each IR strategy."""
-    text: dict[str, int] = {}
-    ptx: dict[str, int] = {}
-    for path in corpus.programs():
-        leaves = list(corpus.leaves(path))
-        text |= oracle.registers_of_text([leaf.kernel for leaf in leaves], TARGET)
-        for leaf in leaves:
-            ir = module_text(leaf.kernel)
-            if external_functions(parsed(ir)):
-                continue
-            for name in REGISTER_PRESSURE:
-                modules = {leaf.name: emit_ptx(optimize(ir, (name,), TARGET), TARGET)}
-                ptx[f"{leaf.name}/{name}"] = oracle.registers_of_ptx(modules, TARGET)[leaf.name]
-        print(f"{path.stem}: {len(leaves)} leaves", flush=True)
-    document = {"target": TARGET, "ptxas": oracle.version(), "text": text, "ptx": ptx}
-    MEASURED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    """Ask nvcc and ptxas about all code that changed since the last time."""
+    known = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    version = oracle.version()
+    old = known.get("registers", {}) if known.get("ptxas") == version else {}
+    asked = [code for path in corpus.programs() for leaf in corpus.leaves(path) for code in codes(leaf)]
+    fresh = [code for code in asked if old.get(code.name, ["", 0])[0] != code.digest]
+    print(f"{len(asked)} kernels, {len(fresh)} to be measured", flush=True)
+    found = oracle.registers_of_text([code.kernel for code in fresh if not code.strategy], TARGET)
+    for code in fresh:
+        if code.strategy:
+            found[code.name] = oracle.registers_of_ptx(code.kernel.name, code.ptx, TARGET)
+    registers = {code.name: [code.digest, found.get(code.name) or old[code.name][1]] for code in asked}
+    MEASURED.write_text(
+        json.dumps({"target": TARGET, "ptxas": version, "registers": registers}, indent=1) + "\n", encoding="utf-8"
+    )
 
 
-def samples() -> tuple[list[calibration.Sample], list[calibration.Sample]]:
-    """Return the samples for kernels as text and for kernels as PTX, counted now."""
-    measured = json.loads(MEASURED.read_text(encoding="utf-8"))
-    text, ptx = [], []
+def samples(names: Collection[str]) -> tuple[list[calibration.Sample], list[calibration.Sample]]:
+    """Return the samples of the named programs, for kernels as text and for kernels as PTX, counted now.
+
+    Raises ``SystemExit`` where code differs from what was measured.
+    """
+    registers = json.loads(MEASURED.read_text(encoding="utf-8"))["registers"]
+    text: list[calibration.Sample] = []
+    ptx: list[calibration.Sample] = []
     for path in corpus.programs():
-        for leaf in corpus.leaves(path):
-            if leaf.name in measured["text"]:
-                counted = measure(leaf.kernel)
-                text.append(calibration.Sample(leaf.program, leaf.name, counted, measured["text"][leaf.name]))
-            for strategy in REGISTER_PRESSURE:
-                name = f"{leaf.name}/{strategy}"
-                if name in measured["ptx"]:
-                    counted = measure(leaf.kernel, (strategy,))
-                    ptx.append(calibration.Sample(leaf.program, name, counted, measured["ptx"][name]))
+        for leaf in corpus.leaves(path) if path.stem in names else ():
+            for code in codes(leaf):
+                digest, truth = registers.get(code.name, ("", 0))
+                if digest != code.digest:
+                    sys.exit(f"{code.name} is not the code that was measured: run measure again")
+                counted = measure(leaf.kernel, (code.strategy,) if code.strategy else ())
+                (ptx if code.strategy else text).append(calibration.Sample(leaf.program, code.name, counted, truth))
     return text, ptx
 
 
 def calibrate() -> None:
-    """Fit both models to the programs that are not held out."""
-    held = corpus.held_out()
-    seen = [[one for one in kind if one.program not in held] for kind in samples()]
+    """Fit both models to the programs that are not held out, and say how models do on programs they did not see."""
+    seen = samples({path.stem for path in corpus.programs()} - corpus.held_out())
     models = [calibration.calibrate(kind) for kind in seen]
     MODEL.write_text(json.dumps(calibration.document(*models), indent=2) + "\n", encoding="utf-8")
-    for name, model, kind in zip(("text", "ptx"), models, seen, strict=True):
-        print(name, model, calibration.score(model, kind), sep="\n  ")
+    for name, model, kind in zip(KINDS, models, seen, strict=True):
+        print(name, model, calibration.score([model.registers(one.measured) for one in kind], kind), sep="\n  ")
+        for seed in range(3):
+            print("  cross-validated", calibration.score(calibration.cross_validated(kind, seed), kind))
 
 
 def score() -> None:
-    """Score the shipped models on the held-out programs, and by leaving out each program in turn."""
+    """Score the shipped models on the held-out programs."""
     held = corpus.held_out()
     document = json.loads(MODEL.read_text(encoding="utf-8"))
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))
     result: dict[str, object] = {"target": TARGET, "ptxas": measured["ptxas"], "held_out_programs": sorted(held)}
-    for name, kind in zip(("text", "ptx"), samples(), strict=True):
+    outside, inside = samples(held), samples({path.stem for path in corpus.programs()} - held)
+    for name, out, seen in zip(KINDS, outside, inside, strict=True):
         model = model_from_json(document, name)
-        out = [one for one in kind if one.program in held]
-        result[name] = {
-            "held_out": calibration.score(model, out),
-            "calibration": calibration.score(model, [one for one in kind if one.program not in held]),
-            "kernels": {one.name: [model.registers(one.measured), one.registers] for one in out},
-        }
-        print(name, json.dumps(result[name]["held_out"]), json.dumps(result[name]["calibration"]), sep="\n  ")
-        worst = sorted(kind, key=lambda one: -abs(model.registers(one.measured) - one.registers) / one.registers)
-        for one in worst[:12]:
-            print("   ", one.name, "estimate", model.registers(one.measured), "ptxas", one.registers)
+        figures = calibration.score([model.registers(one.measured) for one in out], out)
+        fitted = calibration.score([model.registers(one.measured) for one in seen], seen)
+        crossed = calibration.score(calibration.cross_validated(seen, 0), seen)
+        kernels = {one.name: [model.registers(one.measured), one.registers] for one in out}
+        result[name] = {"held_out": figures, "calibration": fitted, "cross_validation": crossed, "kernels": kernels}
+        print(name, json.dumps(figures), json.dumps(fitted), json.dumps(crossed), sep="\n  ")
+        worst = sorted(kernels.items(), key=lambda item: -abs(item[1][0] - item[1][1]) / item[1][1])
+        for kernel, (estimate, truth) in worst[:12]:
+            print("   ", kernel, "estimate", estimate, "ptxas", truth)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 

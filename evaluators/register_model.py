@@ -1,21 +1,20 @@
 """The calibrated model behind ``registers_per_thread``: what is measured on a kernel, and what ``ptxas`` makes of it.
 
-A kernel is lowered to LLVM IR and optimized; its live values are counted on the IR CFG and on PTX that LLVM makes of
-it, once plainly (code generation at level 0) and once optimized.  ``ptxas`` is modelled by one sentence: *it moves
-loads and addresses up to hide latency, freely up to 32 registers, beyond that only up to the next step of occupancy
-above what the kernel needs*::
+A kernel is lowered to LLVM IR and optimized; its live values are counted on the IR CFG and on the PTX that LLVM makes
+of it.  ``ptxas`` is modelled by two sentences.  *It moves loads and addresses up to hide latency, the more of them the
+more there are to move, but each further one costs it more*; and *it cannot go below what lives at once in whichever of
+the two orders, that of the IR and that of the PTX, needs less*::
 
-    need = need_base + need_plain*plain.in_order + need_optimized*optimized.in_order,
-           at least need_base + at[k] + temporaries[k] for each slow operation k
-    want = want_base + want_optimized*optimized.hoisted + want_plain*plain.hoisted + want_ir*ir_live
-           + want_load*min(4, loop_loads)
-    registers = want                      where want <= 32
-                min(want, step(need))     elsewhere, with step(x) the first of 32, 40, 48, ... that is >= x
-    and at least need
+    latency = scale * (1 + hoisted)^a * (1 + thread)^b * (4 + min(8, loop_loads))^c * product of slow[k]
+    need = need_base + need_slope * min(thread, in_order)
+    registers = max(latency, need)
 
-rounded and kept between ``least`` and 255.  All coefficients are nonnegative.  There are two sets of them: ``text`` for
-kernels that nvcc compiles from their text (IR made with nvcc's unrolling in mind), ``ptx`` for leaves that are the PTX
-LLVM makes.  ``bench/registers.py calibrate`` writes ``register_model.json``, ``score`` says how good it is.
+rounded and kept between ``least`` and 255.  ``thread`` is counted on the IR CFG, ``in_order``, ``hoisted`` and
+``loop_loads`` on the PTX; ``slow`` has a factor for each kind of slow operation that occurs.  No exponent and no slope
+is negative and no factor is less than 1, so nothing that is counted makes the estimate smaller.  There are two sets of
+coefficients: ``text`` for kernels that nvcc compiles from their text (IR made with nvcc's unrolling in mind), ``ptx``
+for leaves that are the PTX LLVM makes.  ``bench/registers.py calibrate`` writes ``register_model.json``, ``score`` says
+how good it is.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from math import exp, log, prod
 from typing import Any, Literal
 
-from metafork.ir_cfg import cfg_of, most_live_registers
+from metafork.ir_cfg import cfg_of, thread_registers
 from metafork.kernel import Kernel
 from metafork.leaf_ptx import SHUFFLE, countable, covering_first, passes_of, shuffle_options
 from metafork.llvm_ir import module_text
@@ -39,18 +39,16 @@ from metafork.ptx_target import parsed, ptx_of, run_pipeline
 Kind = Literal["text", "ptx"]
 MOST = 255
 NVCC_UNROLLS_BY = 4
-# Registers a thread at which one more warp fits on a multiprocessor of 64K registers.
-STEPS = (32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 168, MOST)
-_FORMAT, _VERSION = "metafork-register-model", 1
+_MOST_LOADS = 8
+_FORMAT, _VERSION = "metafork-register-model", 2
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is counted on one kernel: live 32-bit registers on the IR CFG, on plain and on optimized PTX."""
+    """What is counted on one kernel: ``thread``, live 32-bit registers of a thread on the IR CFG, and its PTX."""
 
-    ir_live: int
-    plain: Pressure
-    optimized: Pressure
+    thread: int
+    ptx: Pressure
 
 
 def measure(kernel: Kernel, ir_strategies: Sequence[str] = ()) -> Measured:
@@ -65,57 +63,55 @@ def measure(kernel: Kernel, ir_strategies: Sequence[str] = ()) -> Measured:
     shuffles = SHUFFLE in ir_strategies
     module = parsed(module_text(covering_first(kernel) if shuffles else kernel, target))
     run_pipeline(module, passes_of(ir_strategies))
-    texts = [ptx_of(module, level=level) for level in (0, 3)]
+    ptx = ptx_of(module)
     if shuffles:
-        texts = [countable(shuffle_text(text, shuffle_options(kernel)).text) for text in texts]
-    plain, optimized = (pressure(text) for text in texts)
-    return Measured(most_live_registers(cfg_of(module)), plain, optimized)
+        ptx = countable(shuffle_text(ptx, shuffle_options(kernel)).text)
+    return Measured(thread_registers(cfg_of(module)), pressure(ptx))
+
+
+def latency_terms(measured: Measured) -> tuple[float, float, float]:
+    """Return the logarithms that the exponents of the latency are factors of."""
+    loads = min(_MOST_LOADS, measured.ptx.loop_loads)
+    return log(1 + measured.ptx.hoisted), log(1 + measured.thread), log(4 + loads)
+
+
+def least_live(measured: Measured) -> int:
+    """Return the live registers in whichever of the two orders needs less."""
+    return min(measured.thread, measured.ptx.in_order)
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterModel:
-    """One set of coefficients; see the module's text for the formula."""
+    """One set of coefficients; ``exponents`` are those of ``latency_terms``.  See the module's text for the formula."""
 
+    scale: float
+    exponents: tuple[float, float, float]
+    slow: Mapping[str, float]
     need_base: float
-    need_plain: float
-    need_optimized: float
-    want_base: float
-    want_plain: float
-    want_optimized: float
-    want_ir: float
-    want_load: float
-    temporaries: Mapping[str, float]
+    need_slope: float
     least: int
+
+    def latency(self, measured: Measured) -> float:
+        """Return the registers with which ``ptxas`` hides latency."""
+        power = sum(a * term for a, term in zip(self.exponents, latency_terms(measured), strict=True))
+        return self.scale * exp(power) * prod(self.slow[kind.name.lower()] for kind in measured.ptx.at)
 
     def need(self, measured: Measured) -> float:
         """Return the registers below which the kernel would spill."""
-        plain, optimized = measured.plain, measured.optimized
-        need = self.need_base + self.need_plain * plain.in_order + self.need_optimized * optimized.in_order
-        slow = (live + self.temporaries[kind.name.lower()] for kind, live in optimized.at.items())
-        return max([need, *(self.need_base + registers for registers in slow)])
-
-    def want(self, measured: Measured) -> float:
-        """Return the registers with which latency would be hidden best."""
-        plain, optimized = measured.plain, measured.optimized
-        hoisted = self.want_plain * plain.hoisted + self.want_optimized * optimized.hoisted
-        loads = self.want_load * min(4, optimized.loop_loads)
-        return self.want_base + hoisted + self.want_ir * measured.ir_live + loads
+        return self.need_base + self.need_slope * least_live(measured)
 
     def registers(self, measured: Measured) -> int:
         """Return the number of 32-bit registers a thread is expected to use."""
-        need = self.need(measured)
-        want = max(need, self.want(measured))
-        if want > STEPS[0]:
-            step = next((step for step in STEPS if step >= round(need)), MOST)
-            want = max(need, min(want, step))
-        return max(self.least, min(MOST, round(want)))
+        count = round(max(self.latency(measured), self.need(measured)))
+        return max(self.least, min(MOST, count))
 
 
 def model_from_json(document: Mapping[str, Any], kind: Kind) -> RegisterModel:
     """Read one set of coefficients; raises ``ValueError`` for a document of another format or version."""
     if document.get("format") != _FORMAT or document.get("version") != _VERSION:
         raise ValueError("not a register model of this version")
-    return RegisterModel(**document[kind])
+    fields = document[kind]
+    return RegisterModel(**{**fields, "exponents": tuple(fields["exponents"])})
 
 
 @cache

@@ -36,7 +36,7 @@ from metafork.kernel import Kernel, Memory, Space
 from metafork.llvm_expressions import ExpressionLowering, Typed, llvm_type
 from metafork.llvm_targets import Nvptx, Target, opaque
 from metafork.types import ScalarType
-from metafork.unroll_hints import unrolled_by_nvcc
+from metafork.unroll_hints import unroll_factor
 
 INT = ScalarType.INT
 _I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
@@ -188,7 +188,8 @@ class Lowering(ExpressionLowering):
         self.scopes.append({})
         if loop.init is not None:
             self.statement(loop.init)
-        hint = self.target.unroll if unrolled_by_nvcc(loop, {one.name for one in self.kernel.scalars}) else 0
+        factor = unroll_factor(loop, {one.name for one in self.kernel.scalars}, len(self.loops))
+        hint = min(factor, self.target.unroll)
         self._loop(loop.condition, loop.step, loop.body, hint)
         self.scopes.pop()
 

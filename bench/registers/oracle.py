@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from corpus import ROOT
@@ -32,6 +32,8 @@ def version() -> str:
 
 def registers_of_text(kernels: Sequence[Kernel], target: str) -> dict[str, int]:
     """Compile kernels as the generated build does, without contraction; one run of nvcc for all."""
+    if not kernels:
+        return {}
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "kernels.cu")
         source.write_text('#include "metafork/device.h"\n' + "\n".join(map(kernel_text, kernels)), encoding="utf-8")
@@ -52,14 +54,9 @@ def registers_of_text(kernels: Sequence[Kernel], target: str) -> dict[str, int]:
         )
 
 
-def registers_of_ptx(modules: Mapping[str, str], target: str) -> dict[str, int]:
-    """Assemble PTX modules, each named after its one kernel."""
-    found = {}
+def registers_of_ptx(name: str, ptx: str, target: str) -> int:
+    """Assemble the PTX of the kernel of that name."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, ptx in modules.items():
-            source = Path(folder, "kernel.ptx")
-            source.write_text(ptx, encoding="utf-8")
-            found[name] = _run(
-                ["ptxas", f"-arch={target}", "-v", str(source), "-o", str(source.with_suffix(".cubin"))]
-            )[name]
-    return found
+        source = Path(folder, "kernel.ptx")
+        source.write_text(ptx, encoding="utf-8")
+        return _run(["ptxas", f"-arch={target}", "-v", str(source), "-o", str(source.with_suffix(".cubin"))])[name]

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from evaluators.counter import CounterValue, NotKnown
-from evaluators.register_model import STEPS, Measured, measure, model_from_json, shipped_model
+from evaluators.register_model import Measured, measure, model_from_json, shipped_model
 from evaluators.registers_per_block import COUNTER as PER_BLOCK
 from evaluators.registers_per_thread import COUNTER as PER_THREAD
 from metafork.frontend import parse
@@ -118,34 +118,46 @@ def test_external_functions_are_counted():
     one = nest("b[p] = exp(a[p]);")
     assert registers(one) > registers(nest("b[p] = a[p];"))
     kernel = read_kernel("void k(const double *a, double *b) { b[0] = exp(a[0]); }")
-    assert Slow.CALL in measure(kernel).optimized.at
+    assert Slow.CALL in measure(kernel).ptx.at
 
 
-def pressure(live, hoisted, **at):
-    return Pressure(live, hoisted, {Slow[name]: value for name, value in at.items()}, 0)
+def measured(live, hoisted, *slow, loads=0):
+    return Measured(live, Pressure(live, hoisted, dict.fromkeys(slow, live), loads))
 
 
 @pytest.mark.parametrize("kind", ["text", "ptx"])
-def test_the_model_grows_with_what_it_counts_and_keeps_the_steps(kind):
+def test_nothing_that_is_counted_makes_the_estimate_smaller(kind):
     model = shipped_model(kind)
     previous = 0
-    for live in range(2, 250, 3):
-        count = model.registers(Measured(live, pressure(live, live), pressure(live, 2 * live)))
+    for live in range(0, 600, 3):
+        count = model.registers(measured(live, 2 * live))
         assert previous <= count <= 255
         previous = count
     assert previous == 255
-    assert model.registers(Measured(0, pressure(0, 0), pressure(0, 0))) >= 8
-    # Latency hiding stops at the next step of occupancy above what is needed.
-    few, many = pressure(10, 10), pressure(10, 200)
-    assert model.registers(Measured(10, few, many)) == STEPS[0]
-    slow = pressure(10, 10, DIVIDE_DOUBLE=10)
-    assert model.need(Measured(10, few, slow)) >= model.need(Measured(10, few, few))
+    assert model.registers(measured(0, 0)) >= 8
+    few = measured(10, 10)
+    assert model.registers(few) < model.registers(measured(10, 60))
+    assert model.registers(few) < model.registers(measured(10, 10, loads=8))
+    assert model.latency(few) < model.latency(measured(10, 10, Slow.DIVIDE_DOUBLE))
+
+
+@pytest.mark.parametrize("kind", ["text", "ptx"])
+def test_what_lives_at_once_in_either_order_bounds_the_estimate(kind):
+    model = shipped_model(kind)
+    assert model.registers(measured(150, 0)) >= 0.6 * 150
+    # The IR CFG has as much to say as the PTX: an order with few live values is one that ptxas can take.
+    one_order = Measured(20, Pressure(150, 0, {}, 0))
+    other_order = Measured(150, Pressure(20, 0, {}, 0))
+    assert model.need(one_order) == model.need(other_order) < model.need(measured(150, 0))
 
 
 def test_a_model_of_another_version_is_refused():
     document = json.loads(files("evaluators").joinpath("register_model.json").read_text(encoding="utf-8"))
     assert model_from_json(document, "text") == shipped_model("text")
     with pytest.raises(ValueError, match="not a register model"):
-        model_from_json(document | {"version": 2}, "text")
-    coefficients = [value for value in document["text"].values() if isinstance(value, (int, float))]
-    assert all(value >= 0 for value in [*coefficients, *document["text"]["temporaries"].values()])
+        model_from_json(document | {"version": 1}, "text")
+    for kind in ("text", "ptx"):
+        model = shipped_model(kind)
+        assert min(*model.exponents, model.need_base, model.need_slope, model.scale) >= 0
+        assert model.exponents[1] > 0
+        assert min(model.slow.values()) >= 1
