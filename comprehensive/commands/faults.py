@@ -14,6 +14,8 @@ from metafork.diagnostics import Diagnostic, render_json, render_sarif, render_t
 from metafork.source import Source
 
 FORMATS = ("text", "json", "sarif")
+INCOMPLETE = 4
+"""The exit status where the time limit ended a run early: what was found is written, and marked as incomplete."""
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comprehensive.commands.faults import (
+    INCOMPLETE,
     diagnostics_option,
     mistakes_of_options,
     print_diagnostics,
@@ -23,10 +24,6 @@ from comprehensive.commands.faults import (
 if TYPE_CHECKING:
     from comprehensive.optimize import Result
     from comprehensive.tree import Statistics
-
-
-INCOMPLETE = 4
-"""The exit status where the time limit ended a run early: what was found is written, and marked as incomplete."""
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comprehensive.commands.faults import diagnostics_option, mistakes_of_options, print_diagnostics, read_source
+from comprehensive.commands.faults import (
+    INCOMPLETE,
+    diagnostics_option,
+    mistakes_of_options,
+    print_diagnostics,
+    read_source,
+)
 
 if TYPE_CHECKING:
     from comprehensive.verification.engine import Progress
@@ -76,12 +82,14 @@ def command(
         targets=registers or (),
         races=not no_races,
     )
-    failed = False
+    failed = incomplete = False
     documents = []
     for path in files:
-        source = read_source(path)
+        texts: dict[str, str] = {}
         with mistakes_of_options(), _progress(path.name) as progress:
             try:
+                source = read_source(path)
+                texts[source.name] = source.text
                 found = verify(
                     source,
                     counters=counters,
@@ -92,20 +100,22 @@ def command(
                     progress=progress,
                 )
             except DiagnosticsError as error:
-                print_diagnostics(error.diagnostics, {source.name: source.text}, form)
+                print_diagnostics(error.diagnostics, texts, form)
                 failed = True
                 continue
             except BuildError as error:
                 raise click.ClickException(f"{path}: {error}") from error
         failed = failed or not found.passed
+        incomplete = incomplete or not found.complete
         if as_json:
             documents.append(found.to_json().rstrip())
         else:
-            click.echo(f"{path}: {'verified' if found.passed else 'FAILED'}")
+            verdict = "FAILED" if not found.passed else "verified" if found.complete else "not finished in time"
+            click.echo(f"{path}: {verdict}")
             click.echo(found.table())
     if as_json:
         click.echo(documents[0] if len(files) == 1 and documents else "[" + ",\n".join(documents) + "]")
-    context.exit(1 if failed else 0)
+    context.exit(1 if failed else INCOMPLETE if incomplete else 0)
 
 
 @contextmanager
