@@ -33,7 +33,9 @@ def _constants(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) ->
 @click.option("--first", "how", flag_value="first", help="Stop at the first solution found (the default).")
 @click.option("--all", "how", flag_value="all", help="Every solution, cheapest first.")
 @click.option("--best", "how", flag_value="best", help="The cheapest of all solutions.")
-@click.option("--emit", type=click.Choice(["cuda", "c", "json"]), help="Print code instead of expressions.")
+@click.option(
+    "--emit", type=click.Choice(["cuda", "c", "json", "llvm", "ptx"]), help="Print code instead of expressions."
+)
 @click.option("--memory", type=click.IntRange(min=1), metavar="MB", help="Bound on the memory of the search.")
 @click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw the first solution printed.")
 @click.option("-D", "constants", multiple=True, callback=_constants, metavar="NAME=N", help="Set a 'let' constant.")
@@ -115,9 +117,14 @@ def _printed(
 
     names = [problem.name if len(chosen) == 1 else f"{problem.name}_{number}" for number in range(len(chosen))]
     match emit:
-        case "cuda":
-            codes = [one.code or lower(problem, one.solution) for one in chosen]
-            return print_cuda([replace(code, name=name) for name, code in zip(names, codes, strict=True)])
+        case "cuda" | "llvm" | "ptx":
+            lowered = [one.code or lower(problem, one.solution) for one in chosen]
+            codes = [replace(code, name=name) for name, code in zip(names, lowered, strict=True)]
+            if emit == "cuda":
+                return print_cuda(codes)
+            from strategies.swizzle.print_llvm import print_llvm, print_ptx, usual_element
+
+            return (print_llvm if emit == "llvm" else print_ptx)(codes, usual_element(codes))
         case "c":
             return print_c(problem, [(name, one.solution) for name, one in zip(names, chosen, strict=True)])
         case "json":

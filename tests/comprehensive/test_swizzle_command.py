@@ -31,7 +31,14 @@ def test_best_is_the_first_of_all():
 
 
 @pytest.mark.parametrize(
-    ("form", "mark"), [("cuda", "__shfl_sync"), ("c", "SWIZZLE_TYPE"), ("json", '"metafork-swizzle"')]
+    ("form", "mark"),
+    [
+        ("cuda", "__shfl_sync"),
+        ("c", "SWIZZLE_TYPE"),
+        ("json", '"metafork-swizzle"'),
+        ("llvm", 'call float @"llvm.nvvm.shfl.sync.idx.f32"'),
+        ("ptx", "shfl.sync.idx.b32"),
+    ],
 )
 def test_code_goes_to_a_file_with_a_picture(form, mark, tmp_path):
     out, picture = tmp_path / "code", tmp_path / "picture.svg"
@@ -42,6 +49,12 @@ def test_code_goes_to_a_file_with_a_picture(form, mark, tmp_path):
     assert picture.read_text().startswith("<svg")
     if form == "json":
         assert json.loads(out.read_text())["version"] == 1
+
+
+def test_shared_memory_has_no_ptx():
+    result = run(EXAMPLES / "polynomial_shared.swz", "--emit", "ptx")
+    assert result.exit_code == 1
+    assert "cannot be printed as ptx: 'a' is in shared memory" in result.output
 
 
 def test_what_does_not_fit_is_said():
