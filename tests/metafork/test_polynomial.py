@@ -14,7 +14,7 @@ monomials = st.dictionaries(st.sampled_from(NAMES), st.integers(1, 2), max_size=
     lambda d: tuple(sorted(d.items()))
 )
 polynomials = st.dictionaries(monomials, numbers, max_size=4).map(Polynomial)
-points = st.fixed_dictionaries({name: numbers for name in NAMES})
+points = st.fixed_dictionaries(dict.fromkeys(NAMES, numbers))
 
 
 @given(polynomials, polynomials, points)
