@@ -1,13 +1,15 @@
 """The calibrated model behind ``registers_per_thread``: what is measured on a kernel, and what ``ptxas`` makes of it.
 
 A kernel is lowered to LLVM IR and optimized; its live values are counted on the IR CFG and on the PTX that LLVM makes
-of it.  ``ptxas`` is modelled by two sentences.  *It moves loads and addresses up to hide latency, the more of them the
-more there are to move, but each further one costs it more*; and *it cannot go below what lives at once in whichever of
-the two orders, that of the IR and that of the PTX, needs less*::
+of it.  ``ptxas`` is modelled by three sentences.  *It moves loads and addresses up to hide latency, the more of them
+the more there are to move, but each further one costs it more.*  *It cannot go below what lives at once in whichever of
+the two orders, that of the IR and that of the PTX, needs less, nor below what lives across a division of doubles, which
+is a subroutine.*  *Where that comes out a little above 32 registers, the most with which all warps of a multiprocessor
+fit, it finds an order with 32*::
 
     latency = scale * (1 + hoisted)^a * (1 + thread)^b * (4 + min(8, loop_loads))^c * product of slow[k]
-    need = need_base + need_slope * min(thread, in_order)
-    registers = max(latency, need)
+    need = max(need_base + need_slope * min(thread, in_order), double_division + at[divide_double])
+    registers = 32 where plateau[0] < max(latency, need) < plateau[1], else max(latency, need)
 
 rounded and kept between ``least`` and 255.  ``thread`` is counted on the IR CFG, ``in_order``, ``hoisted`` and
 ``loop_loads`` on the PTX; ``slow`` has a factor for each kind of slow operation that occurs.  No exponent and no slope
@@ -33,12 +35,14 @@ from metafork.leaf_ptx import SHUFFLE, countable, covering_first, passes_of, shu
 from metafork.llvm_ir import module_text
 from metafork.llvm_targets import Nvptx
 from metafork.ptx.shuffle import shuffle_text
-from metafork.ptx_registers import Pressure, pressure
+from metafork.ptx_registers import Pressure, Slow, pressure
 from metafork.ptx_target import parsed, ptx_of, run_pipeline
 
 Kind = Literal["text", "ptx"]
 MOST = 255
+ALL_WARPS = 32
 NVCC_UNROLLS_BY = 4
+PTXAS_UNROLLS_BY = 4
 _MOST_LOADS = 8
 _FORMAT, _VERSION = "metafork-register-model", 2
 
@@ -66,7 +70,8 @@ def measure(kernel: Kernel, ir_strategies: Sequence[str] = ()) -> Measured:
     ptx = ptx_of(module)
     if shuffles:
         ptx = countable(shuffle_text(ptx, shuffle_options(kernel)).text)
-    return Measured(thread_registers(cfg_of(module)), pressure(ptx))
+    unroll = PTXAS_UNROLLS_BY if ir_strategies else 1
+    return Measured(thread_registers(cfg_of(module)), pressure(ptx, unroll))
 
 
 def latency_terms(measured: Measured) -> tuple[float, float, float]:
@@ -89,6 +94,8 @@ class RegisterModel:
     slow: Mapping[str, float]
     need_base: float
     need_slope: float
+    double_division: float
+    plateau: tuple[float, float]
     least: int
 
     def latency(self, measured: Measured) -> float:
@@ -98,12 +105,16 @@ class RegisterModel:
 
     def need(self, measured: Measured) -> float:
         """Return the registers below which the kernel would spill."""
-        return self.need_base + self.need_slope * least_live(measured)
+        need = self.need_base + self.need_slope * least_live(measured)
+        across = measured.ptx.at.get(Slow.DIVIDE_DOUBLE)
+        return need if across is None else max(need, self.double_division + across)
 
     def registers(self, measured: Measured) -> int:
         """Return the number of 32-bit registers a thread is expected to use."""
-        count = round(max(self.latency(measured), self.need(measured)))
-        return max(self.least, min(MOST, count))
+        count = max(self.latency(measured), self.need(measured))
+        if self.plateau[0] < count < self.plateau[1]:
+            return ALL_WARPS
+        return max(self.least, min(MOST, round(count)))
 
 
 def model_from_json(document: Mapping[str, Any], kind: Kind) -> RegisterModel:
@@ -111,7 +122,7 @@ def model_from_json(document: Mapping[str, Any], kind: Kind) -> RegisterModel:
     if document.get("format") != _FORMAT or document.get("version") != _VERSION:
         raise ValueError("not a register model of this version")
     fields = document[kind]
-    return RegisterModel(**{**fields, "exponents": tuple(fields["exponents"])})
+    return RegisterModel(**{**fields, "exponents": tuple(fields["exponents"]), "plateau": tuple(fields["plateau"])})
 
 
 @cache

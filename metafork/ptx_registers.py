@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 _REGISTER = re.compile(r"%(?:rd|rs|rq|r|p)\d+\b")
 _LABEL = re.compile(r"\s*([$\w]+):")
 _SPECIAL = re.compile(r"%(\w+)\.[xyz]")
 _COMMENT = re.compile(r"//[^\n]*")
+# Instructions in the body of a loop that ptxas still unrolls.
+_MOST_UNROLLED = 50
 _NO_RESULT = ("st", "bra", "brx", "bar", "ret", "call", "exit", "trap", "red", "membar", "fence")
 _UNIFORM_REGISTERS = frozenset({"ctaid", "ntid", "nctaid"})
 # Operations of which the lower half of the result needs the lower halves of the operands only.
@@ -158,8 +160,11 @@ def _instruction(text: str) -> PtxInstruction:
     )
 
 
-def pressure(ptx: str) -> Pressure:
-    """Measure the PTX of one kernel; raises ``ValueError`` where it has no body."""
+def pressure(ptx: str, unroll: int = 1) -> Pressure:
+    """Measure the PTX of one kernel; raises ``ValueError`` where it has no body.
+
+    With ``unroll`` small counted loops inside other loops are taken to be unrolled by that factor, as ``ptxas`` does.
+    """
     blocks = read_blocks(ptx)
     weight = _weights(blocks)
     live_in, live_out = _liveness(blocks)
@@ -171,6 +176,8 @@ def pressure(ptx: str) -> Pressure:
     for first, last in _innermost_loops(blocks):
         members = range(first, last + 1)
         body = [one for index in members for one in blocks[index].instructions]
+        if first == last and unroll > 1 and _counts(body) and _is_inside_another(blocks, first):
+            body = _copies(body, unroll, weight)
         loop_loads = max(loop_loads, sum(one.opcode.startswith("ld.global") for one in body))
         if any(one.opcode.startswith(("bar", "call")) for one in body):
             continue
@@ -286,6 +293,40 @@ def _innermost_loops(blocks: Sequence[PtxBlock]) -> list[tuple[int, int]]:
         for first, last in loops
         if not any((a, b) != (first, last) and first <= a and b <= last for a, b in loops)
     ]
+
+
+def _is_inside_another(blocks: Sequence[PtxBlock], index: int) -> bool:
+    return any(
+        first <= index <= last and first != last for last, block in enumerate(blocks) for first in block.successors
+    )
+
+
+def _counts(body: Sequence[PtxInstruction]) -> bool:
+    """Say whether a loop of one block is small and runs while a counter that grows by a constant meets a condition."""
+    if len(body) > _MOST_UNROLLED or any(one.opcode.startswith(("bar", "call")) for one in body):
+        return False
+    counters = {one.defines[0] for one in body if one.opcode.startswith("add.") and len(one.uses) == 1}
+    branch = {name for name in body[-1].uses if name.startswith("%p")}
+    tests = [one for one in body if one.opcode.startswith("setp") and branch.intersection(one.defines)]
+    return any(counters.intersection(one.uses) for one in tests)
+
+
+def _copies(body: Sequence[PtxInstruction], count: int, weight: dict[str, int]) -> list[PtxInstruction]:
+    """Return the body of a loop so many times, the values of each copy with names of their own."""
+    defined = {name for one in body for name in one.defines}
+    current = {name: name for name in defined}
+    result: list[PtxInstruction] = []
+    for copy in range(count):
+        for one in body[:-1] if copy < count - 1 else body:
+            uses, address = (tuple(current.get(name, name) for name in names) for names in (one.uses, one.address))
+            for name in one.defines:
+                # The last copy leaves its values where the first one looks for them.
+                current[name] = name if copy == count - 1 else f"{name}#{copy}"
+                weight[current[name]] = weight[name]
+            result.append(
+                replace(one, defines=tuple(current[name] for name in one.defines), uses=uses, address=address)
+            )
+    return result
 
 
 def _liveness(blocks: Sequence[PtxBlock]) -> tuple[list[set[str]], list[set[str]]]:

@@ -142,6 +142,22 @@ def test_nothing_that_is_counted_makes_the_estimate_smaller(kind):
 
 
 @pytest.mark.parametrize("kind", ["text", "ptx"])
+def test_a_little_above_32_registers_is_32(kind):
+    model = shipped_model(kind)
+    counts = {model.registers(measured(live, 2 * live)) for live in range(5, 120)}
+    assert 32 in counts
+    assert not counts.intersection(range(33, 38))
+    assert max(counts) > 60
+
+
+@pytest.mark.parametrize("kind", ["text", "ptx"])
+def test_what_lives_across_a_division_of_doubles_is_kept(kind):
+    model = shipped_model(kind)
+    one = Measured(5, Pressure(5, 5, {Slow.DIVIDE_DOUBLE: 40}, 0))
+    assert model.registers(one) > 40
+
+
+@pytest.mark.parametrize("kind", ["text", "ptx"])
 def test_what_lives_at_once_in_either_order_bounds_the_estimate(kind):
     model = shipped_model(kind)
     assert model.registers(measured(150, 0)) >= 0.6 * 150

@@ -162,3 +162,26 @@ def test_exact_functions_need_no_library(tmp_path):
     command = ["ptxas", "-arch=sm_80", source, "-o", tmp_path / "exact.cubin"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_small_counted_loops_are_counted_as_ptxas_unrolls_them():
+    def text(step):
+        return optimize(
+            module_text(
+                read_kernel(
+                    "void k(int n, const float *a, float *b) {"
+                    " for (unsigned p = blockIdx.x; p < n; p += gridDim.x)"
+                    f" for (int k = 0; k < n; k += {step}) b[p * n + k] = a[k * n + p] * 2.0f; }}"
+                )
+            ),
+            ("register_pressure2",),
+        )
+
+    ptx = emit_ptx(text("1"))
+    rolled, unrolled = pressure(ptx), pressure(ptx, 4)
+    assert (rolled.loop_loads, unrolled.loop_loads) == (1, 4)
+    assert unrolled.hoisted > rolled.hoisted
+    assert unrolled.in_order == rolled.in_order
+    # A step that is no constant is left alone.
+    ptx = emit_ptx(text("(int)blockDim.x"))
+    assert pressure(ptx, 4) == pressure(ptx)
