@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,14 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the targets on which registers are compared: those asked for, or all where the tools are present."""
+    if asked is not None:
+        return () if asked == ("none",) else asked
+    present = shutil.which("nvcc") is not None and shutil.which("ptxas") is not None
+    return tuple(TARGETS.split(",")) if present else ()
+
+
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--counters", callback=_names, help="Names, as for `metafork optimize`.")
@@ -41,7 +50,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
     "--registers",
     callback=_names,
     metavar="TARGETS",
-    help=f"Compare the estimates with ptxas on these targets, {TARGETS} say.",
+    help=f"Compare estimates with ptxas on these targets; {TARGETS} where nvcc and ptxas are present, or none.",
 )
 @click.option("--no-races", is_flag=True, help="Do not look for races and uninitialised shared memory.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Compilers at a time; by default one a processor.")
@@ -79,7 +88,7 @@ def command(
         seed=seed,
         jobs=jobs or os.cpu_count() or 1,
         time_limit=time_limit,
-        targets=registers or (),
+        targets=_targets(registers),
         races=not no_races,
     )
     failed = incomplete = False
@@ -110,7 +119,10 @@ def command(
         if as_json:
             documents.append(found.to_json().rstrip())
         else:
+            skipped = sum(1 for leaf in found.leaves if leaf.not_run or not leaf.points)
             verdict = "FAILED" if not found.passed else "verified" if found.complete else "not finished in time"
+            if skipped and verdict == "verified":
+                verdict = f"verified, but {skipped} of {len(found.leaves)} leaves were not run"
             click.echo(f"{path}: {verdict}")
             click.echo(found.table())
     if as_json:

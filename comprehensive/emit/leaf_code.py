@@ -22,6 +22,9 @@ class LeafCode:
     ptx: str | None = None
 
 
+EMBEDDED_TARGET = "sm_75"
+"""What embedded PTX is made for: the oldest GPU that CUDA 13 knows; drivers compile it for every later one."""
+
 CodeOf = Callable[[Leaf], LeafCode]
 
 
@@ -35,5 +38,5 @@ def leaf_code(leaf: Leaf) -> LeafCode:
         return LeafCode(kernel, text)
     from metafork.leaf_ptx import leaf_ptx
 
-    code = leaf_ptx(kernel, leaf.version.ir_strategies)
+    code = leaf_ptx(kernel, leaf.version.ir_strategies, EMBEDDED_TARGET)
     return LeafCode(kernel, text, code.ir, code.text)

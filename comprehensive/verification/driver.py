@@ -33,7 +33,13 @@ def reference_text(unit: TranslationUnit) -> str:
     """Return the serial elision of a file as C, its functions under ``SERIAL_PREFIX``; compile with ELISION_FLAGS."""
     renaming = "".join(f"#define {f.name} {SERIAL_PREFIX}{f.name}\n" for f in unit.functions)
     if not any(function.fragment for function in unit.functions):
-        return f"{renaming}#line 1 {_quoted(unit.source.name)}\n{unit.source.text}\n"
+        # What the drop-in's file includes for the user, the reference includes too.
+        included = "".join(
+            f"#include <{header}>\n"
+            for header, used in (("assert.h", "assert"), ("math.h", ""))
+            if used in unit.source.text and f"<{header}>" not in unit.source.text
+        )
+        return f"{included}{renaming}#line 1 {_quoted(unit.source.name)}\n{unit.source.text}\n"
     function = unit.functions[0]
     text = unit.source.text
     for span in sorted(function.dropped, key=lambda span: -span.start):
@@ -60,12 +66,14 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         f"extern {function.returns} {SERIAL_PREFIX}{function.name}({declarations});",
         "int main(void) {",
         "  static char line[4096];",
+        "  driver_begin();",
         "  for (long point = 0; fgets(line, sizeof line, stdin); point++) {",
         "    char *values = strchr(line, '|');",
         "    if (!values) return 2;",
         "    *values++ = 0;",
         '    if (*line) setenv("METAFORK_MACHINE", line, 1); else unsetenv("METAFORK_MACHINE");',
-        '    printf("point %ld\\n", point), fprintf(stderr, "point %ld\\n", point), fflush(stdout);',
+        '    fprintf(driver_report, "point %ld\\n", point), fprintf(stderr, "point %ld\\n", point);',
+        "    fflush(driver_report);",
     ]
     lines += [f"    {_scalar(parameter)}" for parameter in scalars]
     for parameter in arrays:
@@ -83,7 +91,14 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
             f'    differ |= compare("{name}", {name}_ours, {name}_theirs, {name}_bytes, {_element(parameter).size});'
         )
     lines += [f"    free({p.name}_ours); free({p.name}_theirs);" for p in arrays]
-    lines += ['    if (!differ) printf("same\\n");', "    fflush(stdout);", "  }", "  return 0;", "}", ""]
+    lines += [
+        '    if (!differ) fprintf(driver_report, "same\\n");',
+        "    fflush(driver_report);",
+        "  }",
+        "  return 0;",
+        "}",
+        "",
+    ]
     return "\n".join(lines)
 
 

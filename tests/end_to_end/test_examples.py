@@ -45,3 +45,25 @@ def test_every_leaf_ran_at_special_points(verification):
 def test_every_guard_is_proved(verification):
     for checks in verification.guards.values():
         assert [check.name for check in checks if check.verdict.value != "yes"] == []
+
+
+TALKATIVE = """
+#include <stdio.h>
+void f(int n, int B, float a[n])
+{
+  assert(B >= 1);
+  int d = n / B;
+  printf("this is f\\n");
+  meta_schedule {
+    meta_for (int i = 0; i < d; i++)
+      meta_for (int u = 0; u < B; u++)
+        a[i * B + u] = 2 * a[i * B + u];
+  }
+}
+"""
+
+
+def test_a_program_that_prints_and_asserts_without_its_header():
+    found = verify(TALKATIVE, counters=["threads_per_block"], strategies=[], options=Options(points=6))
+    assert not found.failures, found.failures
+    assert all(leaf.points for leaf in found.leaves)
