@@ -10,10 +10,10 @@ from evaluators.registers_per_block import COUNTER as PER_BLOCK
 from evaluators.registers_per_thread import COUNTER as PER_THREAD
 from metafork.frontend import parse
 from metafork.ir import Version
-from metafork.kernel_reader import read_kernel
 from metafork.polynomial import Polynomial
 from metafork.ptx_registers import Pressure, Slow
 from metafork.source import Source
+from tests.metafork.kernel_reader import read_kernel
 
 
 def version(text):

@@ -6,7 +6,7 @@ import pytest
 
 import metafork
 from metafork.cuda import is_reserved, kernel_text, renamed
-from metafork.kernel_reader import read_kernel
+from tests.metafork.kernel_reader import read_kernel
 
 INCLUDE = Path(metafork.__file__).parent / "runtime/include"
 

@@ -25,8 +25,8 @@ from metafork.ir import (
     binary,
     unary,
 )
-from metafork.kernel_reader import read_kernel
 from metafork.types import ScalarType, common_type
+from tests.metafork.kernel_reader import read_kernel
 
 A, B, C = Var("a"), Var("b"), Var("c")
 X = Var("x", ScalarType.FLOAT)

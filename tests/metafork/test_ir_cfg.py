@@ -10,9 +10,9 @@ from metafork.ir_cfg import (
     uniform_values,
     with_folded_addresses,
 )
-from metafork.kernel_reader import read_kernel
 from metafork.llvm_ir import module_text
 from metafork.ptx_target import TargetError, optimize
+from tests.metafork.kernel_reader import read_kernel
 
 LOOP = """
 target triple = "nvptx64-nvidia-cuda"

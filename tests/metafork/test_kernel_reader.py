@@ -2,8 +2,8 @@ import pytest
 
 from metafork.cuda import kernel_text
 from metafork.kernel import Space
-from metafork.kernel_reader import NotAKernel, read_kernel, read_kernels
 from metafork.types import ScalarType
+from tests.metafork.kernel_reader import NotAKernel, read_kernel, read_kernels
 
 
 def test_memories_and_arguments():

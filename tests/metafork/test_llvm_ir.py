@@ -12,12 +12,12 @@ from metafork.exact_constants import floating_value
 from metafork.expression_text import expression
 from metafork.ir import Cast, Conditional, IntConst, Phase, Var, binary, unary
 from metafork.kernel import Kernel
-from metafork.kernel_reader import read_kernel
 from metafork.llvm_ir import module_text
 from metafork.llvm_targets import Nvptx
 from metafork.ptx_target import REGISTER_PRESSURE, STANDARD, emit_ptx, optimize
 from metafork.types import ScalarType, common_type
 from tests.metafork.host_run import CTYPES, run_on_host
+from tests.metafork.kernel_reader import read_kernel
 
 INT_TYPES = [type_ for type_ in ScalarType if type_.integer and type_ is not ScalarType.BOOL]
 ONE = IntConst(1)

@@ -3,7 +3,6 @@ import subprocess
 
 import pytest
 
-from metafork.kernel_reader import read_kernel
 from metafork.llvm_ir import module_text
 from metafork.ptx_registers import Slow, pressure, read_blocks
 from metafork.ptx_target import (
@@ -16,6 +15,7 @@ from metafork.ptx_target import (
     optimize,
     parsed,
 )
+from tests.metafork.kernel_reader import read_kernel
 
 SUM = """
 void sums(int n, double scale, const double *a, const double *b, double *c)

@@ -1,8 +1,8 @@
 import pytest
 
 from metafork.ir import For, walk_statements
-from metafork.kernel_reader import read_kernel
 from metafork.unroll_hints import unroll_factor
+from tests.metafork.kernel_reader import read_kernel
 
 
 def factor(loop, depth=1):
