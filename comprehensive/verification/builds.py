@@ -62,12 +62,14 @@ class Run:
     """What happened at one point.
 
     ``problem`` is empty where both programs gave the same arrays; ``launches`` are (schedule, leaf, parameters, bytes
-    of shared memory) as the dispatcher traced them; ``finished`` is false where the program ended there.
+    of shared memory) as the dispatcher traced them; ``finished`` is false where the program ended there;
+    ``reference_failed`` says that it was the serial reference that ended it, on the values made up for it.
     """
 
     problem: str
     launches: tuple[tuple[str, int, dict[str, int], int], ...] = field(hash=False)
     finished: bool = True
+    reference_failed: bool = False
 
 
 class Build:
@@ -182,6 +184,9 @@ def _compiler(variable: str, otherwise: str) -> tuple[str, ...]:
     return tuple(shlex.split(os.environ.get(variable) or otherwise))
 
 
+REFERENCE = "reference\n"
+"""What the driver says between the two calls of a point."""
+
 _LAUNCH = re.compile(
     r"^metafork: (\w+) leaf (\d+)((?: \w+=-?\d+)*) grid=\S+ block=\S+ shared_bytes=(\d+)", re.MULTILINE
 )
@@ -219,8 +224,11 @@ def _one_run(program: Path, lines: Sequence[str], seconds: float) -> list[Run]:
             for m in _LAUNCH.finditer(trace)
         )
         last = number == len(said) - 1
+        past_reference = text.startswith(REFERENCE)
+        text = text.removeprefix(REFERENCE)
         if last and ended:
-            runs.append(Run(_first_fault(trace) or ended, launches, finished=False))
+            fault = _first_fault(trace) or ended
+            runs.append(Run(fault, launches, finished=False, reference_failed=not past_reference))
         else:
             runs.append(Run("" if text.strip() == "same" else text.strip() or "no result", launches))
     return runs

@@ -82,6 +82,7 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
     theirs = ", ".join(f"{p.name}_theirs" if p.array is not None else p.name for p in function.parameters)
     lines += [
         f"    {SERIAL_PREFIX}{function.name}({theirs});",
+        '    fprintf(driver_report, "reference\\n"), fflush(driver_report);',
         f"    {function.name}({ours});",
         "    int differ = 0;",
     ]

@@ -224,6 +224,8 @@ class _Run:
                 self.progress("run", done, whole)
 
     def _judge(self, job: _Job, run: Run) -> None:
+        if self._left_out(job, run):
+            return
         job.row.points += 1
         job.row.marks |= job.point.marks
         if run.problem:
@@ -240,7 +242,19 @@ class _Run:
                 if expected is not None and expected != launched:
                     self._fail("resources", job, f"{launched} bytes of shared memory launched, {expected} counted")
 
+    def _left_out(self, job: _Job, run: Run) -> bool:
+        """Say whether the serial reference itself failed: the point then shows nothing about a leaf, and is noted."""
+        if run.reference_failed:
+            note = (
+                f"{job.tree.program.name}: points are left out where the serial program itself fails on made-up values"
+            )
+            if note not in self.found.notes:
+                self.found.notes.append(note)
+        return run.reference_failed
+
     def _judge_race(self, job: _Job, run: Run) -> None:
+        if self._left_out(job, run):
+            return
         job.row.raced_points += 1
         if run.problem:
             told = "data race" in run.problem or "uninitialised" in run.problem

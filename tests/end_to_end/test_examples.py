@@ -67,3 +67,23 @@ def test_a_program_that_prints_and_asserts_without_its_header():
     found = verify(TALKATIVE, counters=["threads_per_block"], strategies=[], options=Options(points=6))
     assert not found.failures, found.failures
     assert all(leaf.points for leaf in found.leaves)
+
+
+INDIRECT = """
+void f(int n, int B, int next[n], float a[n], float b[n])
+{
+  int d = n / B;
+  meta_schedule {
+    meta_for (int i = 0; i < d; i++)
+      meta_for (int u = 0; u < B; u++)
+        b[i * B + u] = a[1000 * next[i * B + u] + 100000];
+  }
+}
+"""
+
+
+def test_points_at_which_the_reference_itself_fails_say_nothing_of_a_leaf():
+    found = verify(INDIRECT, counters=["threads_per_block"], strategies=[], options=Options(points=4))
+    assert not found.failures, found.failures
+    assert all(leaf.points == 0 for leaf in found.leaves)
+    assert any("serial program itself fails" in note for note in found.notes)
