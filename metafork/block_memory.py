@@ -16,6 +16,7 @@ from metafork.private_windows import PrivateWindow, private_windows
 from metafork.prover import Prover
 from metafork.references import Reference, references
 from metafork.source_cfg import uniform_paths
+from metafork.structures import NoStructureError, Structure, structures_of
 from metafork.symbols import DerivedSymbol
 from metafork.types import ScalarType
 from metafork.window_store import Store, WrittenBox, written_boxes
@@ -44,6 +45,7 @@ class PathPlan:
     references: tuple[Reference, ...]
     windows: tuple[HeldWindow, ...]
     private: tuple[PrivateWindow, ...]
+    structures: tuple[Structure, ...]
     block_arrays: tuple[tuple[Array, Polynomial], ...]
 
     @property
@@ -62,7 +64,7 @@ class BlockMemory:
     """The plan of a program.
 
     ``words`` is the maximum over paths; ``derived`` are the symbols beyond those of the program's facts that it and the
-    windows use; ``left_out`` are (array, reason) pairs of arrays that were asked for and are not cached.
+    windows use; ``left_out`` are (array, reason) pairs of arrays that were to be cached or transposed and are not.
     """
 
     facts: Facts
@@ -131,6 +133,14 @@ def _path(
             left_out[array.name] = str(reason)
     held = [one for one in held if not (one.store is Store.THROUGH and not one.window.reads)]
     private = private_windows(program, prover, found)
+    structures: list[Structure] = []
+    for array in program.arrays:
+        if array.name in program.transposed:
+            own = [reference for reference in found if reference.array == array.name]
+            try:
+                structures += structures_of(program, scope, prover, array, own)
+            except NoStructureError as reason:
+                left_out[array.name] = str(reason)
     blocks = [stmt.array for stmt in walk_statements(program.body) if isinstance(stmt, BlockArray)]
     return PathPlan(
         conditions,
@@ -138,6 +148,7 @@ def _path(
         found,
         tuple(held),
         private,
+        tuple(structures),
         tuple((array, _array_words(array, program, scope)) for array in blocks),
     )
 

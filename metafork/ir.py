@@ -299,8 +299,8 @@ class Program:
     derived scalars.  ``cache_clause`` is the user's ``cache(...)``, ``None`` where there is none; ``cached`` names the
     arrays that go through shared memory now.  ``arrays`` are the global ones, in declaration order.  ``striding`` is
     the least number of threads that a block has where it walks its thread loops with fewer than they ask for, and
-    ``None`` where it has just those.  ``layouts`` are the arrays whose
-    tiles in shared memory are not laid out row by row.
+    ``None`` where it has just those.  ``layouts`` are the arrays whose tiles in shared memory are not laid out row by
+    row; ``transposed`` are global ones whose structures warps move in the order of memory (``metafork.structures``).
     """
 
     name: str
@@ -316,6 +316,7 @@ class Program:
     cached: tuple[str, ...] = ()
     striding: int | None = None
     layouts: tuple[tuple[str, Layout], ...] = ()
+    transposed: tuple[str, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def layout(self, name: str) -> Layout:

@@ -5,6 +5,8 @@ it.  Expressions and statements are those of ``metafork.ir``, with these differe
 
 - no ``Phase``, no ``BlockArray``: thread variables are ordinary scalars, and ``Barrier`` stands where threads meet;
 - an ``Element`` names a ``Memory`` of the kernel and has exactly one index, the linear offset in elements;
+- ``Call(SHUFFLE, (value, lane))`` is the value that another lane of the warp hands in at the same place; all 32 lanes
+  call it together, and ``value`` has 32 or 64 bits;
 - the built-in variables are ``Var``s of type ``unsigned int``: ``threadIdx.x``, ``blockIdx.y``, ``blockDim.z``,
   ``gridDim.x`` and so on.
 """
@@ -16,6 +18,9 @@ from enum import Enum
 
 from metafork.ir import Derived, Expr, Stmt
 from metafork.types import ScalarType
+
+SHUFFLE = "METAFORK_SHUFFLE"
+"""The function of ``metafork/device.h`` that exchanges values within a warp."""
 
 
 class Space(Enum):

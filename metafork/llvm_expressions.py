@@ -26,7 +26,7 @@ from metafork.ir import (
     Unary,
     Var,
 )
-from metafork.kernel import Memory
+from metafork.kernel import SHUFFLE, Memory
 from metafork.llvm_targets import SPECIAL_REGISTERS, Target
 from metafork.math_functions import SIGNATURES
 from metafork.types import ScalarType, common_type, promoted
@@ -233,6 +233,8 @@ class ExpressionLowering:
         return Typed(getattr(build, name)(first, second), type_)
 
     def _call(self, expr: Call) -> Typed:
+        if expr.name == SHUFFLE:
+            return self._shuffle(expr)
         signature = SIGNATURES.get(expr.name)
         if signature is None:
             raise ValueError(f"unknown function {expr.name}")
@@ -255,6 +257,21 @@ class ExpressionLowering:
             function.attributes.add("nounwind")
             function.attributes.add("readnone")
         return Typed(self.builder.call(function, values), result)
+
+    def _shuffle(self, expr: Call) -> Typed:
+        value, lane = (self.value(argument) for argument in expr.arguments)
+        if value.type.size not in (4, 8):
+            raise ValueError(f"a shuffle of {value.type.size} bytes")
+        build, bits = self.builder, ir.IntType(8 * value.type.size)
+        source = self.convert(lane, INT)
+        word = build.bitcast(value.value, bits) if value.type.floating else value.value
+        if value.type.size == 4:
+            result = self.target.shuffle(self, word, source)
+        else:
+            halves = (build.trunc(word, _I32), build.trunc(build.lshr(word, ir.Constant(bits, 32)), _I32))
+            low, high = (build.zext(self.target.shuffle(self, half, source), bits) for half in halves)
+            result = build.or_(low, build.shl(high, ir.Constant(bits, 32)))
+        return Typed(build.bitcast(result, llvm_type(value.type)) if value.type.floating else result, value.type)
 
     def _positive_difference(self, left: ir.Value, right: ir.Value) -> ir.Value:
         """``fdim``: the difference where it is positive or not a number, else zero."""

@@ -68,6 +68,12 @@ class Nvptx:
         function = place.external("llvm.nvvm.barrier.cta.sync.aligned.all", ir.VoidType(), (_I32,))
         place.builder.call(function, (ir.Constant(_I32, 0),))
 
+    def shuffle(self, place: Place, word: ir.Value, lane: ir.Value) -> ir.Value:
+        """Return the ``i32`` that another lane of the warp hands in; all 32 lanes come here together."""
+        function = place.external("llvm.nvvm.shfl.sync.idx.i32", _I32, (_I32,) * 4)
+        every, clamp = ir.Constant(_I32, -1), ir.Constant(_I32, 31)
+        return place.builder.call(function, (every, word, lane, clamp))
+
     def shared_base(self, place: Place) -> ir.Value:
         """Return the address of the dynamic shared memory."""
         variable = ir.GlobalVariable(place.module, ir.ArrayType(_I8, 0), SHARED_NAME, addrspace=3)
@@ -99,6 +105,10 @@ class Host:
     def barrier(self, place: Place) -> None:
         """Put a barrier of the whole block."""
         place.builder.call(place.function.args[2], ())
+
+    def shuffle(self, place: Place, word: ir.Value, lane: ir.Value) -> ir.Value:
+        """Refuse with ``ValueError``: one thread alone has no warp."""
+        raise ValueError("a shuffle on a target that runs one thread")
 
     def shared_base(self, place: Place) -> ir.Value:
         """Return the address of the dynamic shared memory."""

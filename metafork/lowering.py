@@ -39,6 +39,7 @@ from metafork.kernel import Argument, Kernel, Memory, Space
 from metafork.lowering_copy import Site, builtin
 from metafork.lowering_path import PathLowering
 from metafork.lowering_private import PrivateCode
+from metafork.lowering_structures import StructureCode
 from metafork.names import fresh
 from metafork.polynomial import Polynomial
 from metafork.polynomial_code import LONG, code_of, conjunction
@@ -96,8 +97,15 @@ class _Lowering:
                 for code in codes
                 if code.window.count > 1
             ]
+            structures = tuple(
+                StructureCode(one, fresh(f"own_{one.array.name}", taken), taken) for one in plan.structures
+            )
+            private += [
+                Memory(code.name, Space.PRIVATE, code.structure.array.element, IntConst(code.structure.span))
+                for code in structures
+            ]
             lowering = PathLowering(
-                plan, self.scope, self._site(plan, symbols), names, own, codes, self._uneven(), taken
+                plan, self.scope, self._site(plan, symbols), names, own, codes, structures, self._uneven(), taken
             )
             body = lowering.lower()
             bodies.append((_test(plan), body))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from metafork.bounds import stays_within
-from metafork.ir import Assign, Cast, Declare, Element, Expr, For, If, IntConst, Stmt, Var, binary
+from metafork.ir import Assign, Cast, Declare, Element, Expr, FloatConst, For, If, IntConst, Stmt, Var, binary
 from metafork.polynomial import Polynomial
 from metafork.polynomial_code import LONG, code_of, condition_of, conjunction, may_be_negative
 from metafork.prover import Prover
@@ -201,6 +201,13 @@ def _nest(counters: tuple[Var, ...], extents: tuple[Polynomial, ...], body: tupl
         advance = Assign(counter, "+", IntConst(1) if step is None else as_int(step))
         result = (For(Declare(counter.name, INT, first), condition, advance, result),)
     return result[0]
+
+
+def zero(type_: ScalarType) -> Expr:
+    """Return the constant zero for a variable of that type."""
+    if not type_.floating:
+        return IntConst(0)
+    return FloatConst("0.0f" if type_ is ScalarType.FLOAT else "0.0", type_)
 
 
 def as_int(expr: Expr) -> Expr:

@@ -44,6 +44,7 @@ from metafork.ir import (
 )
 from metafork.lowering_copy import INT, Site, as_int, builtin, linear_offset, load, store, window_offset
 from metafork.lowering_private import PrivateCode
+from metafork.lowering_structures import StructureCode, Warp
 from metafork.names import fresh
 from metafork.polynomial import Polynomial
 from metafork.polynomial_code import code_of
@@ -67,18 +68,22 @@ class PathLowering:
     names: Mapping[int, str]
     block_arrays: Mapping[str, str]
     private: Sequence[PrivateCode]
+    structures: Sequence[StructureCode]
     uneven: bool
     taken: set[str]
     dirty: bool = False
     _references: Iterator[Reference] = field(init=False)
     _held: dict[int, HeldWindow] = field(init=False)
     _own: dict[int, PrivateCode] = field(init=False)
+    _fields: dict[int, StructureCode] = field(init=False)
+    _phases: int = 0
     _symbols: dict[str, Expr] = field(init=False)
 
     def __post_init__(self) -> None:
         self._references = iter(self.plan.references)
         self._held = {ref.order: held for held in self.plan.windows for ref in held.window.references}
         self._own = {ref.order: code for code in self.private for ref in code.window.references}
+        self._fields = {member.reference.order: code for code in self.structures for member in code.structure.members}
         self._symbols = dict(self.site.symbols)
 
     def _masks(self) -> list[Stmt]:
@@ -277,13 +282,25 @@ class PathLowering:
             self._symbols[loop.var] = Var(loop.var, loop.type)
             if self.uneven:
                 guards.insert(0, _inside(loop))
-        body = self._thread_body(phase.body)
+        body = self._phase_body(phase)
         if not guards:
             return [*declarations, *body]
         test = guards[0]
         for guard in guards[1:]:
             test = binary("&&", test, guard)
         return [*declarations, If(test, body)]
+
+    def _phase_body(self, phase: Phase) -> tuple[Stmt, ...]:
+        """Lower what a thread does in a phase, between the loads and stores of its structures."""
+        here = [code for code in self.structures if code.structure.phase == self._phases]
+        self._phases += 1
+        if not here:
+            return self._thread_body(phase.body)
+        lanes, warp = Warp.of(phase, self.taken)
+        site = self._copy_site()
+        loads = [stmt for code in here for stmt in code.load(warp, site)]
+        body = self._thread_body(phase.body)
+        return (*lanes, *loads, *body, *(stmt for code in here for stmt in code.store(warp, site)))
 
     def _thread_body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return tuple(lowered for stmt in body for lowered in self._thread_statement(stmt))
@@ -350,6 +367,9 @@ class PathLowering:
         own = self._own.get(reference.order)
         if own is not None:
             return own.access(reference, self._symbols)
+        code = self._fields.get(reference.order)
+        if code is not None:
+            return code.access(reference, self._symbols)
         held = self._held.get(reference.order)
         if held is None:
             return self._global(element, indices)

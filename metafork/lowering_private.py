@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from metafork.ir import Assign, Declare, Element, Expr, FloatConst, For, If, IntConst, Stmt, Var, binary
-from metafork.lowering_copy import INT, Site, as_int, builtin, linear_offset
+from metafork.ir import Assign, Declare, Element, Expr, For, If, IntConst, Stmt, Var, binary
+from metafork.lowering_copy import INT, Site, as_int, builtin, linear_offset, zero
 from metafork.polynomial import Polynomial
 from metafork.polynomial_code import code_of, conjunction, may_be_negative
 from metafork.private_windows import THREAD_SYMBOLS, PrivateWindow, digits_of
 from metafork.references import Reference
-from metafork.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class PrivateCode:
         if self.flag is not None:
             result.append(Declare(self.flag, INT, IntConst(0)))
         if self.window.count == 1:
-            result.append(Declare(self.name, element, _zero(element)))
+            result.append(Declare(self.name, element, zero(element)))
         if self.window.loaded:
             result += self._move(site, into_registers=True)
         return result
@@ -113,9 +112,3 @@ class PrivateCode:
         for value, extent in zip(code, extents, strict=True):
             conditions += [binary("<=", IntConst(0), value), binary("<", value, extent)]
         return conditions
-
-
-def _zero(type_: ScalarType) -> Expr:
-    if not type_.floating:
-        return IntConst(0)
-    return FloatConst("0.0f" if type_ is ScalarType.FLOAT else "0.0", type_)

@@ -66,7 +66,7 @@ def private_windows(program: Program, prover: Prover, found: Sequence[Reference]
         across = any(loop.kind is LoopKind.BLOCK for reference in own for loop in reference.loops)
         written = any(reference.writes for reference in own)
         known = all(index is not None for reference in own for index in reference.indices)
-        if array.name in program.cached or not (across and written and known):
+        if array.name in (*program.cached, *program.transposed) or not (across and written and known):
             continue
         if any(reference.phase is None for reference in own):
             continue

@@ -63,6 +63,46 @@ extern "C" __global__ void one_more_barrier()
     }
 }
 
+/* Sums over warps by shuffles, where a warp is whole, and over the block through shared memory, four times over. */
+extern "C" __global__ void warp_sums(long long *out)
+{
+    METAFORK_SHARED(base);
+    METAFORK_SHARED_ARRAY(long long, s, base, 0, blockDim.x * blockDim.y);
+    const int self = (int)(threadIdx.y * blockDim.x + threadIdx.x), threads = (int)(blockDim.x * blockDim.y);
+    long long value = self + 1;
+    for (int round = 0; round < 4; round++) {
+        if ((self | 31) < threads)
+            for (int step = 16; step > 0; step /= 2) value += METAFORK_SHUFFLE(value, (self ^ step) & 31);
+        s[self] = value;
+        __syncthreads();
+        value = 0;
+        for (int i = 0; i < threads; i += (i | 31) < threads ? 32 : 1) value += s[i] % 1000003;
+        value += self;
+        __syncthreads();
+    }
+    out[self] = value;
+}
+
+extern "C" __global__ void not_all_shuffle(int first)
+{
+    if ((int)threadIdx.x >= first) METAFORK_SHUFFLE((int)threadIdx.x, 0);
+}
+
+extern "C" __global__ void shuffle_or_wait(int first)
+{
+    if ((int)threadIdx.x >= first) METAFORK_SHUFFLE((int)threadIdx.x, 0);
+    __syncthreads();
+}
+
+extern "C" __global__ void different_shuffles()
+{
+    if (threadIdx.x % 2 == 0) {
+        METAFORK_SHUFFLE((int)threadIdx.x, 0);
+    } else {
+        METAFORK_SHUFFLE((int)threadIdx.x, 1);
+    }
+}
+
 extern "C" __global__ void overrun(int index)
 {
     METAFORK_SHARED(base);
@@ -130,6 +170,16 @@ int main(int argc, char **argv)
     if (strcmp(what, "not_all_wait") == 0) metafork_cpu::launch(what, one, row, 0, [&] { not_all_wait(first); });
     if (strcmp(what, "different_barriers") == 0) metafork_cpu::launch(what, one, row, 0, [&] { different_barriers(); });
     if (strcmp(what, "one_more_barrier") == 0) metafork_cpu::launch(what, one, row, 0, [&] { one_more_barrier(); });
+    const dim3 warps = {64, 1, 1};
+    if (strcmp(what, "not_all_shuffle") == 0) metafork_cpu::launch(what, one, warps, 0, [&] { not_all_shuffle(first); });
+    if (strcmp(what, "shuffle_or_wait") == 0) metafork_cpu::launch(what, one, warps, 0, [&] { shuffle_or_wait(first); });
+    if (strcmp(what, "different_shuffles") == 0) metafork_cpu::launch(what, one, warps, 0, [&] { different_shuffles(); });
+    if (strcmp(what, "warp_sums") == 0) {
+        const dim3 block = {(unsigned)first, (unsigned)second, 1};
+        long long out[1024] = {};
+        metafork_cpu::launch(what, dim3{3, 1, 1}, block, 8 * first * second, [&] { warp_sums(out); });
+        for (int i = 0; i < first * second; i++) printf("%lld\n", out[i]);
+    }
     if (strcmp(what, "overrun") == 0) metafork_cpu::launch(what, one, one, second, [&] { overrun(first); });
     if (strcmp(what, "too_large") == 0) metafork_cpu::launch(what, one, one, 16, [&] { too_large(first); });
     if (strcmp(what, "unset") == 0) {

@@ -75,6 +75,36 @@ def test_a_barrier_that_not_all_threads_reach(program, variant, arguments, messa
     assert "end" not in done.stdout
 
 
+def warp_sums(threads):
+    """Return what the kernel of that name computes."""
+    values = [number + 1 for number in range(threads)]
+    for _ in range(4):
+        whole = [sum(values[first : first + 32]) for first in range(0, threads - threads % 32, 32)]
+        total = sum(value % 1000003 for value in [*whole, *values[len(whole) * 32 :]])
+        values = [total + number for number in range(threads)]
+    return values
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("order", ["forward", "reverse"])
+def test_shuffles_between_barriers(program, variant, order):
+    environment = {**os.environ, "METAFORK_CPU_ORDER": order}
+    for columns, rows in ((100, 1), (64, 1), (16, 4), (32, 1), (31, 1), (160, 5)):
+        done = succeed([program(variant), "warp_sums", str(columns), str(rows)], env=environment)
+        assert [int(line) for line in done.stdout.split()[:-1]] == warp_sums(columns * rows)
+
+
+@pytest.mark.parametrize("variant", ["fast", "sanitized"])
+@pytest.mark.parametrize("order", ["forward", "reverse"])
+@pytest.mark.parametrize("arguments", [["not_all_shuffle", first] for first in ("1", "31", "33", "63")]
+                         + [["shuffle_or_wait", first] for first in ("1", "63")] + [["different_shuffles"]])  # fmt: skip
+def test_a_shuffle_that_not_all_lanes_reach(program, variant, order, arguments):
+    done = run([program(variant), *arguments], env={**os.environ, "METAFORK_CPU_ORDER": order})
+    assert done.returncode < 0
+    assert "shuffle" in done.stderr
+    assert "end" not in done.stdout
+
+
 def test_the_last_thread_ends_while_others_wait(program):
     done = run([program("fast"), "not_all_wait", "1"], env={**os.environ, "METAFORK_CPU_ORDER": "reverse"})
     assert done.returncode < 0

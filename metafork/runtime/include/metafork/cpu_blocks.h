@@ -4,7 +4,8 @@
  * barrier; that thread keeps the fiber, and the next fiber goes on with the next thread.  So a kernel that reaches no
  * barrier is a plain loop over its threads, and one that does needs one switch a thread and barrier; nothing has to be
  * known about the kernel beforehand.  A barrier that only some threads of a block reach, or that they reach at
- * different lines, ends the program with a message.
+ * different lines, ends the program with a message.  A shuffle is a barrier of the 32 threads of one warp, which take
+ * their turns among themselves until the last shuffle of a row is done; all 32 must reach it, at one line.
  *
  * Dynamic shared memory is a heap block of exactly the launched size, so that AddressSanitizer sees an overrun; it holds
  * bytes 0xff at the start of every block (a NaN in floating arrays) under METAFORK_CHECK, and is undefined otherwise.
@@ -146,6 +147,13 @@ struct block_state {
     unsigned finished;    /* threads that ran to their end */
     int line;             /* where the first thread of this round met the barrier */
     bool reverse;
+    /* The warp that shuffles now. */
+    unsigned lanes;        /* lanes that have handed in their value */
+    unsigned warp;         /* the warp's number */
+    unsigned first_fiber;  /* the fiber of the first of them */
+    int shuffle_line;      /* where it met the shuffle */
+    unsigned buffer;       /* which half of `values` is filled: a fast lane may hand in its next value before a slow one reads */
+    uint64_t values[2][32];
 };
 
 static thread_local block_state *running;
@@ -288,6 +296,10 @@ static inline void set_thread(const block_state *block, unsigned number) {
     threadIdx.z = thread / blockDim.x / blockDim.y;
 }
 
+static inline unsigned thread_number() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
+
+static inline unsigned warp_of_thread() { return thread_number() / 32; }
+
 METAFORK_NO_ASAN static void fiber_main() {
     block_state *block = running;
     const unsigned self = block->current;
@@ -302,6 +314,7 @@ METAFORK_NO_ASAN static void fiber_main() {
         block->thread(block->closure);
         block->finished++;
         if (block->arrived != 0) fault("a thread ends while others of its block wait at a barrier");
+        if (block->lanes != 0 && block->warp == warp_of_thread()) fault("a thread ends while others of its warp wait at a shuffle");
     }
     if (self + 1 < block->fibers) {
         block->current = self + 1;
@@ -318,6 +331,7 @@ __attribute__((noinline, unused)) static void barrier(int line) {
     const unsigned self = block->current;
     const uint3 thread = threadIdx;
     if (block->finished != 0) fault("a thread waits at a barrier that another thread of its block never reached");
+    if (block->lanes != 0) fault("a thread waits at a barrier while the lanes of a warp wait at a shuffle");
     if (block->arrived++ == 0)
         block->line = line;
     else if (block->line != line)
@@ -335,12 +349,47 @@ __attribute__((noinline, unused)) static void barrier(int line) {
     threadIdx = thread;
 }
 
+/* The 32 bits or more that lane `source` of this warp hands in at the same shuffle. */
+template <class Value> __attribute__((noinline, unused)) static Value shuffle(Value value, int source, int line) {
+    static_assert(sizeof(Value) == 4 || sizeof(Value) == 8, "a shuffle moves 32 or 64 bits");
+    block_state *block = running;
+    const unsigned self = block->current;
+    const uint3 thread = threadIdx;
+    const unsigned buffer = block->buffer;
+    if (block->lanes == 0) {
+        block->warp = warp_of_thread();
+        block->first_fiber = self;
+        block->shuffle_line = line;
+    } else if (block->warp != warp_of_thread()) {
+        fault("a thread of another warp is reached while some lanes of a warp wait at a shuffle");
+    } else if (block->shuffle_line != line) {
+        fault("threads of one warp wait at different shuffles");
+    }
+    memcpy(&block->values[buffer][thread_number() % 32], &value, sizeof value);
+    unsigned next = self + 1;
+    if (++block->lanes == 32) {
+        block->lanes = 0;
+        block->buffer = 1 - buffer;
+        next = block->first_fiber;
+    } else if (next == block->fibers) {
+        if (block->next_thread == block->threads) fault("a shuffle that some lanes of the warp do not reach");
+        block->fibers++;
+        prepare(next);
+    }
+    block->current = next;
+    go((int)self, (int)next, false);
+    threadIdx = thread;
+    memcpy(&value, &block->values[buffer][(unsigned)source % 32], sizeof value);
+    return value;
+}
+
 static inline void run_block(block_state *block) {
     block->next_thread = 0;
     block->fibers = 1;
     block->current = 0;
     block->arrived = 0;
     block->finished = 0;
+    block->lanes = 0;
 #if defined(METAFORK_CHECK)
     if (block->shared_bytes > 0) memset(block->shared, 0xff, (size_t)block->shared_bytes);
 #endif

@@ -6,6 +6,7 @@
  *   METAFORK_SHARED(base);                                  the block's dynamic shared memory, unsigned char *
  *   METAFORK_SHARED_ARRAY(float, a_s, base, 0, B0 * B0);    one array in it: element type, name, base, byte offset, elements
  *   METAFORK_RESTRICT                                       restrict
+ *   METAFORK_SHUFFLE(value, lane)                           what another lane of the warp hands in; all 32 lanes together
  *
  * With METAFORK_CPU and METAFORK_CHECK, every access of a METAFORK_SHARED_ARRAY is checked against its extent.
  */
@@ -46,7 +47,11 @@
     (void)sizeof(extent)
 #endif
 
+#define METAFORK_SHUFFLE(value, lane) metafork_cpu::shuffle((value), (lane), __LINE__)
+
 #else
+
+#define METAFORK_SHUFFLE(value, lane) __shfl_sync(0xffffffffu, (value), (lane))
 
 #define METAFORK_SHARED(base) extern __shared__ __align__(16) unsigned char base[]
 #define METAFORK_SHARED_ARRAY(type, name, base, offset, extent)                                                        \
