@@ -1,6 +1,6 @@
-"""swizzle: tiles of shared memory laid out so that the threads of a warp do not wait for each other's banks.
+"""swizzle: data laid out so that the threads of a warp do not wait for each other's banks of shared memory.
 
-``before --> after``::
+*Tiles.*  ``before --> after``::
 
     tile[row * columns + column]   -->   tile[row * columns + (column ^ (bits of row))]
                                    or    tile[row * (columns + 1) + column]
@@ -8,23 +8,30 @@
 A tile that some threads access by rows and others by columns (a transposition writes rows and copies columns) has
 conflicts in one of the two when it is laid out as C does.  Combining the column with bits of the row frees both, with
 no word more of shared memory; a column of padding is tried last, and the counter for shared memory is asked again
-afterwards like all others.  A window of one dimension counts as a tile of 32 words a row: an array of structures that
-is copied in the order of memory and read at a constant stride has conflicts for even strides, and loses them.  Legal
-always: every layout is one-to-one for every extent (``metafork.tile_layout``), and no address of shared memory is seen
-outside the kernel.
+afterwards like all others.  A window of one dimension counts as a tile of 32 words a row.  Legal always: every layout
+is one-to-one for every extent (``metafork.tile_layout``), and no address of shared memory is seen outside the kernel.
+
+*Structures.*  An array whose neighbouring elements a thread touches, at a constant distance of 2 to 31 from lane to
+lane, needs no shared memory at all: a warp moves its structures between registers and global memory in the order of
+memory, and shuffles transpose them (``metafork.lane_transpose``)::
+
+    tile[stride*j + field]   -->   field of the thread's own registers
+
+This is done for all that is in shared memory where all of it is made of structures, else for the structures that have
+conflicts.  ``metafork.structures`` says when it is legal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evaluators.bank_degree import bank_accesses
 from evaluators.bank_simulation import Listed, UnknownDegreeError, access_degree
 from evaluators.shared_accesses import SharedAccess, UnknownAccessError
-from metafork.block_memory import UnknownSizeError
+from metafork.block_memory import UnknownSizeError, block_memory
 from metafork.block_shape import UnknownShapeError
-from metafork.ir import Layout, Version
+from metafork.ir import Layout, Program, Version
 from strategies.strategy import Applied, NotApplied
 
 TILES = (Layout(), Layout("row"), Layout("reversed"), Layout(padding=1))
@@ -35,7 +42,7 @@ LINES = (Layout(), *(Layout("row", bits) for bits in range(1, 6)), Layout("rever
 
 @dataclass(frozen=True, slots=True)
 class SwizzleLayout:
-    """Give each tile of shared memory the layout with the fewest bank conflicts.
+    """Give structures to the registers of a warp, and each other tile of shared memory its best layout.
 
     ``tile[row][column]  -->  tile[row][column ^ (bits of row)]``
     """
@@ -46,26 +53,66 @@ class SwizzleLayout:
     at_leaf: bool = False
 
     def apply(self, version: Version) -> Applied | NotApplied:
-        """Return the version with new layouts for the tiles that have conflicts."""
+        """Return the version with structures in registers, and new layouts for the tiles that have conflicts."""
+        program = version.program
         try:
-            listed, accesses = bank_accesses(version.program)
-            chosen = _chosen(listed, accesses)
+            listed, accesses = bank_accesses(program)
+            degrees = {
+                array: max(access_degree(one, one.layout, listed) for one in accesses if one.array == array)
+                for array in dict.fromkeys(access.array for access in accesses)
+            }
+            transposed, left_out = _transposed(program, degrees)
+            tiles = {array: degree for array, degree in degrees.items() if array not in transposed.transposed}
+            chosen = _chosen(listed, accesses, tiles)
         except (UnknownSizeError, UnknownShapeError, UnknownAccessError, UnknownDegreeError) as reason:
             return NotApplied(str(reason))
-        if not chosen:
-            return NotApplied("no layout of a tile has fewer bank conflicts")
-        layouts = {**dict(version.program.layouts), **{array: layout for array, layout, _, _ in chosen}}
-        program = replace(version.program, layouts=tuple(layouts.items()))
-        notes = [f"{array} ({_described(layout)}): {before} to {after}" for array, layout, before, after in chosen]
-        return Applied(replace(version, program=program), f"bank degrees of tiles: {'; '.join(notes)}")
+        if not chosen and transposed == program:
+            reasons = "; ".join(left_out) or "nothing goes through shared memory"
+            return NotApplied(f"no layout of a tile has fewer bank conflicts, and {reasons}")
+        layouts = {**dict(transposed.layouts), **{array: layout for array, layout, _, _ in chosen}}
+        notes = [
+            f"{array} (through the registers of a warp): {degrees[array]} to 0"
+            for array in degrees
+            if array in transposed.transposed
+        ]
+        notes += [f"{array} ({_described(layout)}): {before} to {after}" for array, layout, before, after in chosen]
+        after = replace(version, program=replace(transposed, layouts=tuple(layouts.items())))
+        return Applied(after, f"bank degrees: {'; '.join(notes)}")
 
 
-def _chosen(listed: Listed, accesses: Sequence[SharedAccess]) -> list[tuple[str, Layout, int, int]]:
-    """Return (array, layout, degree before, degree after) for the arrays that another layout makes better."""
+def _transposed(program: Program, degrees: Mapping[str, int]) -> tuple[Program, list[str]]:
+    """Return the program with structures in registers instead of shared memory, and why the other arrays stay.
+
+    Where everything in shared memory is made of structures all of it leaves, else what has conflicts.
+    """
+    left_out = dict(block_memory(_moved(program, program.cached)).left_out)
+    movable = [array for array in degrees if array in program.cached and array not in left_out]
+    if len(movable) < len(degrees):
+        movable = [array for array in movable if degrees[array] > 1]
+    reasons = [
+        f"{array} is not moved through registers: {left_out.get(array, 'it is an array of the block')}"
+        for array in degrees
+        if array in left_out or array not in program.cached
+    ]
+    return _moved(program, movable), reasons
+
+
+def _moved(program: Program, names: Sequence[str]) -> Program:
+    return replace(
+        program,
+        cached=tuple(array for array in program.cached if array not in names),
+        layouts=tuple(pair for pair in program.layouts if pair[0] not in names),
+        transposed=(*program.transposed, *names),
+    )
+
+
+def _chosen(
+    listed: Listed, accesses: Sequence[SharedAccess], degrees: Mapping[str, int]
+) -> list[tuple[str, Layout, int, int]]:
+    """Return (array, layout, degree before, degree after) for the arrays of ``degrees`` that a layout makes better."""
     result: list[tuple[str, Layout, int, int]] = []
-    for array in dict.fromkeys(access.array for access in accesses):
+    for array, before in degrees.items():
         own = [access for access in accesses if access.array == array]
-        before = max(access_degree(access, access.layout, listed) for access in own)
         best, least = own[0].layout, before
         for layout in LINES if all(access.line for access in own) else TILES:
             if least <= 1:

@@ -2,14 +2,18 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from metafork.block_memory import block_memory
 from metafork.cuda import kernel_text
 from metafork.lane_transpose import WARP, LaneTranspose
+from metafork.leaf_ptx import leaf_ptx
 from metafork.llvm_ir import module_text
 from metafork.llvm_targets import Nvptx
 from metafork.lowering import lower
+from metafork.ptx.interpreter import GlobalMemory, run_kernel
+from metafork.ptx.parser import parse as parse_ptx
 from metafork.ptx_target import emit_ptx
 from tests.metafork.kernel_runs import Case, run
 from tests.metafork.programs import program
@@ -198,6 +202,37 @@ def test_why_an_array_is_left_alone(arguments, body, reason):
     text = nest("left", arguments, body)
     assert reason in reasons(text, "a")["a"]
     assert "METAFORK_SHUFFLE" not in kernel_text(lower(transposed(text, "a"), "k"))
+
+
+IN_PLACE = {
+    stride: nest(f"in_place_{stride}", f"{element} a[{stride} * N]",
+                 f"{element} s = 0; for (int k = 0; k < {stride}; k++) s += a[{stride}*p + k] * (k + 1);"
+                 f"for (int k = 0; k < {stride}; k++) a[{stride}*p + k] -= s;")
+    for stride, element in ((2, "float"), (3, "int"), (5, "double"), (12, "float"))
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ir_strategies", [(), ("register_pressure1",), ("register_pressure3",), ("shuffle",)])
+@pytest.mark.parametrize("stride", IN_PLACE)
+def test_the_device_code_computes_the_same(stride, ir_strategies):
+    kernel = lower(transposed(IN_PLACE[stride]), "k")
+    code = parse_ptx(leaf_ptx(kernel, ir_strategies).text)
+    for blocks, threads in ((2, 100), (3, 32), (2, 7)):
+        n = blocks * threads
+        element = {4: np.float32, 8: np.float64}[kernel.memories[0].element.size]
+        if not kernel.memories[0].element.floating:
+            element = np.int32
+        values = np.random.default_rng(n).integers(-9, 9, stride * n).astype(element)
+        memory = GlobalMemory()
+        a = memory.upload(values)
+        numbers = {"N": n, "B": threads, "dim": blocks}
+        arguments = [*(numbers[scalar.name] for scalar in kernel.scalars), a]
+        done = run_kernel(code, "k", (blocks,), (threads,), arguments, memory=memory)
+        rows = values.reshape(n, stride)
+        expected = rows - (rows * np.arange(1, stride + 1)).sum(axis=1, keepdims=True)
+        np.testing.assert_array_equal(memory.read(a, stride * n, element).reshape(n, stride), expected.astype(element))
+        if threads == 32:  # every access of a whole warp is to 32 neighbouring elements
+            assert done.lanes["ld.global"] == done.lanes["st.global"] == stride * n
 
 
 def test_the_device_code_shuffles_without_a_cast_through_memory():

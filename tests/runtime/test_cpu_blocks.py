@@ -96,8 +96,14 @@ def test_shuffles_between_barriers(program, variant, order):
 
 @pytest.mark.parametrize("variant", ["fast", "sanitized"])
 @pytest.mark.parametrize("order", ["forward", "reverse"])
-@pytest.mark.parametrize("arguments", [["not_all_shuffle", first] for first in ("1", "31", "33", "63")]
-                         + [["shuffle_or_wait", first] for first in ("1", "63")] + [["different_shuffles"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["not_all_shuffle", first] for first in ("1", "31", "33", "63")),
+        *(["shuffle_or_wait", first] for first in ("1", "63")),
+        ["different_shuffles"],
+    ],
+)
 def test_a_shuffle_that_not_all_lanes_reach(program, variant, order, arguments):
     done = run([program(variant), *arguments], env={**os.environ, "METAFORK_CPU_ORDER": order})
     assert done.returncode < 0

@@ -160,8 +160,12 @@ def test_fields_of_structures(stride, element):
     conflicts = stride & -stride
     assert degree(before) == conflicts
     after = STRATEGY.apply(before)
-    if conflicts == 1:
+    if stride <= 4:  # at least half of the fields are used: they go through registers
+        assert degree(after.version) == SHARED_MEMORY.evaluate(after.version).numerator.constant_value() == 0
+        assert after.version.program.transposed == ("x",)
+    elif conflicts == 1:
         assert isinstance(after, NotApplied)
+        assert f"uses 2 of {stride} fields" in after.reason
     else:
         assert degree(after.version) == 1
         assert SHARED_MEMORY.evaluate(after.version).numerator == SHARED_MEMORY.evaluate(before).numerator
@@ -237,7 +241,39 @@ def test_the_tree_of_an_array_of_structures():
         for schedule in result.schedules
     ]
     # Three fields: an odd stride has no conflicts.  Four fields: four threads ask one bank.
-    assert trees == [[((), 1), (("caching",), 0)], [((), 4), (("swizzle",), 1), (("caching",), 0)]]
+    assert trees == [
+        [((), 1), (("swizzle",), 0), (("caching",), 0)],
+        [((), 4), (("swizzle",), 0), (("caching",), 0)],
+    ]
+    moved = [leaf.version.program.transposed for schedule in result.schedules for leaf in schedule.leaves]
+    assert moved == [(), ("point",), (), (), ("particle",), ()]
+
+
+def test_structures_leave_shared_memory_all_together_or_where_they_have_conflicts():
+    mixed = """
+void mixed(int N, int B, const float x[4 * N], const float y[3 * N], const float w[N + 2], float z[N]) {
+  int dim = N / B;
+  meta_schedule cache(x, y, w) {
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++) {
+        int p = i * B + j;
+        z[p] = x[4*p] + x[4*p + 2] + y[3*p] + y[3*p + 1] + w[p] + w[p + 2];
+      }
+  }
+}"""
+    after = applied(mixed)
+    assert after.version.program.transposed == ("x",)
+    assert after.version.program.cached == ("y", "w")
+    assert after.note == "bank degrees: x (through the registers of a warp): 2 to 0"
+    again = STRATEGY.apply(after.version)
+    assert isinstance(again, NotApplied)
+    assert "w is not moved through registers" in again.reason
+    both = applied(mixed.replace("cache(x, y, w)", "cache(x, y)"))
+    assert (
+        both.note
+        == "bank degrees: x (through the registers of a warp): 2 to 0; y (through the registers of a warp): 1 to 0"
+    )
+    assert isinstance(STRATEGY.apply(both.version), NotApplied)
 
 
 def test_leaves_as_they_are_shipped():
