@@ -17,6 +17,7 @@ from comprehensive.tree import LeafReference, Node, NoLeaf, ScheduleTree, Tree
 from comprehensive.verification.integers import evaluated
 from metafork.facts import Scope, program_facts
 from metafork.ir import Phase, walk_statements
+from metafork.lane_transpose import WARP
 from metafork.machine import DEFAULT
 from metafork.polynomial import Constraint, Polynomial
 
@@ -28,6 +29,9 @@ MOST_THREADS = 700
 
 SIZES = (1, 1, 2, 2, 3, 3, 4, 5, 7, 8, 16, 17, 31, 32, 33, 64, 100, 129, 257, 300)
 """Values tried for parameters that size nothing."""
+
+WIDE = SIZES[12:]
+"""Those about as large as a warp, or larger."""
 
 Values = dict[str, int]
 Interval = tuple[int, int | None]
@@ -161,14 +165,17 @@ class Points:
 
     def _candidate(self, number: int) -> Values:
         random = self._numbers
-        reach = (4, 8, 12, len(SIZES))[number % 4]
+        reach = (4, 8, len(SIZES), 4)[number % 4]
+        programs = [one.name for one in self.tree.program.parameters if one.kind.value == "program"]
+        wide = random.choice(programs) if programs and number % 4 == 3 else None
         values: Values = {}
         sized = []
         for parameter in self.tree.program.parameters:
             if parameter.of_serial_loop:
                 values[parameter.name] = random.randint(0, 3)
             elif parameter.kind.value == "program":
-                values[parameter.name] = SIZES[random.randrange(reach)]
+                sizes = WIDE if parameter.name == wide else SIZES[:reach]
+                values[parameter.name] = random.choice(sizes)
             else:
                 sized.append(parameter.name)
         for name in sized:
@@ -233,15 +240,15 @@ class Points:
         return values
 
     def _small(self, point: Values) -> bool:
-        def number(value: Polynomial | None) -> int:
-            return 1 if value is None or not value.symbols <= point.keys() else int(value.evaluate(point))
-
-        threads = max((number(value) for value in self._threads), default=1)
+        threads = self._most_threads(point)
         return (
-            sum(number(size) for size in self._sizes) <= MOST_ELEMENTS
+            sum(_number(size, point) for size in self._sizes) <= MOST_ELEMENTS
             and threads <= MOST_THREADS
-            and threads * number(self._grid) <= 8 * MOST_THREADS
+            and threads * _number(self._grid, point) <= 8 * MOST_THREADS
         )
+
+    def _most_threads(self, point: Values) -> int:
+        return max((_number(value, point) for value in self._threads), default=1)
 
     # ---- machines ----
 
@@ -329,6 +336,9 @@ class Points:
 
     def _marks(self, point: Values) -> set[str]:
         marks: set[str] = set()
+        threads = self._most_threads(point)
+        if threads >= WARP:
+            marks.add("whole warps" if threads % WARP == 0 else "whole warps and a part of one")
         for parameter in self.tree.program.parameters:
             if point[parameter.name] == 1:
                 marks.add(f"{parameter.name} = 1")
@@ -339,6 +349,10 @@ class Points:
                 if point[symbol.name] == 1:
                     marks.add(f"{symbol.name} = 1")
         return marks
+
+
+def _number(value: Polynomial | None, point: Values) -> int:
+    return 1 if value is None or not value.symbols <= point.keys() else int(value.evaluate(point))
 
 
 def prod_of(values: list[Polynomial | None]) -> Polynomial | None:

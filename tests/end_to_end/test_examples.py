@@ -10,13 +10,18 @@ import pytest
 
 from comprehensive.verification import Options, verify
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.mf"))
+DIRECTORY = Path(__file__).parents[2] / "examples"
+EXAMPLES = {path.stem: (path, {}) for path in sorted(DIRECTORY.glob("*.mf"))} | {
+    f"{name}, swizzled": (DIRECTORY / f"{name}.mf", {"counters": ["+bank_degree"], "strategies": ["+swizzle"]})
+    for name in ("aos", "transpose")
+}
 POINTS = 24
 
 
-@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda path: path.stem)
+@pytest.fixture(scope="module", params=EXAMPLES.values(), ids=EXAMPLES)
 def verification(request):
-    return verify(request.param, options=Options(points=POINTS, jobs=2))
+    path, chosen = request.param
+    return verify(path, **chosen, options=Options(points=POINTS, jobs=2))
 
 
 def test_nothing_fails(verification):
@@ -38,6 +43,11 @@ def test_every_leaf_ran_at_special_points(verification):
         assert any(mark.endswith("does not divide") for mark in row.marks), row.kernel
         assert any(mark.endswith("= 1") for mark in row.marks), row.kernel
         assert any("is equal to the least" in mark for mark in row.marks), row.kernel
+    warps = {"whole warps", "whole warps and a part of one"}
+    assert any(warps & row.marks for row in verification.leaves)
+    # Kernels that shuffle do nothing special elsewhere.
+    moved = [row for row in verification.leaves if row.schedule.startswith("aos") and "swizzle" in row.strategies]
+    assert all(warps & row.marks for row in moved)
     below = {mark for row in verification.leaves for mark in row.marks if "one below" in mark}
     assert below or len(verification.leaves) == 1
 

@@ -10,7 +10,11 @@ import pytest
 from comprehensive.emit import write_outputs
 from comprehensive.optimize import optimize
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.mf"))
+DIRECTORY = Path(__file__).parents[2] / "examples"
+EXAMPLES = {path.stem: (path, {}) for path in sorted(DIRECTORY.glob("*.mf"))} | {
+    f"{name}, swizzled": (DIRECTORY / f"{name}.mf", {"counters": ["+bank_degree"], "strategies": ["+swizzle"]})
+    for name in ("aos", "transpose")
+}
 NVCC = ("nvcc", "-O1", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror", "-fmad=false")
 TARGETS = ("75", "80", "90", "120")
 
@@ -19,9 +23,9 @@ if shutil.which("nvcc") is None:
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_generated_cuda_compiles_without_warnings(example, tmp_path):
-    result = optimize(example)
+@pytest.mark.parametrize(("example", "chosen"), EXAMPLES.values(), ids=EXAMPLES)
+def test_generated_cuda_compiles_without_warnings(example, chosen, tmp_path):
+    result = optimize(example, **chosen)
     write_outputs(result, tmp_path)
     stem = result.unit.name
     code = [f"-gencode=arch=compute_{target},code=sm_{target}" for target in TARGETS]

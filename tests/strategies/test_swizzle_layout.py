@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from comprehensive.cli import cli
 from comprehensive.optimize import optimize
+from comprehensive.verification import Options, verify
 from evaluators.bank_degree import COUNTER
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.evaluation import integer_value
@@ -269,10 +270,8 @@ void mixed(int N, int B, const float x[4 * N], const float y[3 * N], const float
     assert isinstance(again, NotApplied)
     assert "w is not moved through registers" in again.reason
     both = applied(mixed.replace("cache(x, y, w)", "cache(x, y)"))
-    assert (
-        both.note
-        == "bank degrees: x (through the registers of a warp): 2 to 0; y (through the registers of a warp): 1 to 0"
-    )
+    way = "(through the registers of a warp)"
+    assert both.note == f"bank degrees: x {way}: 2 to 0; y {way}: 1 to 0"
     assert isinstance(STRATEGY.apply(both.version), NotApplied)
 
 
@@ -282,3 +281,10 @@ def test_leaves_as_they_are_shipped():
     ran = CliRunner().invoke(cli, ["verify", str(EXAMPLES / "aos.mf"), *chosen, "--points", "6", "--json"])
     assert ran.exit_code == 0, ran.output
     assert "aos_k1" in ran.output
+
+
+def test_a_wrong_transposition_is_noticed(monkeypatch):
+    monkeypatch.setattr("metafork.lane_transpose.LaneTranspose.order", property(lambda self: tuple(range(self.stride))))
+    chosen = {"counters": COUNTERS, "strategies": ("granularity", "caching", "swizzle")}
+    found = verify(EXAMPLES / "aos.mf", **chosen, options=Options(points=6))
+    assert {(failure.schedule, failure.leaf) for failure in found.failures} == {("aos_k0", 2), ("aos_k1", 2)}
