@@ -30,6 +30,7 @@ OPTIONAL_COUNTERS: dict[str, str] = {
 STRATEGIES = {
     "cse1": "strategies.cse",
     "cse2": "strategies.cse",
+    "scalar_replacement": "strategies.scalar_replacement",
     "granularity": "strategies.granularity",
     "caching": "strategies.caching",
     "register_pressure1": "strategies.register_pressure",

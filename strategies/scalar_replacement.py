@@ -1,0 +1,372 @@
+"""scalar_replacement: an element that a loop of a thread updates again and again is kept in a scalar meanwhile.
+
+``before --> after``::
+
+    for (int k = 0; k < n; k++)                float y_p = y[p];
+      y[p] += a[p][k] * x[k];                  for (int k = 0; k < n; k++)
+                                                 y_p += a[p][k] * x[k];
+                                               y[p] = y_p;
+
+and, where the element depends on the inner one of two loops, after their interchange::
+
+    for (int z = 0; z < B; z++)                for (int w = 0; w < s; w++) {
+      for (int w = 0; w < s; w++)                float c_w = c[q + w];
+        c[q + w] += a[z] * b[z][w];              for (int z = 0; z < B; z++)
+                                                   c_w += a[z] * b[z][w];
+                                                 c[q + w] = c_w;
+                                               }
+
+After Callahan, Carr and Kennedy, "Improving register allocation for subscripted variables" (PLDI 1990).  Only arrays in
+global memory are looked at; those that a block holds in shared memory, and elements that a thread holds in registers
+for its whole life, are near already.
+
+Legality.  *Scalar*: in the loop the array is accessed by one index only, which no iteration changes; some iteration
+runs, and each writes the element, so that nothing is loaded or stored that was not before.  Arrays do not overlap (the
+dispatcher sees to that), and no other thread may touch the element in the same phase, for that would be a race.
+*Interchange*: the loops' bounds do not depend on each other; what the inner body writes are its own scalars, and
+elements whose one index does not depend on the outer variable and is another for every value of the inner one.  So each
+element sees its updates in the same order as before, and results are the same bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from metafork.block_memory import UnknownSizeError, block_memory
+from metafork.facts import Scope
+from metafork.ir import (
+    Assign,
+    Binary,
+    Break,
+    Continue,
+    Declare,
+    Element,
+    Expr,
+    For,
+    If,
+    IntConst,
+    Phase,
+    Program,
+    Stmt,
+    Var,
+    Version,
+    While,
+    expressions_of,
+    walk_expression,
+    walk_statements,
+)
+from metafork.polynomial import ONE, Polynomial, at_most
+from metafork.prover import Prover
+from metafork.source_cfg_substitution import (
+    arrays_read,
+    assigned_variables,
+    fresh_name,
+    map_expression,
+    names_of,
+    substitute,
+    variables,
+)
+from strategies.strategy import Applied, NotApplied
+
+Body = tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarReplacement:
+    """Keep elements that a loop updates in scalars.  It lowers the loads from global memory."""
+
+    name: str = "scalar_replacement"
+    improves: frozenset[str] = frozenset({"global_loads"})
+    on_ir: bool = False
+    at_leaf: bool = True
+
+    def apply(self, version: Version) -> Applied | NotApplied:
+        """Return the version with scalars instead of elements, or that no loop updates one element."""
+        program = version.program
+        try:
+            rewriter = _Rewriter.of(program)
+        except UnknownSizeError as reason:
+            return NotApplied(str(reason))
+        body = rewriter.block(program.body)
+        if not rewriter.done:
+            return NotApplied("no loop of a thread updates one element of global memory")
+        return Applied(replace(version, program=replace(program, body=body)), "; ".join(rewriter.done))
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """``for (int var = low; var < limit; var += step)``, or ``<=``; the body does not assign ``var``."""
+
+    var: str
+    low: Expr
+    limit: Expr
+    condition: Binary
+
+    @property
+    def bounds(self) -> tuple[Expr, Expr]:
+        """What the number of iterations depends on."""
+        return self.low, self.limit
+
+
+@dataclass(slots=True)
+class _Rewriter:
+    """Rewrites one program; ``arrays`` are those looked at, ``done`` says what was done."""
+
+    scope: Scope
+    prover: Prover
+    arrays: frozenset[str]
+    taken: set[str]
+    done: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def of(program: Program) -> _Rewriter:
+        memory = block_memory(program)
+        near = {*program.cached, *program.transposed}
+        near |= {window.array.name for path in memory.paths for window in path.private}
+        scope = Scope.of(memory.facts)
+        for stmt in walk_statements(program.body):
+            if isinstance(stmt, Declare):  # what hides a parameter is not known
+                scope.values.pop(stmt.name, None)
+        return _Rewriter(
+            scope,
+            Prover(memory.facts.constraints, memory.facts.derived),
+            frozenset(array.name for array in program.arrays) - near,
+            set(names_of(program)),
+        )
+
+    def block(self, body: Body) -> Body:
+        """Rewrite the phases of block-level code."""
+        return tuple(self._below(stmt, self.block) for stmt in body)
+
+    def thread(self, body: Body) -> Body:
+        """Rewrite the loops of thread code."""
+        result: list[Stmt] = []
+        for stmt in body:
+            result += self._loop(stmt) if isinstance(stmt, For) else [self._below(stmt, self.thread)]
+        return tuple(result)
+
+    def _below(self, stmt: Stmt, rewrite: Callable[[Body], Body]) -> Stmt:
+        match stmt:
+            case Phase(body=body):
+                return replace(stmt, body=self.thread(body))
+            case If(then=then, otherwise=otherwise):
+                return replace(stmt, then=rewrite(then), otherwise=rewrite(otherwise))
+            case For(body=body) | While(body=body):
+                return replace(stmt, body=rewrite(body))
+            case _:
+                return stmt
+
+    def _loop(self, loop: For) -> list[Stmt]:
+        kept = self._kept(loop) or self._interchanged(loop)
+        return [self._below(loop, self.thread)] if kept is None else kept
+
+    # Scalars.
+
+    def _kept(self, loop: For) -> list[Stmt] | None:
+        """Return the loop with scalars for the elements that it updates, ``None`` where there are none."""
+        counted = _counted(loop)
+        if counted is None or any(isinstance(stmt, Break | Continue | While) for stmt in walk_statements(loop.body)):
+            return None
+        if any(arrays_read(bound) for bound in counted.bounds):
+            return None
+        before: list[Stmt] = []
+        after: list[Stmt] = []
+        body = loop.body
+        inside = _changed(loop.body) | {counted.var}
+        for array in sorted(_written(loop.body) & self.arrays):
+            place = _one_place(loop.body, array, inside)
+            if place is None or not self._surely_writes(loop.body, array):
+                continue
+            scalar = Var(self._fresh(f"{array}_kept"), place.type)
+            before.append(Declare(scalar.name, scalar.type, place))
+            body = _replaced(body, array, scalar)
+            after.append(Assign(place, "", scalar))
+            self.done.append(f"the loop over {counted.var} updates {array} in a scalar")
+        if not after:
+            return None
+        code: list[Stmt] = [*before, replace(loop, body=self.thread(body)), *after]
+        if self._runs(counted):
+            return code
+        return [If(substitute(counted.condition, {counted.var: counted.low}), tuple(code))]
+
+    def _surely_writes(self, body: Body, array: str) -> bool:
+        """Say whether every run of a body writes an element of the array."""
+        for stmt in body:
+            if isinstance(stmt, Assign) and isinstance(stmt.target, Element) and stmt.target.array == array:
+                return True
+            if isinstance(stmt, For):
+                counted = _counted(stmt)
+                if counted is not None and self._runs(counted) and self._surely_writes(stmt.body, array):
+                    return True
+        return False
+
+    def _runs(self, counted: _Counted) -> bool:
+        """Say whether a loop is proved to run at least once."""
+        low, limit = self.scope.polynomial(counted.low), self.scope.polynomial(counted.limit)
+        if low is None or limit is None:
+            return False
+        return bool(self.prover.proves(at_most(low + (1 if counted.condition.op == "<" else 0), limit)))
+
+    def _fresh(self, name: str) -> str:
+        found = fresh_name(name, self.taken)
+        self.taken.add(found)
+        return found
+
+    # Interchange.
+
+    def _interchanged(self, loop: For) -> list[Stmt] | None:
+        """Return two loops interchanged where the inner one then updates an element in a scalar."""
+        outer = _counted(loop)
+        if outer is None or not isinstance(loop.init, Declare) or not loop.body:
+            return None
+        *declarations, nested = loop.body
+        inner = _counted(nested) if isinstance(nested, For) else None
+        if inner is None or not isinstance(nested, For) or not isinstance(nested.init, Declare):
+            return None
+        pure = [stmt for stmt in declarations if isinstance(stmt, Declare) and stmt.value is not None]
+        if len(pure) < len(declarations) or any(arrays_read(e) for stmt in pure for e in expressions_of(stmt)):
+            return None
+        if not self._independent(outer, inner, pure, nested.body):
+            return None
+        done = len(self.done)
+        kept = self._kept(replace(loop, body=(*pure, *nested.body)))
+        if kept is None:
+            return None
+        self.done[done:] = [
+            f"{note}, after the loops over {outer.var} and {inner.var} were interchanged" for note in self.done[done:]
+        ]
+        return [replace(nested, body=tuple(kept))]
+
+    def _independent(self, outer: _Counted, inner: _Counted, pure: Sequence[Declare], body: Body) -> bool:
+        """Say whether two loops may be interchanged; the declarations go with the outer one."""
+        first = {outer.var, *(stmt.name for stmt in pure)}
+        inner_reads = set().union(*(variables(bound) for bound in inner.bounds))
+        outer_reads = set().union(*(variables(bound) for bound in outer.bounds), *(variables(v) for v in _values(pure)))
+        if first & (inner_reads | {inner.var}) or inner.var in outer_reads:
+            return False
+        if any(arrays_read(bound) for bound in (*outer.bounds, *inner.bounds)):
+            return False
+        if not all(isinstance(stmt, Declare | Assign) for stmt in body):
+            return False
+        whole = (*pure, *body)
+        if not assigned_variables(body) <= {stmt.name for stmt in body if isinstance(stmt, Declare)}:
+            return False
+        inside = _changed(whole) | {outer.var}
+        for array in _written(body):
+            place = _one_place(whole, array, inside)
+            if place is None or not self._differs(place, inner.var):
+                return False
+        return True
+
+    def _differs(self, place: Element, var: str) -> bool:
+        """Say whether an element is proved to be another for every value of a variable, the others alike."""
+        scope = self.scope.copy()
+        for index in place.indices:
+            # Only what the variable is multiplied with must be known.
+            for name in variables(index) - scope.values.keys():
+                scope.values[name] = Polynomial.symbol(name)
+            value = scope.polynomial(index)
+            factor = None if value is None else value.coefficient(var)
+            if factor is None or not factor.symbols <= self.scope.constants:
+                continue
+            if self.prover.proves(at_most(ONE, factor)) or self.prover.proves(at_most(ONE, -factor)):
+                return True
+        return False
+
+
+STRATEGY = ScalarReplacement()
+
+
+def _counted(loop: For) -> _Counted | None:
+    match loop:
+        case For(
+            init=Declare(name=name, type=type_, value=low)
+            | Assign(target=Var(name=name, type=type_), op="", value=low),
+            condition=Binary(op="<" | "<=", left=Var(name=tested), right=limit) as condition,
+            step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=step)),
+        ) if low is not None and name == tested == stepped and step >= 1 and type_.integer:
+            alike = low.type is type_ or (isinstance(low, IntConst) and type_.signed)
+            changed = _changed(loop.body)
+            if not alike or name in changed or variables(limit) & (changed | {name}):
+                return None
+            return _Counted(name, low, limit, condition)
+    return None
+
+
+def _changed(body: Body) -> frozenset[str]:
+    """Return the scalars that a body declares or assigns, those of loops inside it too."""
+    declared = {stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare)}
+    return frozenset(declared) | assigned_variables(body)
+
+
+def _written(body: Body) -> set[str]:
+    targets = [stmt.target for stmt in walk_statements(body) if isinstance(stmt, Assign)]
+    return {target.array for target in targets if isinstance(target, Element)}
+
+
+def _values(declarations: Sequence[Declare]) -> list[Expr]:
+    return [stmt.value for stmt in declarations if stmt.value is not None]
+
+
+def _one_place(body: Body, array: str, inside: frozenset[str]) -> Element | None:
+    """Return the one element of an array that a body accesses, in terms of scalars that are not ``inside``.
+
+    ``None`` where there may be several, or the index needs memory or what the body changes.
+    """
+    names = [stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare)]
+    assigned = assigned_variables(body)
+    known: dict[str, Expr] = {}
+    seen: set[str] = set()
+    for stmt in body:
+        if isinstance(stmt, Declare) and stmt.name in seen:
+            return None  # above its declaration the name means something else
+        seen |= {name for one in walk_statements((stmt,)) for expr in expressions_of(one) for name in variables(expr)}
+        if isinstance(stmt, Declare) and stmt.value is not None and stmt.type.integer:
+            value = substitute(stmt.value, known)
+            if names.count(stmt.name) == 1 and stmt.name not in assigned and stmt.value.type is stmt.type:
+                known[stmt.name] = value
+    places = {
+        substitute(part, known)
+        for stmt in walk_statements(body)
+        for expr in expressions_of(stmt)
+        for part in walk_expression(expr)
+        if isinstance(part, Element) and part.array == array
+    }
+    if len(places) != 1:
+        return None
+    (place,) = places
+    assert isinstance(place, Element)
+    if any(arrays_read(index) or variables(index) & inside for index in place.indices):
+        return None
+    return place
+
+
+def _replaced(body: Body, array: str, scalar: Var) -> Body:
+    """Return a body with a scalar for every element of an array."""
+
+    def changed(expr: Expr) -> Expr:
+        return map_expression(expr, lambda part: scalar if isinstance(part, Element) and part.array == array else None)
+
+    def one(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Declare(value=value):
+                return stmt if value is None else replace(stmt, value=changed(value))
+            case Assign(target=target, value=value):
+                place = changed(target)
+                assert isinstance(place, Var | Element)
+                return replace(stmt, target=place, value=changed(value))
+            case If(condition=condition, then=then, otherwise=otherwise):
+                return replace(
+                    stmt,
+                    condition=changed(condition),
+                    then=_replaced(then, array, scalar),
+                    otherwise=_replaced(otherwise, array, scalar),
+                )
+            case For(condition=condition, body=inner):
+                test = None if condition is None else changed(condition)
+                return replace(stmt, condition=test, body=_replaced(inner, array, scalar))
+            case _:
+                return stmt
+
+    return tuple(one(stmt) for stmt in body)
