@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from metafork.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.frontend.catalogue import CATALOGUE
 from metafork.ir import Program
-from metafork.races import Race, RaceKind, Unproved, race_report
+from metafork.race_proof import RaceKind, Unproved
+from metafork.races import Race, race_report
 from metafork.references import LoopKind, Reference
 from metafork.translation_unit import TranslationUnit
 
@@ -88,7 +89,14 @@ def _open(pair: Unproved, source_name: str, severity: Severity) -> Diagnostic:
         f"accesses of different {who} to {pair.first.array} are not proved free of races",
         pair.first.element.span,
         source_name,
-        pair.reason,
+        _reason(pair),
         entry.way_out,
         related,
     )
+
+
+def _reason(pair: Unproved) -> str:
+    array = pair.first.array
+    if pair.compared:
+        return f"it is not proved that different iterations touch different elements of {array}"
+    return f"no index of {array} is a known polynomial in loop variables and parameters"
