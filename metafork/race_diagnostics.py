@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from metafork.diagnostics import Diagnostic, DiagnosticsError, Severity
+from metafork.expression_text import expression
 from metafork.frontend.catalogue import CATALOGUE
 from metafork.ir import Program
 from metafork.race_proof import RaceKind, Unproved
@@ -96,7 +97,19 @@ def _open(pair: Unproved, source_name: str, severity: Severity) -> Diagnostic:
 
 
 def _reason(pair: Unproved) -> str:
-    array = pair.first.array
+    """Return why nothing is known, with every index of either access that is not known."""
+    unknown = list(dict.fromkeys((*_unknown_indices(pair.first), *_unknown_indices(pair.second))))
+    parts = []
     if pair.compared:
-        return f"it is not proved that different iterations touch different elements of {array}"
-    return f"no index of {array} is a known polynomial in loop variables and parameters"
+        parts.append(f"it is not proved that different iterations touch different elements of {pair.first.array}")
+    if unknown:
+        verb = "is no known polynomial" if len(unknown) == 1 else "are no known polynomials"
+        parts.append(f"{' and '.join(unknown)} {verb} in loop variables and parameters")
+    return "; ".join(parts)
+
+
+def _unknown_indices(access: Reference) -> Iterator[str]:
+    element = access.element
+    for code, value in zip(element.indices, access.indices, strict=True):
+        if value is None:
+            yield f"the index {expression(code)} of {expression(element)}"

@@ -81,6 +81,51 @@ def test_data_dependent_indices_are_left_open_with_a_warning():
     assert {one.code for one in error.value.diagnostics} == {"MF0403"}
 
 
+@pytest.mark.parametrize(
+    ("body", "arrays", "reason"),
+    [
+        (
+            "a[k[i * B + u]] = 1;",
+            "float a[n], int k[n]",
+            "the index k[i * B + u] of a[k[i * B + u]] is no known polynomial in loop variables and parameters",
+        ),
+        (
+            "int p = i * B + u; a[p] = a[k[p]];",
+            "float a[n], int k[n]",
+            "the index k[p] of a[k[p]] is no known polynomial in loop variables and parameters",
+        ),
+        (
+            "int p = i * B + u; a[k[p]] = a[k[p] + 1];",
+            "float a[n], int k[n]",
+            "the index k[p] + 1 of a[k[p] + 1] and the index k[p] of a[k[p]] are no known polynomials in loop "
+            "variables and parameters",
+        ),
+        (
+            "int p = i * B + u; a[u][k[p]] = 1;",
+            "float a[n][n], int k[n]",
+            "it is not proved that different iterations touch different elements of a; the index k[p] of a[u][k[p]] is "
+            "no known polynomial in loop variables and parameters",
+        ),
+        (
+            "if (k[0]) a[u] = 1;",
+            "float a[n], int k[n]",
+            "it is not proved that different iterations touch different elements of a",
+        ),
+    ],
+)
+def test_a_warning_names_the_indices_that_are_not_known(body, arrays, reason):
+    warnings = check_races(unit_of(body, arrays=arrays))
+    assert {warning.reason for warning in warnings} == {reason}
+
+
+def test_indices_are_unknown_on_one_axis_of_each_access():
+    unit = unit_of("int p = i * B + u; a[k[p]][p] = a[p][k[p]];", arrays="float a[n][n], int k[n]")
+    assert {warning.reason for warning in check_races(unit)} >= {
+        "the index k[p] of a[p][k[p]] and the index k[p] of a[k[p]][p] are no known polynomials in loop variables and "
+        "parameters"
+    }
+
+
 def test_a_certain_race_is_an_error_at_its_access():
     unit = unit_of("a[i] = 1;")
     with pytest.raises(DiagnosticsError) as error:
