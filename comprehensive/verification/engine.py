@@ -247,14 +247,29 @@ class _Run:
                     self._fail("resources", job, f"{launched} bytes of shared memory launched, {expected} counted")
 
     def _left_out(self, job: _Job, run: Run) -> bool:
-        """Say whether the serial reference itself failed: the point then shows nothing about a leaf, and is noted."""
+        """Say whether a point shows nothing about its leaf; it is noted then.
+
+        So it is where the serial reference itself failed, and where the host code does not come to the schedule with
+        the point's parameters (it stands under a condition, or they are made up on the way) and the leaf did not run.
+        """
+        name = job.tree.program.name
         if run.reference_failed:
+            note = f"{name}: points are left out where the serial program itself fails on made-up values"
+        elif run.problem or self._meant(job, run):
+            return False
+        else:
+            leaf = self.found.named(name, f"{name} leaf {job.row.leaf}")
             note = (
-                f"{job.tree.program.name}: points are left out where the serial program itself fails on made-up values"
+                f"{leaf}: points are left out at which the function does not come to the schedule with their parameters"
             )
-            if note not in self.found.notes:
-                self.found.notes.append(note)
-        return run.reference_failed
+        if note not in self.found.notes:
+            self.found.notes.append(note)
+        return True
+
+    def _meant(self, job: _Job, run: Run) -> bool:
+        name = job.tree.program.name
+        ran = any((schedule, leaf) == (name, job.row.leaf) for schedule, leaf, _, _ in run.launches)
+        return ran or (name, dict(job.point.parameters)) in run.reached
 
     def _judge_race(self, job: _Job, run: Run) -> None:
         if self._left_out(job, run):

@@ -171,6 +171,7 @@ def test_less_shared_memory_than_counted(stencil):
 
     found = verify(stencil, options=OPTIONS, code_of=code)
     assert {"code", "resources"} & {failure.check for failure in found.failures}
+    assert any("no kernel was launched" in failure.message for failure in found.failures)
     (tree,) = stencil.schedules
     of_leaves = {leaf.id: leaf.strategies for leaf in tree.leaves}
     assert len(set(of_leaves.values())) > 1
