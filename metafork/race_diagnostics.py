@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from metafork.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.expression_text import expression
@@ -24,7 +26,8 @@ def check_races(
 
     Raises ``DiagnosticsError`` where a race is certain; with ``strict`` also where freedom from races is not proved.
     ``deadline`` (of ``time.monotonic``) ends the search for proofs, not that for races.
-    An error names two iterations, the parameter values and the element; a warning says why nothing is known.
+    An error names two iterations, the parameter values and the element; a warning says why nothing is known.  Both
+    call variables what the text calls them.
     """
     found: list[Diagnostic] = []
     for schedule in unit.schedules:
@@ -32,9 +35,23 @@ def check_races(
         report = race_report(program, deadline)
         found += [_certain(race, program, name) for race in report.races]
         found += [_open(pair, name, Severity.ERROR if strict else Severity.WARNING) for pair in report.unproved]
+    words = frozenset(re.findall(r"\w+", unit.source.text))
+    found = [replace(one, message=_written(one.message, words), reason=_written(one.reason, words)) for one in found]
     if any(one.severity is Severity.ERROR for one in found):
         raise DiagnosticsError(found)
     return tuple(found)
+
+
+def _written(text: str, words: frozenset[str]) -> str:
+    """Give a variable the name back that it has in a file with these words: ``u`` where the program has ``u_1``.
+
+    The front end makes such a name where one is taken already, and never one that the file has.
+    """
+
+    def name(found: re.Match[str]) -> str:
+        return found[0] if found[0] in words or found[1] not in words else found[1]
+
+    return re.sub(r"\b([A-Za-z_]\w*?)_\d+\b", name, text)
 
 
 def _verb(reference: Reference) -> str:

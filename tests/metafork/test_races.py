@@ -118,6 +118,31 @@ def test_a_warning_names_the_indices_that_are_not_known(body, arrays, reason):
     assert {warning.reason for warning in warnings} == {reason}
 
 
+TWO_PHASES = """
+void f(int n, int B, float a[n], int k_1[n]) {
+  int d = n / B;
+  meta_schedule {
+    meta_for (int i = 0; i < d; i++) {
+      float t[B];
+      meta_for (int u = 0; u < B; u++) t[u] = a[i * B + u];
+      meta_for (int u = 0; u < B; u++) WHAT = t[u];
+    }
+  }
+}
+"""
+
+
+def test_variables_have_the_names_of_the_text():
+    with pytest.raises(DiagnosticsError) as error:
+        check_races(parse(Source("f.mf", TWO_PHASES.replace("WHAT", "a[i * B]"))))
+    (one,) = error.value.diagnostics
+    assert "written for i = 0, u = 0 and written for i = 0, u = 1" in one.message
+    warnings = check_races(parse(Source("f.mf", TWO_PHASES.replace("WHAT", "a[k_1[i * B + u]]"))))
+    assert {warning.reason for warning in warnings} == {
+        "the index k_1[i * B + u] of a[k_1[i * B + u]] is no known polynomial in loop variables and parameters"
+    }
+
+
 def test_indices_are_unknown_on_one_axis_of_each_access():
     unit = unit_of("int p = i * B + u; a[k[p]][p] = a[p][k[p]];", arrays="float a[n][n], int k[n]")
     assert {warning.reason for warning in check_races(unit)} >= {
