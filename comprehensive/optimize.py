@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -191,6 +191,7 @@ def _tree(
     cache_reasons: Sequence[tuple[str, str]],
 ) -> ScheduleTree:
     names = tuple(strategy.name for strategy in strategies)
+    start = _without_targets_left_out(start, outcome.counters)
     shown = _shown(start, outcome)
     return ScheduleTree(
         program=program,
@@ -209,6 +210,18 @@ def _tree(
         fixed=start.fixed,
         opaque=start.opaque,
         statistics=outcome.statistics,
+    )
+
+
+def _without_targets_left_out(start: Start, counters: Sequence[Counter]) -> Start:
+    """Return the start system without the targets of counters that were left out: no condition depends on them."""
+    left_out = start.targets - {start.canonical[counter.symbol] for counter in counters}
+    return replace(
+        start,
+        machine={key: symbol for key, symbol in start.machine.items() if symbol not in left_out},
+        constraints=tuple(c for c in start.constraints if not c.symbols & left_out),
+        targets=start.targets - left_out,
+        fixed={symbol: number for symbol, number in start.fixed.items() if symbol not in left_out},
     )
 
 

@@ -62,6 +62,8 @@ class UnknownNameError(ValueError):
         self.suggestion = closest(name, self.known)
         known_names = f"known: {', '.join(self.known) or 'none'}"
         hint = known_names if self.suggestion is None else f"did you mean {self.suggestion!r}?"
+        if name.removeprefix("+") in self.known:
+            hint = "put + in front of every name, to add to the defaults, or of none"
         super().__init__(f"there is no {kind} {name!r}; {hint}")
 
 

@@ -158,7 +158,7 @@ class Scope:
             return None
         return value if type_.signed or not expr.type.signed or _never_negative(value) else None
 
-    def _compared(self, left: Expr, right: Expr) -> tuple[Polynomial, Polynomial] | None:
+    def compared(self, left: Expr, right: Expr) -> tuple[Polynomial, Polynomial] | None:
         """Return both sides of a comparison as C compares them, ``None`` where they are no polynomials then."""
         type_ = common_type(left.type, right.type)
         first, second = self.converted(left, type_), self.converted(right, type_)
@@ -236,7 +236,7 @@ class Scope:
                 first, second = self.constraints(left, truth), self.constraints(right, truth)
                 return None if first is None or second is None else first + second
             case Binary(op=op, left=left, right=right):
-                sides = self._compared(left, right)
+                sides = self.compared(left, right)
                 return None if sides is None else _comparison(op, *sides, truth)
             case _:
                 return None

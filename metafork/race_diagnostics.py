@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from metafork.diagnostics import Diagnostic, DiagnosticsError, Severity
+from metafork.expression_text import expression
 from metafork.frontend.catalogue import CATALOGUE
 from metafork.ir import Program
-from metafork.races import Race, RaceKind, Unproved, race_report
+from metafork.race_proof import RaceKind, Unproved
+from metafork.races import Race, race_report
 from metafork.references import LoopKind, Reference
 from metafork.translation_unit import TranslationUnit
 
@@ -22,7 +26,8 @@ def check_races(
 
     Raises ``DiagnosticsError`` where a race is certain; with ``strict`` also where freedom from races is not proved.
     ``deadline`` (of ``time.monotonic``) ends the search for proofs, not that for races.
-    An error names two iterations, the parameter values and the element; a warning says why nothing is known.
+    An error names two iterations, the parameter values and the element; a warning says why nothing is known.  Both
+    call variables what the text calls them.
     """
     found: list[Diagnostic] = []
     for schedule in unit.schedules:
@@ -30,9 +35,23 @@ def check_races(
         report = race_report(program, deadline)
         found += [_certain(race, program, name) for race in report.races]
         found += [_open(pair, name, Severity.ERROR if strict else Severity.WARNING) for pair in report.unproved]
+    words = frozenset(re.findall(r"\w+", unit.source.text))
+    found = [replace(one, message=_written(one.message, words), reason=_written(one.reason, words)) for one in found]
     if any(one.severity is Severity.ERROR for one in found):
         raise DiagnosticsError(found)
     return tuple(found)
+
+
+def _written(text: str, words: frozenset[str]) -> str:
+    """Give a variable the name back that it has in a file with these words: ``u`` where the program has ``u_1``.
+
+    The front end makes such a name where one is taken already, and never one that the file has.
+    """
+
+    def name(found: re.Match[str]) -> str:
+        return found[0] if found[0] in words or found[1] not in words else found[1]
+
+    return re.sub(r"\b([A-Za-z_]\w*?)_\d+\b", name, text)
 
 
 def _verb(reference: Reference) -> str:
@@ -88,7 +107,26 @@ def _open(pair: Unproved, source_name: str, severity: Severity) -> Diagnostic:
         f"accesses of different {who} to {pair.first.array} are not proved free of races",
         pair.first.element.span,
         source_name,
-        pair.reason,
+        _reason(pair),
         entry.way_out,
         related,
     )
+
+
+def _reason(pair: Unproved) -> str:
+    """Return why nothing is known, with every index of either access that is not known."""
+    unknown = list(dict.fromkeys((*_unknown_indices(pair.first), *_unknown_indices(pair.second))))
+    parts = []
+    if pair.compared:
+        parts.append(f"it is not proved that different iterations touch different elements of {pair.first.array}")
+    if unknown:
+        verb = "is no known polynomial" if len(unknown) == 1 else "are no known polynomials"
+        parts.append(f"{' and '.join(unknown)} {verb} in loop variables and parameters")
+    return "; ".join(parts)
+
+
+def _unknown_indices(access: Reference) -> Iterator[str]:
+    element = access.element
+    for code, value in zip(element.indices, access.indices, strict=True):
+        if value is None:
+            yield f"the index {expression(code)} of {expression(element)}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from metafork.conditions import Meaning, meaning
 from metafork.facts import Facts, Scope, assigned_scalars
 from metafork.ir import (
     Assign,
@@ -39,6 +40,7 @@ from metafork.ir import (
     binary,
 )
 from metafork.polynomial import ZERO, Constraint, Polynomial, at_most
+from metafork.symbols import DerivedSymbol
 from metafork.types import ScalarType, common_type
 
 
@@ -75,14 +77,28 @@ class LoopRange:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A condition that held (or, with ``truth`` false, did not) where an access stands."""
+    """A condition that held (or, with ``truth`` false, did not) where an access stands, and what it says."""
 
     condition: Expr
     truth: bool
-    constraints: tuple[Constraint, ...]
-    """What follows from it, as far as it is polynomial."""
-    exact: bool
-    """Whether the constraints say all that the condition says."""
+    meaning: Meaning
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What follows from it in any case."""
+        return self.meaning.constraints
+
+    @property
+    def conjunction(self) -> bool:
+        """Whether the constraints say all that the condition says."""
+        return self.meaning.exact and not self.meaning.alternatives
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Say whether what is known of the condition holds at a point, which gives every symbol a value."""
+        return all(
+            any(all(constraint.holds(values) for constraint in case) for case in choice)
+            for choice in self.meaning.choices
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +133,14 @@ class Reference:
 
 def references(program: Program, facts: Facts) -> tuple[Reference, ...]:
     """Return the accesses of a program to arrays, in evaluation order."""
-    return tuple(_Walk(facts).program(program))
+    return references_and_quotients(program, facts)[0]
+
+
+def references_and_quotients(program: Program, facts: Facts) -> tuple[tuple[Reference, ...], tuple[DerivedSymbol, ...]]:
+    """Return the accesses, and the symbols of quotients in conditions, which the facts do not define."""
+    walk = _Walk(facts)
+    found = tuple(walk.program(program))
+    return found, tuple(walk.quotients[len(facts.derived) :])
 
 
 def known_extent(scope: Scope, loop: MetaFor, kind: LoopKind) -> LoopRange:
@@ -161,6 +184,7 @@ class _Walk:
 
     def __init__(self, facts: Facts) -> None:
         self._scope = Scope.of(facts)
+        self.quotients = self._scope.derived
         self._loops: list[LoopRange] = []
         self._guards: list[Guard] = []
         self._bounded = True
@@ -261,7 +285,7 @@ class _Walk:
         ends: list[Mapping[str, Polynomial | None]] = []
         for truth, body in ((True, then), (False, otherwise)):
             self._scope = before.copy()
-            self._guards.append(_guard(self._scope, condition, truth))
+            self._guards.append(Guard(condition, truth, meaning(self._scope, condition, truth)))
             yield from self._body(body)
             self._guards.pop()
             ends.append(self._scope.values)
@@ -338,7 +362,7 @@ class _Walk:
                 return
 
     def _guarded(self, condition: Expr, truth: bool, expr: Expr) -> Iterator[Reference]:
-        self._guards.append(_guard(self._scope, condition, truth))
+        self._guards.append(Guard(condition, truth, meaning(self._scope, condition, truth)))
         yield from self._reads(expr)
         self._guards.pop()
 
@@ -375,11 +399,6 @@ def _breaks(body: tuple[Stmt, ...]) -> bool:
         or (isinstance(stmt, Phase) and _breaks(stmt.body))
         for stmt in body
     )
-
-
-def _guard(scope: Scope, condition: Expr, truth: bool) -> Guard:
-    exact = scope.constraints(condition, truth)
-    return Guard(condition, truth, scope.implied(condition, truth) if exact is None else exact, exact is not None)
 
 
 def _assigned_name(stmt: Assign) -> str:

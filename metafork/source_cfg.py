@@ -5,7 +5,8 @@ replace the statements of blocks and the conditions of terminators.  A terminato
 C construct it is, with the block where the construct ends (``merge``), so that the structure is never lost.
 
 ``source_cfg_available`` finds dominators and available expressions on it; ``uniform_paths`` gives one
-specialised program for each outcome of the conditions that a whole block decides alike.
+specialised program for each outcome of the conditions that a whole block decides alike, ``launch_paths`` for each of
+those that a whole launch does.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from metafork.ir import (
     While,
 )
 from metafork.source import Span
-from metafork.source_cfg_paths import UniformPath, uniform_paths
+from metafork.source_cfg_paths import UniformPath, launch_paths, uniform_paths
 
 __all__ = [
     "BasicBlock",
@@ -48,6 +49,7 @@ __all__ = [
     "Test",
     "UniformPath",
     "build",
+    "launch_paths",
     "successors",
     "uniform_paths",
 ]

@@ -3,7 +3,8 @@
 A condition is *uniform* when it reads only parameters, value arguments, derived scalars, grid variables, and scalars
 computed from those and never assigned again: every thread of a block gets the same truth value, at any time.
 Figure 7's ``t % 2`` is one.  ``uniform_paths`` resolves the ``if``s on such conditions, at block level and in thread
-code, so that an evaluator sees one straight program a path (DESIGN section 4, *Paths*).
+code, so that an evaluator sees one straight program a path (DESIGN section 4, *Paths*).  Blocks may differ in their
+paths where a condition reads a grid variable; ``launch_paths`` decides only what all blocks of a launch have alike.
 """
 
 from __future__ import annotations
@@ -63,30 +64,43 @@ def uniform_paths(program: Program, limit: int = 8) -> tuple[UniformPath, ...]:
     The paths exclude each other and cover every block; some may be impossible (``n < 3`` and ``5 < n``).  With more
     than ``limit`` of them the program itself is returned as the only path, with no condition.
     """
+    return _bounded(program, limit, frozenset())
+
+
+def launch_paths(program: Program, limit: int = 8) -> tuple[UniformPath, ...]:
+    """Return every combination of outcomes of the conditions that all blocks of a launch have alike.
+
+    As ``uniform_paths``, but what two different blocks do is on one path.
+    """
+    return _bounded(program, limit, frozenset(loop.var for loop in program.grid))
+
+
+def _bounded(program: Program, limit: int, varying: frozenset[str]) -> tuple[UniformPath, ...]:
     paths: list[UniformPath] = []
-    for path in _paths(program, ()):
+    for path in _paths(program, (), varying):
         paths.append(path)
         if len(paths) > limit:
             return (UniformPath((), program),)
     return tuple(paths)
 
 
-def _paths(program: Program, decided: tuple[tuple[Expr, bool], ...]) -> Iterator[UniformPath]:
-    walk = _Walk(program)
+def _paths(program: Program, decided: tuple[tuple[Expr, bool], ...], varying: frozenset[str]) -> Iterator[UniformPath]:
+    walk = _Walk(program, varying)
     walk.body(program.body, walk.outermost, unconditional=True)
     condition = walk.found
     if condition is None:
         yield UniformPath(decided, program)
         return
     if isinstance(condition, IntConst):
-        yield from _paths(_resolved(program, condition, condition.value != 0), decided)
+        yield from _paths(_resolved(program, varying, condition, condition.value != 0), decided, varying)
         return
     for outcome in (True, False):
-        yield from _paths(_resolved(program, condition, outcome), (*decided, (condition, outcome)))
+        resolved = _resolved(program, varying, condition, outcome)
+        yield from _paths(resolved, (*decided, (condition, outcome)), varying)
 
 
-def _resolved(program: Program, condition: Expr, outcome: bool) -> Program:
-    walk = _Walk(program, condition, outcome)
+def _resolved(program: Program, varying: frozenset[str], condition: Expr, outcome: bool) -> Program:
+    walk = _Walk(program, varying, condition, outcome)
     body = walk.body(program.body, walk.outermost, unconditional=True)
     return replace(program, body=body)
 
@@ -96,9 +110,14 @@ _Scope = dict[str, Expr | None]
 
 
 class _Walk:
-    """One walk over a program: finds the first uniform condition, or resolves every ``if`` on a given one."""
+    """One walk over a program: finds the first uniform condition, or resolves every ``if`` on a given one.
 
-    def __init__(self, program: Program, condition: Expr | None = None, outcome: bool = True) -> None:
+    The grid variables ``varying`` count as what a condition must not read.
+    """
+
+    def __init__(
+        self, program: Program, varying: frozenset[str], condition: Expr | None = None, outcome: bool = True
+    ) -> None:
         self.found: Expr | None = None
         self._condition = condition
         self._outcome = outcome
@@ -110,7 +129,7 @@ class _Walk:
         scalars += [(scalar.name, scalar.type) for scalar in program.derived]
         self.outermost.update((name, Var(name, type_)) for name, type_ in scalars)
         for loop in program.grid:
-            self.outermost[loop.var] = Var(loop.var, loop.type)
+            self.outermost[loop.var] = None if loop.var in varying else Var(loop.var, loop.type)
 
     def body(self, body: tuple[Stmt, ...], scope: _Scope, *, unconditional: bool) -> tuple[Stmt, ...]:
         """Walk the statements of one C scope."""

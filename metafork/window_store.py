@@ -64,7 +64,7 @@ def written_boxes(window: Window, prover: Prover) -> tuple[WrittenBox, ...] | No
 
 
 def _written_box(window: Window, reference: Reference, prover: Prover) -> WrittenBox | None:
-    if not reference.bounded or not all(guard.exact for guard in reference.guards):
+    if not reference.bounded or not all(guard.conjunction for guard in reference.guards):
         return None
     fixed = {loop.var for loop in window.fixed}
     varying = [loop for loop in reference.loops if loop.var not in fixed]

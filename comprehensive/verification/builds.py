@@ -24,7 +24,7 @@ from comprehensive.verification.driver import (
     SERIAL_PREFIX,
     SUPPORT_DIRECTORY,
     driver_text,
-    reference_text,
+    telling_reference_text,
 )
 from comprehensive.verification.instrumented import instrumented
 from metafork.cuda import kernel_text
@@ -62,14 +62,16 @@ class Run:
     """What happened at one point.
 
     ``problem`` is empty where both programs gave the same arrays; ``launches`` are (schedule, leaf, parameters, bytes
-    of shared memory) as the dispatcher traced them; ``finished`` is false where the program ended there;
-    ``reference_failed`` says that it was the serial reference that ended it, on the values made up for it.
+    of shared memory) as the dispatcher traced them; ``reached`` are (schedule, parameters) to which the serial
+    reference came; ``finished`` is false where the program ended there; ``reference_failed`` says that it was the
+    serial reference that ended it, on the values made up for it.
     """
 
     problem: str
     launches: tuple[tuple[str, int, dict[str, int], int], ...] = field(hash=False)
     finished: bool = True
     reference_failed: bool = False
+    reached: tuple[tuple[str, dict[str, int]], ...] = field(default=(), hash=False)
 
 
 class Build:
@@ -93,7 +95,7 @@ class Build:
         unit = self.result.unit
         files = rendered_files(self.result, code_of=self.code_of)
         generated = f"{unit.name}.cu"
-        files |= {"metafork_reference.c": reference_text(unit)}
+        files |= {"metafork_reference.c": telling_reference_text(unit)}
         if raced:
             told = rendered_files(self.result, code_of=raced_code_of(self.code_of))
             files["metafork_raced.cu"] = told[generated]
@@ -187,6 +189,7 @@ def _compiler(variable: str, otherwise: str) -> tuple[str, ...]:
 REFERENCE = "reference\n"
 """What the driver says between the two calls of a point."""
 
+_REACHED = re.compile(r"^reached (\w+)((?: \w+=-?\d+)*)\n", re.MULTILINE)
 _LAUNCH = re.compile(
     r"^metafork: (\w+) leaf (\d+)((?: \w+=-?\d+)*) grid=\S+ block=\S+ shared_bytes=(\d+)", re.MULTILINE
 )
@@ -219,19 +222,22 @@ def _one_run(program: Path, lines: Sequence[str], seconds: float) -> list[Run]:
         return [Run(ended or "the program said nothing", (), finished=False)] * len(lines)
     runs = []
     for number, (text, trace) in enumerate(zip(said, traced, strict=False)):
-        launches = tuple(
-            (m[1], int(m[2]), {n: int(v) for n, v in (pair.split("=") for pair in m[3].split())}, int(m[4]))
-            for m in _LAUNCH.finditer(trace)
-        )
+        launches = tuple((m[1], int(m[2]), _values(m[3]), int(m[4])) for m in _LAUNCH.finditer(trace))
+        reached = tuple((m[1], _values(m[2])) for m in _REACHED.finditer(text))
+        text = _REACHED.sub("", text)
         last = number == len(said) - 1
         past_reference = text.startswith(REFERENCE)
         text = text.removeprefix(REFERENCE)
         if last and ended:
             fault = _first_fault(trace) or ended
-            runs.append(Run(fault, launches, finished=False, reference_failed=not past_reference))
+            runs.append(Run(fault, launches, finished=False, reference_failed=not past_reference, reached=reached))
         else:
-            runs.append(Run("" if text.strip() == "same" else text.strip() or "no result", launches))
+            runs.append(Run("" if text.strip() == "same" else text.strip() or "no result", launches, reached=reached))
     return runs
+
+
+def _values(pairs: str) -> dict[str, int]:
+    return {name: int(value) for name, value in (pair.split("=") for pair in pairs.split())}
 
 
 def _by_point(text: str) -> list[str]:

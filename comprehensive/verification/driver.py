@@ -3,12 +3,12 @@
 The serial elision is the reference: the input compiled as C with the three keywords defined away and its functions
 renamed.  The driver reads one point a line, ``MACHINE|VALUE ...`` with the function's scalars in order, fills two
 copies of every array alike, calls both functions, compares the arrays bit for bit and prints ``same`` or where they
-differ, after a line ``point N`` on both streams.
+differ, after a line ``point N`` on both streams.  On its way the reference says to which schedules it comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from metafork.expression_text import expression
@@ -31,6 +31,34 @@ class CannotDriveError(Exception):
 
 def reference_text(unit: TranslationUnit) -> str:
     """Return the serial elision of a file as C, its functions under ``SERIAL_PREFIX``; compile with ELISION_FLAGS."""
+    return _reference(unit, _without_dropped(unit, {}))
+
+
+def telling_reference_text(unit: TranslationUnit) -> str:
+    """Return the same, but each schedule tells ``driver_reached`` its name and parameters when control comes to it."""
+    telling: dict[int, str] = {}
+    for schedule in unit.schedules:
+        names = [parameter.name for parameter in schedule.program.parameters]
+        form = "".join(f" {name}=%lld" for name in names)
+        values = "".join(f", (long long)({name})" for name in names)
+        told = f'driver_reached("reached {schedule.program.name}{form}\\n"{values})'
+        # One statement before and after, so that it may stand wherever the schedule does.
+        telling[schedule.span.start] = f"for (int metafork_once = ({told}, 1); metafork_once; metafork_once = 0) "
+    text = _without_dropped(unit, telling)
+    return "extern void driver_reached(const char *, ...);\n" + _reference(unit, text)
+
+
+def _without_dropped(unit: TranslationUnit, inserted: Mapping[int, str]) -> str:
+    """Return the text of a file with more put in at some places, and without what a fragment's host leaves out."""
+    edits = [(start, start, more) for start, more in inserted.items()]
+    edits += [(span.start, span.end, "") for function in unit.functions for span in function.dropped]
+    text = unit.source.text
+    for start, end, more in sorted(edits, reverse=True):
+        text = text[:start] + more + text[end:]
+    return text
+
+
+def _reference(unit: TranslationUnit, text: str) -> str:
     renaming = "".join(f"#define {f.name} {SERIAL_PREFIX}{f.name}\n" for f in unit.functions)
     if not any(function.fragment for function in unit.functions):
         # What the drop-in's file includes for the user, the reference includes too.
@@ -39,11 +67,8 @@ def reference_text(unit: TranslationUnit) -> str:
             for header, used in (("assert.h", "assert"), ("math.h", ""))
             if used in unit.source.text and f"<{header}>" not in unit.source.text
         )
-        return f"{included}{renaming}#line 1 {_quoted(unit.source.name)}\n{unit.source.text}\n"
+        return f"{included}{renaming}#line 1 {_quoted(unit.source.name)}\n{text}\n"
     function = unit.functions[0]
-    text = unit.source.text
-    for span in sorted(function.dropped, key=lambda span: -span.start):
-        text = text[: span.start] + text[span.end :]
     declarations = ", ".join(parameter.declaration for parameter in function.parameters)
     return f"#include <assert.h>\n#include <math.h>\n{renaming}void {function.name}({declarations})\n{{\n{text}\n}}\n"
 

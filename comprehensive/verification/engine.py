@@ -25,7 +25,7 @@ from comprehensive.verification.guards import guard_checks, point_checks
 from comprehensive.verification.optimality import optimality_notes
 from comprehensive.verification.points import Point, Points, chosen_points, compiled
 from comprehensive.verification.registers import registers_by_target
-from comprehensive.verification.result import Failure, LeafResult, Verification, refuted
+from comprehensive.verification.result import Failure, LeafResult, Verification
 from comprehensive.verification.second_opinion import sympy_check
 from comprehensive.verification.translation import validations
 from evaluators.counter import NotKnown
@@ -122,6 +122,10 @@ class _Run:
         jobs: dict[str, list[_Job]] = {function.name: [] for function in functions}
         for number, tree in enumerate(self.result.schedules):
             name = tree.program.name
+            for leaf in tree.leaves:
+                row = LeafResult(name, leaf.id, leaf.kernel, leaf.strategies)
+                rows[name, leaf.id] = row
+                self.found.leaves.append(row)
             self.progress("guards", number, len(self.result.schedules))
             finder = Points(tree, self.options.seed)
             points = chosen_points(finder, self.options.points, TRIES)
@@ -132,12 +136,8 @@ class _Run:
                 self.found.complete = False
             self.found.guards[name] = checks
             if self.remaining() > 0:
-                self.found.notes += [f"{name}: {note}" for note in optimality_notes(tree)]
-            self.found.failures += refuted(name, checks)
-            for leaf in tree.leaves:
-                row = LeafResult(name, leaf.id, leaf.kernel, leaf.strategies)
-                rows[name, leaf.id] = row
-                self.found.leaves.append(row)
+                self.found.notes += [f"{name}: {self.found.named(name, note)}" for note in optimality_notes(tree)]
+            self.found.refute(name, checks)
             self._dataflow(tree, rows)
             function = next((f for f in functions if f.name == tree.program.function), None)
             for leaf in tree.leaves:
@@ -148,7 +148,8 @@ class _Run:
                 for point in points[leaf.id]:
                     jobs[function.name].append(_Job(tree, row, point, self._line(function, point)))
                 if not points[leaf.id]:
-                    self.found.notes.append(f"{name} leaf {leaf.id}: no small point was found; it was not run")
+                    place = self.found.named(name, f"{name} leaf {leaf.id}")
+                    self.found.notes.append(f"{place}: no small point was found; it was not run")
         if functions:
             with _directory(directory) as where:
                 build = Build(self.result, where, functions, self.code_of, self.options.jobs, self.options.optimization)
@@ -171,7 +172,10 @@ class _Run:
         for leaf, validation in validations(tree, seconds=seconds).items():
             rows[tree.program.name, leaf].dataflow = validation
             if validation.verdict is Verdict.NO:
-                self.found.failures.append(Failure("dataflow", tree.program.name, leaf, "", validation.detail))
+                strategies = rows[tree.program.name, leaf].strategies
+                self.found.failures.append(
+                    Failure("dataflow", tree.program.name, leaf, "", validation.detail, strategies)
+                )
 
     def _drivable(self) -> list[Function]:
         functions = []
@@ -243,14 +247,29 @@ class _Run:
                     self._fail("resources", job, f"{launched} bytes of shared memory launched, {expected} counted")
 
     def _left_out(self, job: _Job, run: Run) -> bool:
-        """Say whether the serial reference itself failed: the point then shows nothing about a leaf, and is noted."""
+        """Say whether a point shows nothing about its leaf; it is noted then.
+
+        So it is where the serial reference itself failed, and where the host code does not come to the schedule with
+        the point's parameters (it stands under a condition, or they are made up on the way) and the leaf did not run.
+        """
+        name = job.tree.program.name
         if run.reference_failed:
+            note = f"{name}: points are left out where the serial program itself fails on made-up values"
+        elif run.problem or self._meant(job, run):
+            return False
+        else:
+            leaf = self.found.named(name, f"{name} leaf {job.row.leaf}")
             note = (
-                f"{job.tree.program.name}: points are left out where the serial program itself fails on made-up values"
+                f"{leaf}: points are left out at which the function does not come to the schedule with their parameters"
             )
-            if note not in self.found.notes:
-                self.found.notes.append(note)
-        return run.reference_failed
+        if note not in self.found.notes:
+            self.found.notes.append(note)
+        return True
+
+    def _meant(self, job: _Job, run: Run) -> bool:
+        name = job.tree.program.name
+        ran = any((schedule, leaf) == (name, job.row.leaf) for schedule, leaf, _, _ in run.launches)
+        return ran or (name, dict(job.point.parameters)) in run.reached
 
     def _judge_race(self, job: _Job, run: Run) -> None:
         if self._left_out(job, run):
@@ -265,7 +284,11 @@ class _Run:
             f for f in self.found.failures if (f.check, f.schedule, f.leaf) == (check, job.row.schedule, job.row.leaf)
         ]
         if len(known) < 3:  # the first points say enough
-            self.found.failures.append(Failure(check, job.row.schedule, job.row.leaf, job.point.text(), message))
+            row = job.row
+            message = self.found.named(row.schedule, message)
+            self.found.failures.append(
+                Failure(check, row.schedule, row.leaf, job.point.text(), message, row.strategies)
+            )
 
     def _shared_bytes(self, tree: ScheduleTree, leaf: int, parameters: dict[str, int]) -> int | None:
         value = tree.leaves[leaf - 1].counters.get(SHARED_MEMORY.name)

@@ -231,7 +231,17 @@ class Points:
             except (ZeroDivisionError, ValueError):
                 return None
         inside = all(condition.holds(point) for condition in self._start if condition.symbol == "")
-        return point if inside else None
+        return point if inside and self._asserted(point) else None
+
+    def _asserted(self, point: Values) -> bool:
+        """Say whether no assertion fails, also of those that are no constraint of Start (``B != C``)."""
+        for assumption in self.tree.program.assumptions:
+            try:
+                if not evaluated(assumption, {**self._scalars(point), **point}):
+                    return False
+            except (ZeroDivisionError, ValueError):
+                continue  # it is not known to fail
+        return True
 
     def _scalars(self, point: Values) -> Values:
         values: Values = {parameter.name: point[parameter.name] for parameter in self.tree.program.parameters}

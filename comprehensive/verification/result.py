@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,17 +20,21 @@ CHECKS = ("guards", "resources", "code", "races", "dataflow")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something that does not hold: which check, of which schedule and leaf (0: the whole tree), where, and what."""
+    """Something that does not hold: which check, of which schedule and leaf (0: the whole tree), where, and what.
+
+    ``strategies`` are those of the leaf.
+    """
 
     check: str
     schedule: str
     leaf: int
     point: str
     message: str
+    strategies: tuple[str, ...] = ()
 
     def text(self) -> str:
         """Return one line."""
-        place = f"{self.schedule} leaf {self.leaf}" if self.leaf else self.schedule
+        place = f"{self.schedule} leaf {self.leaf} ({spelled(self.strategies)})" if self.leaf else self.schedule
         where = f" at {self.point}" if self.point else ""
         return f"{place}: {self.check}{where}: {self.message}"
 
@@ -69,6 +74,24 @@ class Verification:
         """Whether nothing failed; what is unknown or was not run does not count as failed, and is shown."""
         return not self.failures
 
+    def refute(self, schedule: str, checks: Sequence[Check]) -> None:
+        """Take up the refuted guards as failures."""
+        self.failures += [
+            Failure("guards", schedule, 0, "", self.named(schedule, f"{check.name}: refuted, {check.ground}"))
+            for check in checks
+            if check.verdict is Verdict.NO
+        ]
+
+    def named(self, schedule: str, text: str) -> str:
+        """Return a text about leaves of a schedule with the strategies of each behind its number."""
+        rows = {str(row.leaf): row for row in self.leaves if row.schedule == schedule}
+
+        def name(found: re.Match[str]) -> str:
+            row = rows.get(found[1])
+            return found[0] if row is None else f"{found[0]} ({spelled(row.strategies)})"
+
+        return re.sub(r"\bleaf (\d+)\b", name, text)
+
     def state(self, check: str, row: LeafResult) -> str:
         """Return a cell: ``ok``, ``FAIL``, ``unknown``, ``proved``, ``tested`` or ``-`` (not checked)."""
         if any(f.check == check and f.schedule == row.schedule and f.leaf in (0, row.leaf) for f in self.failures):
@@ -86,13 +109,14 @@ class Verification:
 
     def table(self) -> str:
         """Return the table, the failures, and what was left open."""
-        header = ("leaf", *CHECKS, "points", "special points")
+        header = ("leaf", *CHECKS, "points", "special points", "strategies")
         rows = [
             (
                 f"{row.schedule} {row.leaf}",
                 *(self.state(check, row) for check in CHECKS),
                 str(row.points) if not row.not_run else row.not_run,
                 str(len(row.marks)),
+                spelled(row.strategies),
             )
             for row in self.leaves
         ]
@@ -105,7 +129,8 @@ class Verification:
                 f"guards of {schedule}: {counts[Verdict.YES]} proved, {counts[Verdict.NO]} refuted, "
                 f"{counts[Verdict.UNKNOWN]} unknown"
             )
-            lines += [f"  unknown: {c.name}: {c.ground}" for c in checks if c.verdict is Verdict.UNKNOWN]
+            unknown = (f"{c.name}: {c.ground}" for c in checks if c.verdict is Verdict.UNKNOWN)
+            lines += [f"  unknown: {self.named(schedule, text)}" for text in unknown]
         lines += self._dataflow_lines()
         lines += self._register_lines()
         lines += [f"note: {note}" for note in self.notes]
@@ -121,16 +146,19 @@ class Verification:
             if row.dataflow is not None:
                 details.setdefault((row.schedule, row.dataflow.detail), []).append(str(row.leaf))
         return [
-            f"dataflow of {schedule}, {'leaf' if len(leaves) == 1 else 'leaves'} {', '.join(leaves)}: {detail}"
+            f"dataflow of {schedule}, {self._leaves(schedule, leaves)}: {detail}"
             for (schedule, detail), leaves in details.items()
         ]
+
+    def _leaves(self, schedule: str, leaves: Sequence[str]) -> str:
+        return f"leaves {', '.join(leaves)}" if len(leaves) > 1 else self.named(schedule, f"leaf {leaves[0]}")
 
     def _register_lines(self) -> list[str]:
         lines = []
         for row in self.leaves:
             for target, (estimate, real) in sorted(row.registers.items()):
                 difference = "no estimate" if estimate is None else f"estimated {estimate} ({estimate - real:+d})"
-                lines.append(f"registers of {row.kernel} on {target}: {real}, {difference}")
+                lines.append(f"registers of {row.kernel} ({spelled(row.strategies)}) on {target}: {real}, {difference}")
         return lines
 
     def to_json(self) -> str:
@@ -158,7 +186,14 @@ class Verification:
             ],
             "guards": {name: [_check(check) for check in checks] for name, checks in self.guards.items()},
             "failures": [
-                {"check": f.check, "schedule": f.schedule, "leaf": f.leaf, "point": f.point, "message": f.message}
+                {
+                    "check": f.check,
+                    "schedule": f.schedule,
+                    "leaf": f.leaf,
+                    **({"strategies": list(f.strategies)} if f.leaf else {}),
+                    "point": f.point,
+                    "message": f.message,
+                }
                 for f in self.failures
             ],
             "notes": self.notes,
@@ -174,10 +209,6 @@ def _check(check: Check) -> Mapping[str, object]:
     return {"name": check.name, "verdict": check.verdict.value, "ground": check.ground}
 
 
-def refuted(schedule: str, checks: Sequence[Check]) -> list[Failure]:
-    """Return the refuted guards as failures."""
-    return [
-        Failure("guards", schedule, 0, "", f"{check.name}: refuted, {check.ground}")
-        for check in checks
-        if check.verdict is Verdict.NO
-    ]
+def spelled(strategies: Sequence[str]) -> str:
+    """Return the strategies of a leaf in words."""
+    return ", ".join(strategies) or "as written"

@@ -29,8 +29,9 @@ from dataclasses import dataclass
 from random import Random
 
 from comprehensive.tree import ScheduleTree
+from comprehensive.verification.affine import NotAffineError
 from comprehensive.verification.correspondence import OUT_OF_TIME, Comparison
-from comprehensive.verification.dataflow import NotAffineError, dataflow
+from comprehensive.verification.dataflow import dataflow
 from comprehensive.verification.played import CannotPlayError, OutsideError, Terms, initial, play
 from metafork.facts import program_facts
 from metafork.ir import (

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 import metafork
+from comprehensive.emit import rendered_files
 from comprehensive.inequality_text import InequalityError
 from comprehensive.properties import Judge, Subject, consistent, covers_start, disjoint, height_bound
 from comprehensive.registry import UnknownNameError
@@ -113,3 +114,40 @@ def test_a_result_shows_itself():
 def test_runs_are_equal():
     texts = {metafork.optimize("examples/matmul.mf", strategies=["granularity", "caching"]).to_json() for _ in range(2)}
     assert len(texts) == 1
+
+
+UNKNOWN_DEGREE = """
+void halves(int nb, int B, const float x[nb * B], float out[nb]) {
+  meta_schedule {
+    meta_for (int i = 0; i < nb; i++) {
+      float t[B];
+      meta_for (int u = 0; u < B; u++) t[u] = x[i * B + u];
+      for (int h = 1; h < B; h = h * 2) {
+        meta_for (int v = 0; v < B; v++)
+          if (v % (2 * h) == 0 && v + h < B) t[v] = t[v] + t[v + h];
+      }
+      meta_for (int w = 0; w < 1; w++) out[i] = t[0];
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("machine", [None, "D=2"])
+def test_the_target_of_a_counter_that_is_left_out_is_no_part_of_the_machine(tmp_path, machine):
+    chosen = ["shared_memory", "bank_degree"]
+    result = metafork.optimize(UNKNOWN_DEGREE, counters=chosen, strategies=["swizzle"], machine=machine)
+    (tree,) = result.schedules
+    assert [counter.name for counter in tree.counters] == ["shared_memory"]
+    assert any(name == "bank_degree" and why.startswith("left out") for name, why in tree.notes)
+    assert "D" not in {*tree.machine.values(), *tree.fixed}
+    assert all("D" not in constraint.symbols for constraint in tree.start)
+    # A dispatcher knows no value for it, and needs none.
+    assert any(name.endswith(".cu") for name in rendered_files(result))
+
+
+def test_the_target_of_a_counter_that_is_kept_is_part_of_the_machine():
+    (tree,) = metafork.optimize(TEXT, counters=["bank_degree"], strategies=[]).schedules
+    assert [counter.limit for counter in tree.counters] == ["D"]
+    assert "D" in tree.machine.values()
+    assert any("D" in constraint.symbols for constraint in tree.start)

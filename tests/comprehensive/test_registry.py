@@ -35,3 +35,8 @@ def test_an_unknown_name_comes_with_the_one_that_was_meant(name, meant):
     with pytest.raises(registry.UnknownNameError) as error:
         registry.strategies([name])
     assert error.value.suggestion == meant
+
+
+def test_a_plus_in_front_of_some_names_only_is_explained():
+    with pytest.raises(registry.UnknownNameError, match=r"'\+thread_striding'; put \+ in front of every name"):
+        registry.strategies(["+thread_striding", "swizzle"])

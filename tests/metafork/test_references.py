@@ -1,6 +1,6 @@
 from metafork.facts import program_facts
-from metafork.polynomial import Polynomial, at_most, less_than
-from metafork.references import LoopKind, references
+from metafork.polynomial import Polynomial, at_most, equal, less_than
+from metafork.references import LoopKind, references, references_and_quotients
 from tests.metafork.programs import JACOBI, MATMUL, program
 
 i, j, k, B, N, s, p, m = (Polynomial.symbol(name) for name in ("i", "j", "k", "B", "N", "s", "p", "m"))
@@ -11,8 +11,8 @@ def found(text):
     return references(schedule, program_facts(schedule))
 
 
-def of(body, parameters="int N, int B, int m", extents="a[N], int b[N]", before=""):
-    return found(f"""
+def nest(body, parameters="int N, int B, int m", extents="a[N], int b[N]", before=""):
+    return f"""
 void f({parameters}, const int {extents}) {{
   int dim = N / B;
   meta_schedule {{
@@ -23,7 +23,11 @@ void f({parameters}, const int {extents}) {{
       }}
     }}
   }}
-}}""")
+}}"""
+
+
+def of(body, **rest):
+    return found(nest(body, **rest))
 
 
 def test_jacobi():
@@ -84,9 +88,30 @@ def test_guards_and_their_negations():
     first, second = refs[1], refs[2]
     assert at_most(i * B + j + 1, m) == at_most(i * B + j + 1, m)
     assert first.guards[0].constraints == (less_than(i * B + j, m),)
-    assert not first.guards[0].exact
+    assert not first.guards[0].conjunction
     assert second.guards[0].constraints == ()
-    assert not second.guards[0].exact
+    assert not second.guards[0].conjunction
+
+
+def test_an_inequality_leaves_a_choice_that_is_no_conjunction():
+    first, second = (ref.guards[0] for ref in of("if (i * B + j != m) b[j] = 1; else b[j + 1] = 2;"))
+    assert first.meaning.exact
+    assert first.constraints == ()
+    assert not first.conjunction
+    assert not first.holds({"i": 1, "B": 2, "j": 1, "m": 3})
+    assert first.holds({"i": 1, "B": 2, "j": 1, "m": 2})
+    assert first.holds({"i": 1, "B": 2, "j": 1, "m": 4})
+    assert second.constraints == (equal(i * B + j, m),)
+    assert second.conjunction
+
+
+def test_the_quotients_of_conditions_come_with_their_definitions():
+    schedule = program(nest("if (j == B / 3) b[i] = 1;"))
+    facts = program_facts(schedule)
+    (access,), (quotient,) = references_and_quotients(schedule, facts)
+    assert quotient.operands == (B, Polynomial.constant(3))
+    assert quotient not in facts.derived
+    assert quotient.name in access.guards[0].constraints[0].symbols
 
 
 def test_operands_that_are_not_always_evaluated_stand_under_a_guard():

@@ -3,9 +3,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from metafork.expression_text import expression, statements
-from metafork.ir import If, IntConst, Var, walk_statements
+from metafork.ir import If, IntConst, Var, binary, walk_statements
 from metafork.metafork_text import metafork_text
-from metafork.source_cfg import Select, build, successors, uniform_paths
+from metafork.source_cfg import Select, UniformPath, build, launch_paths, successors, uniform_paths
 from metafork.source_cfg_available import AvailableExpressions, dominators, with_site_replaced
 from metafork.source_cfg_substitution import (
     fresh_name,
@@ -216,6 +216,16 @@ class TestUniformPaths:
         assert [shown(path) for path in paths] == [[("i % 2", True)], [("i % 2", False)]]
         assert "a[i * B + j] = 1;" in texts(paths[0].program)
         assert "a[i * B + j] = 2;" not in texts(paths[0].program)
+        (launch,) = launch_paths(program(text))
+        assert launch == UniformPath((), program(text))
+
+    def test_blocks_of_one_launch_share_what_parameters_decide(self):
+        before = program(nest("if (s > 0) c[0] = 1; if (i == s) c[1] = 1;"))
+        assert [shown(path) for path in launch_paths(before)] == [[("0 < s", True)], [("0 < s", False)]]
+        for path in launch_paths(before):
+            (guard,) = (stmt for stmt in walk_statements(path.program.body) if isinstance(stmt, If))
+            assert guard.condition == binary("==", Var("i"), Var("s"))
+        assert len(uniform_paths(before)) == 4
 
     @settings(max_examples=30, deadline=None)
     @given(BODIES, st.sampled_from([0, 1, 2, 5, 1000]), st.sampled_from([1, 3]))

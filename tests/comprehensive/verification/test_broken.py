@@ -1,5 +1,7 @@
 """Deliberately broken programs and kernels: each is caught by the check that should catch it."""
 
+import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -167,7 +169,19 @@ def test_less_shared_memory_than_counted(stencil):
         kernel = replace(plain.kernel, shared_bytes=binary("-", plain.kernel.shared_bytes, IntConst(4)))
         return LeafCode(kernel, kernel_text(kernel))
 
-    assert {"code", "resources"} & checks_that_fail(stencil, code)
+    found = verify(stencil, options=OPTIONS, code_of=code)
+    assert {"code", "resources"} & {failure.check for failure in found.failures}
+    assert any("no kernel was launched" in failure.message for failure in found.failures)
+    (tree,) = stencil.schedules
+    of_leaves = {leaf.id: leaf.strategies for leaf in tree.leaves}
+    assert len(set(of_leaves.values())) > 1
+    table = found.table()
+    for failure in found.failures:
+        assert failure.strategies == of_leaves[failure.leaf]
+        strategies = ", ".join(failure.strategies) or "as written"
+        assert f"FAIL {tree.program.name} leaf {failure.leaf} ({strategies}): {failure.check} at " in table
+    for entry in json.loads(found.to_json())["failures"]:
+        assert tuple(entry["strategies"]) == of_leaves[entry["leaf"]]
 
 
 def with_tree(result, change):
@@ -204,7 +218,13 @@ def loosened(tree, by):
 
 def test_an_overlapping_pair_of_guards(stencil):
     found = verify(with_tree(stencil, lambda tree: loosened(tree, -1)), options=OPTIONS)
-    assert any(f.check == "guards" and "disjoint" in f.message for f in found.failures)
+    overlaps = [f.message for f in found.failures if f.check == "guards" and "disjoint" in f.message]
+    assert overlaps
+    (tree,) = stencil.schedules
+    for message in overlaps:
+        for leaf in map(int, re.findall(r"leaf (\d+)", message)):
+            strategies = ", ".join(tree.leaves[leaf - 1].strategies) or "as written"
+            assert f"leaf {leaf} ({strategies}) system " in message
 
 
 def test_a_gap(stencil):
