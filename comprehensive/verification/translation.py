@@ -32,6 +32,7 @@ from comprehensive.tree import ScheduleTree
 from comprehensive.verification.affine import NotAffineError
 from comprehensive.verification.correspondence import OUT_OF_TIME, Comparison
 from comprehensive.verification.dataflow import dataflow
+from comprehensive.verification.expansion import expanded
 from comprehensive.verification.played import CannotPlayError, OutsideError, Terms, initial, play
 from metafork.facts import program_facts
 from metafork.ir import (
@@ -225,12 +226,13 @@ def _compared(source: Program, leaf: Program, fixed: Mapping[str, int], deadline
     """Return why the leaf is not proved to have the source's dataflow; empty where it is, ``None`` where none runs."""
     import islpy as isl
 
+    first, second = expanded(source), expanded(leaf)
     context = isl.DEFAULT_CONTEXT
     context.reset_operations()
     context.set_max_operations(OPERATIONS)
     try:
         flows = [
-            dataflow(program, fixed, tag) for program, tag in ((source, "p"), (source, "q"), (leaf, "P"), (leaf, "Q"))
+            dataflow(program, fixed, tag) for program, tag in ((first, "p"), (first, "q"), (second, "P"), (second, "Q"))
         ]
         if all(statement.domain.is_empty() for statement in flows[0].statements):
             return None

@@ -67,9 +67,35 @@ SCALED = program(
     scalars="int blocks = n / B;",
 )
 
+TRIPLE = program(
+    f"{GRID} {THREADS} for (int k = 0; k < s; k++) for (int l = 0; l < 2; l++) y[(i * B + u) * 2 + l] += x[k];",
+    scalars="int blocks = n / (2 * B);",
+)
+
+
+def summed(body, before="", after="y[p] = v;"):
+    """SUM with a scalar: what stands around and in its loop."""
+    code = f"int p = i * B + u; {before} float v = y[p]; for (int k = 0; k < s; k++) {{ {body} }} {after}"
+    return program(f"{GRID} {THREADS} {{ {code} }}", parameters=ROWS, scalars="int blocks = n / B;")
+
+
+def tripled(order, after="y[(i * B + u) * 2 + l] = v;"):
+    first = "for (int l = 0; l < 2; l++) { float v = y[(i * B + u) * 2 + l];"
+    return program(
+        f"{GRID} {THREADS} {first} for (int k = 0; k < s; k++) v += x[{order}]; {after} }}",
+        scalars="int blocks = n / (2 * B);",
+    )
+
+
 TWO_LOCALS = "float v = 0.0f; float w = 0.0f; v += x[p]; w -= x[p];"
 
 WRONG = {
+    "a scalar that is stored before it is complete": (SUM, summed("v += A[p][k]; y[p] = v; v -= A[p][k];")),
+    "a scalar that is never stored": (SUM, summed("v += A[p][k];", after="")),
+    "a scalar beside its element": (SUM, summed("v += A[p][k];", after="v += y[p]; y[p] = v;")),
+    "a scalar that misses some of the sum": (SUM, summed("if (k > 0) v += A[p][k];")),
+    "an interchange that sums backwards": (TRIPLE, tripled("s - 1 - k")),
+    "a scalar that is stored elsewhere": (TRIPLE, tripled("k", after="y[(i * B + u) * 2 + 1 - l] = v;")),
     "another local of the same kind": (
         program(
             f"{GRID} {THREADS} {{ int p = i * B + u; {TWO_LOCALS} v += 1.0f; y[p] = w; w += 1.0f; }}",
@@ -209,6 +235,8 @@ RIGHT = {
     "a sum in order": (SUM, SUM),
     "phases": (PHASES, PHASES),
     "locals": (SCALED, SCALED),
+    "a sum in a scalar": (SUM, summed("v += A[p][k];")),
+    "sums in a scalar after an interchange": (TRIPLE, tripled("k")),
 }
 
 
