@@ -23,7 +23,7 @@ from metafork.prover import Prover
 from metafork.radix import is_mixed_radix
 from metafork.references import LoopKind, LoopRange, Reference, references_and_quotients
 from metafork.source_cfg import UniformPath
-from metafork.windows import coordinates, split_factors
+from metafork.windows import coordinates, index_steps, split_factors
 
 MOST_QUESTIONS = 12
 """Pairs of accesses, for each path, about which the solver is asked."""
@@ -75,10 +75,10 @@ class AccessPairs:
         self._prover = Prover(known, (*facts.derived, *quotients))
         self._questions = 0
         self._cases = 0
-        self._factors: dict[str, tuple[Polynomial, ...]] = {}
+        self._splits: dict[str, tuple[tuple[Polynomial, ...], ...]] = {}
         for array in path.program.arrays:
             own = [access for access in self._accesses if access.array == array.name]
-            self._factors[array.name] = self._split(array, own)
+            self._splits[array.name] = self._splits_of(array, own)
 
     def unproved(self, kinds: Sequence[RaceKind], *, thorough: bool) -> Iterator[Unproved]:
         """Yield the pairs that are not proved apart; ``thorough`` asks the solver too."""
@@ -107,40 +107,55 @@ class AccessPairs:
     def _late(self) -> bool:
         return self._deadline is not None and time.monotonic() > self._deadline
 
-    def _split(self, array: Array, own: Sequence[Reference]) -> tuple[Polynomial, ...]:
+    def _splits_of(self, array: Array, own: Sequence[Reference]) -> tuple[tuple[Polynomial, ...], ...]:
+        """Return the ways to split a linear index into coordinates: by rows within a block, and by those of blocks."""
         if not own or any(index is None for access in own for index in access.indices):
-            return ()
-        return split_factors(self._program, self._prover, array, own)
+            return ((),)
+        steps = set(index_steps(own, tuple(LoopKind)))
+        steps |= {_primitive(step) for step in steps}  # 2*h*g + h + k has the coordinates 2*g + 1 and k
+        ways = (
+            split_factors(self._program, self._prover, array, own),
+            split_factors(self._program, self._prover, array, own, steps),
+        )
+        return tuple(dict.fromkeys(ways))
 
     def _open(self, first: Reference, second: Reference, kind: RaceKind, thorough: bool) -> Unproved | None:
         """Return the pair unless it is proved free of races."""
         shared = _shared_loops(first, second, kind)
-        pairs = self._known_indices(first, second)
-        if not pairs:
+        ways = self._known_indices(first, second)
+        if not any(ways):
             return Unproved(kind, first, second, compared=False)
-        here = tuple(left for left, _ in pairs)
-        there = tuple(_renamed(right, second, shared) for _, right in pairs)
         loops = [*first.loops, *(_renamed_loop(loop, second, shared) for loop in second.loops if loop not in shared)]
-        if any(self._apart(left, right, loops) for left, right in zip(here, there, strict=True)):
-            return None
         wanted = {
             loop.var
             for loop in first.loops
             if loop.kind is (LoopKind.GRID if kind is RaceKind.GRID else LoopKind.THREAD)
         }
-        if wanted <= self._forced(first, second, shared, pairs):
-            return None
-        if thorough and self._may_ask() and self._excluded(first, second, here, there, loops, kind, shared):
-            return None
+        renamed = [[(left, _renamed(right, second, shared)) for left, right in pairs] for pairs in ways]
+        for pairs, apart in zip(ways, renamed, strict=True):
+            if any(self._apart(left, right, loops) for left, right in apart):
+                return None
+            if wanted <= self._forced(first, second, shared, pairs):
+                return None
+        if thorough and self._may_ask():
+            for apart in renamed:
+                if self._excluded(first, second, apart, loops, kind, shared):
+                    return None
         return Unproved(kind, first, second, compared=True)
 
-    def _known_indices(self, first: Reference, second: Reference) -> list[tuple[Polynomial, Polynomial]]:
-        """Return the pairs of indices that are known on both sides; to differ in one of them is to differ."""
-        factors = self._factors.get(first.array, ())
-        if factors:
-            return list(zip(coordinates(first, factors), coordinates(second, factors), strict=True))
-        both = zip(first.indices, second.indices, strict=True)
-        return [(left, right) for left, right in both if left is not None and right is not None]
+    def _known_indices(self, first: Reference, second: Reference) -> list[list[tuple[Polynomial, Polynomial]]]:
+        """Return the pairs of indices that are known on both sides; to differ in one of them is to differ.
+
+        There is one list for each way to split linear indices.
+        """
+        ways: list[list[tuple[Polynomial, Polynomial]]] = []
+        for factors in self._splits.get(first.array, ((),)):
+            if factors:
+                ways.append(list(zip(coordinates(first, factors), coordinates(second, factors), strict=True)))
+            else:
+                both = zip(first.indices, second.indices, strict=True)
+                ways.append([(left, right) for left, right in both if left is not None and right is not None])
+        return ways
 
     def _apart(self, left: Polynomial, right: Polynomial, loops: Sequence[LoopRange]) -> bool:
         """Say whether two indices differ always: one stays below the other, or their remainders differ."""
@@ -179,8 +194,7 @@ class AccessPairs:
         self,
         first: Reference,
         second: Reference,
-        here: Sequence[Polynomial],
-        there: Sequence[Polynomial],
+        pairs: Sequence[tuple[Polynomial, Polynomial]],
         loops: Sequence[LoopRange],
         kind: RaceKind,
         shared: Sequence[LoopRange],
@@ -189,7 +203,7 @@ class AccessPairs:
         premises: list[Constraint] = [c for loop in loops for c in loop.constraints()]
         premises += [c for guard in first.guards for c in guard.constraints]
         premises += [_renamed_constraint(c, second, shared) for guard in second.guards for c in guard.constraints]
-        premises += [Constraint(left, "==", right) for left, right in zip(here, there, strict=True)]
+        premises += [Constraint(left, "==", right) for left, right in pairs]
         choices = [*self._alternatives, *(choice for guard in first.guards for choice in guard.meaning.alternatives)]
         choices += [
             tuple(tuple(_renamed_constraint(c, second, shared) for c in case) for case in choice)
@@ -229,6 +243,14 @@ class AccessPairs:
         if self._cases > MOST_CASES or self._late():
             return False
         return known.with_premises(case).consistent() is False
+
+
+def _primitive(value: Polynomial) -> Polynomial:
+    """Return a polynomial without the integer that divides all its coefficients."""
+    coefficients = value.terms().values()
+    if any(coefficient.denominator != 1 for coefficient in coefficients):
+        return value
+    return value * Fraction(1, gcd(*(coefficient.numerator for coefficient in coefficients)))
 
 
 def _shared_loops(first: Reference, second: Reference, kind: RaceKind) -> tuple[LoopRange, ...]:

@@ -11,7 +11,7 @@ where ``0 <= j < N`` is proved.  What cannot be shown to be coherent is not cach
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import gcd
@@ -101,20 +101,22 @@ def coordinates(reference: Reference, factors: Sequence[Polynomial]) -> tuple[Po
 
 
 def split_factors(
-    program: Program, prover: Prover, array: Array, references: Sequence[Reference]
+    program: Program,
+    prover: Prover,
+    array: Array,
+    references: Sequence[Reference],
+    steps: Iterable[Polynomial] | None = None,
 ) -> tuple[Polynomial, ...]:
-    """Return the factors by which a linear index is split into coordinates, as far as each split is proved."""
+    """Return the factors by which a linear index is split into coordinates, as far as each split is proved.
+
+    ``steps`` are what to try; by default what the index grows by in the loops of threads and inside them.
+    """
     data = {parameter.name for parameter in program.parameters if parameter.kind is ParameterKind.DATA}
     if len(array.extents) != 1 or not data:
         return ()
-    candidates: set[Polynomial] = set()
-    for reference in references:
-        index = reference.indices[0]
-        assert index is not None
-        for loop in reference.loops:
-            factor = index.coefficient(loop.var) if loop.kind in _VARYING else None
-            if factor and factor.symbols & data:
-                candidates.add(factor)
+    if steps is None:
+        steps = index_steps(references, _VARYING)
+    candidates = {step for step in steps if step.symbols & data}
     factors: list[Polynomial] = []
     product = ONE
     for candidate in sorted(candidates, key=lambda p: (max(sum(e for _, e in m) for m in p.terms()), p.text())):
@@ -125,6 +127,17 @@ def split_factors(
             factors.insert(0, factor)
             product = product * factor
     return tuple(factors)
+
+
+def index_steps(references: Iterable[Reference], kinds: Collection[LoopKind]) -> Iterator[Polynomial]:
+    """Yield what linear indices grow by in each loop of some kinds."""
+    for reference in references:
+        index = reference.indices[0]
+        assert index is not None
+        for loop in reference.loops:
+            step = index.coefficient(loop.var) if loop.kind in kinds else None
+            if step:
+                yield step
 
 
 def _column_proved(prover: Prover, reference: Reference, factors: Sequence[Polynomial]) -> bool:

@@ -7,11 +7,12 @@ with the counter, registers with ``ptxas``.
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from random import Random
@@ -39,6 +40,9 @@ POINTS = 50
 
 TRIES = 3000
 """Parameter points looked at, a schedule."""
+
+ATTEMPTS = 6
+"""Values for the scalars that no schedule has as parameters, at a point that else shows nothing about its leaf."""
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how many units of it are done, and how many there are."""
@@ -191,9 +195,13 @@ class _Run:
             functions.append(function)
         return functions
 
-    def _line(self, function: Function, point: Point) -> str:
-        """Return the driver's line; scalars that the schedule does not have as parameters get small values."""
-        random = Random(point.text())
+    def _line(self, function: Function, point: Point, attempt: int = 0) -> str:
+        """Return the driver's line; scalars that the schedule does not have as parameters get small values.
+
+        A later attempt takes also 0 and the constants of the text, which conditions of the host may ask for.
+        """
+        random = Random(f"{point.text()} {attempt}" if attempt else point.text())
+        integers = self._constants if attempt else (1, 2, 3)
         values: list[str | int | float] = []
         for parameter in function.parameters:
             if parameter.type is None:
@@ -203,9 +211,15 @@ class _Run:
             elif parameter.type.floating:
                 values.append(random.choice((0.25, 0.5, 0.75, 1.0 / 3, -1.5, 3.0)))
             else:
-                values.append(random.choice((1, 2, 3)))
+                values.append(random.choice(integers))
         machine = ",".join(f"{name}={value}" for name, value in point.machine.items())
         return point_line(machine, values)
+
+    @property
+    def _constants(self) -> tuple[int, ...]:
+        """Small integers: the first ones, and those that the text holds."""
+        spelled = re.findall(r"(?<![\w.])\d{1,3}(?![\w.])", self.result.unit.source.text)
+        return tuple(sorted({0, 1, 2, 3, *(int(one) for one in spelled if int(one) <= 100)}))
 
     def _run_jobs(self, build: Build, functions: Sequence[Function], jobs: dict[str, list[_Job]]) -> None:
         whole = sum(len(own) for own in jobs.values())
@@ -218,14 +232,34 @@ class _Run:
                     self.found.complete = False
                     return
                 seconds = min(300.0, max(1.0, self.remaining()))
-                for job, run in zip(part, build.run(number, [j.line for j in part], seconds=seconds), strict=True):
+                pairs = self._runs(build, number, function, part, seconds)
+                for job, run in pairs:
                     self._judge(job, run)
                 if self.options.races:
-                    runs = build.run(number, [j.line for j in part], raced=True, seconds=seconds)
-                    for job, run in zip(part, runs, strict=True):
+                    runs = build.run(number, [job.line for job, _ in pairs], raced=True, seconds=seconds)
+                    for (job, _), run in zip(pairs, runs, strict=True):
                         self._judge_race(job, run)
                 done += len(part)
                 self.progress("run", done, whole)
+
+    def _runs(
+        self, build: Build, number: int, function: Function, jobs: Sequence[_Job], seconds: float
+    ) -> list[tuple[_Job, Run]]:
+        """Run points; those that show nothing about their leaf a few times, with other values of free scalars."""
+        pairs = list(zip(jobs, build.run(number, [job.line for job in jobs], seconds=seconds), strict=True))
+        for attempt in range(1, ATTEMPTS):
+            again = {
+                place: replace(job, line=self._line(function, job.point, attempt))
+                for place, (job, run) in enumerate(pairs)
+                if self._shows_nothing(job, run)
+            }
+            again = {place: job for place, job in again.items() if job.line != pairs[place][0].line}
+            if not again or self.remaining() <= 0:
+                break
+            runs = build.run(number, [job.line for job in again.values()], seconds=seconds)
+            for (place, job), run in zip(again.items(), runs, strict=True):
+                pairs[place] = (job, run)
+        return pairs
 
     def _judge(self, job: _Job, run: Run) -> None:
         if self._left_out(job, run):
@@ -247,24 +281,24 @@ class _Run:
                     self._fail("resources", job, f"{launched} bytes of shared memory launched, {expected} counted")
 
     def _left_out(self, job: _Job, run: Run) -> bool:
-        """Say whether a point shows nothing about its leaf; it is noted then.
+        note = self._shows_nothing(job, run)
+        if note and note not in self.found.notes:
+            self.found.notes.append(note)
+        return bool(note)
+
+    def _shows_nothing(self, job: _Job, run: Run) -> str:
+        """Return why a point shows nothing about its leaf; empty where it does.
 
         So it is where the serial reference itself failed, and where the host code does not come to the schedule with
         the point's parameters (it stands under a condition, or they are made up on the way) and the leaf did not run.
         """
         name = job.tree.program.name
         if run.reference_failed:
-            note = f"{name}: points are left out where the serial program itself fails on made-up values"
-        elif run.problem or self._meant(job, run):
-            return False
-        else:
-            leaf = self.found.named(name, f"{name} leaf {job.row.leaf}")
-            note = (
-                f"{leaf}: points are left out at which the function does not come to the schedule with their parameters"
-            )
-        if note not in self.found.notes:
-            self.found.notes.append(note)
-        return True
+            return f"{name}: points are left out where the serial program itself fails on made-up values"
+        if run.problem or self._meant(job, run):
+            return ""
+        leaf = self.found.named(name, f"{name} leaf {job.row.leaf}")
+        return f"{leaf}: points are left out at which the function does not come to the schedule with their parameters"
 
     def _meant(self, job: _Job, run: Run) -> bool:
         name = job.tree.program.name

@@ -303,6 +303,37 @@ def test_inequalities_that_exclude_nothing_do_not_hide_a_race(body):
     assert report.races or report.unproved
 
 
+BUTTERFLY = """
+void butterfly(int n, int h, int B, float x[2 * n * h]) {
+  int d = h / B;
+  meta_schedule {
+    meta_for (int g = 0; g < n; g++)
+      meta_for (int t = 0; t < d; t++)
+        meta_for (int o = 0; o < 1; o++)
+          meta_for (int u = 0; u < B; u++) {
+            int p = 2 * h * g + t * B + u;
+            float left = x[p], right = x[p + FAR];
+            x[p] = left + right;
+            x[p + FAR] = left - right;
+          }
+  }
+}
+"""
+
+
+def test_a_linear_index_is_also_split_by_the_rows_of_the_grid():
+    report = race_report(parse(Source("f.mf", BUTTERFLY.replace("FAR", "h"))).schedules[0].program)
+    assert report.races == ()
+    assert report.unproved == ()
+
+
+@pytest.mark.parametrize("far", ["h - 1", "2 * h", "d", "4 * h"])
+def test_rows_that_meet_are_not_proved_apart(far):
+    report = race_report(parse(Source("f.mf", BUTTERFLY.replace("FAR", far))).schedules[0].program)
+    kinds = {race.kind for race in report.races} | {pair.kind for pair in report.unproved}
+    assert RaceKind.GRID in kinds
+
+
 def test_blocks_that_take_different_branches_are_compared_with_each_other():
     # Block 0 writes elements of block 1: each branch on its own is free of races.
     report = report_of("if (i % 2) a[i * B + u] = 1; else a[(i + 1) * B + u] = 2;", arrays="float a[2 * n]")

@@ -66,6 +66,28 @@ if (N > 1)
 """
 
 
+MODES = """
+int modes(int n, int B, int mode, float a[n]) {
+  int d = n / B;
+  if (mode == 0)
+    meta_schedule {
+      meta_for (int i = 0; i < d; i++)
+        meta_for (int u = 0; u < B; u++)
+          a[i * B + u] = 1;
+    }
+  else if (mode == 17)
+    meta_schedule {
+      meta_for (int i = 0; i < d; i++)
+        meta_for (int u = 0; u < B; u++)
+          a[i * B + u] += 1;
+    }
+  else
+    return -1;
+  return mode;
+}
+"""
+
+
 def verified(text):
     return verify(text, counters=("threads_per_block",), strategies=(), options=OPTIONS)
 
@@ -78,6 +100,13 @@ def test_host_code_that_skips_a_schedule_fails_no_leaf(text):
     assert 0 < row.points < 12
     assert row.points == row.raced_points
     assert any("does not come to the schedule" in note for note in found.notes)
+
+
+def test_values_that_conditions_of_the_host_ask_for_are_tried():
+    found = verified(MODES)
+    assert found.passed
+    assert [row.schedule[-1] for row in found.leaves] == ["0", "1"]
+    assert all(row.points == row.raced_points > 0 for row in found.leaves)
 
 
 def test_a_schedule_that_never_runs_is_not_called_verified():
