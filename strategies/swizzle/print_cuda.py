@@ -2,7 +2,7 @@
 
 Shuffles are ``__shfl_sync`` over the whole warp, with the group as their width, so every thread of a warp takes part
 also where the number of groups is odd: a group without a tile works on the last one and stores nothing.  Compiled by a
-C++ compiler, the same text runs on ``<metafork/warp.h>``.
+C++ compiler, the same text runs on the CPU build (``<metafork/device.h>``).
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from strategies.swizzle.problem import Literal
 
 WARP = 32
 PREAMBLE = """\
-#ifndef __CUDACC__
-#include <metafork/warp.h>
+#if !defined(__CUDACC__) && !defined(METAFORK_CPU)
+#define METAFORK_CPU
+#endif
+#if defined(METAFORK_CPU)
+#include <metafork/device.h>
 #endif
 """
 
@@ -108,7 +111,7 @@ def _kernel(code: ThreadCode) -> str:
             "#ifdef __CUDACC__",
             "  extern __shared__ __align__(16) unsigned char swizzle_shared[];",
             "#else",
-            "  unsigned char *const swizzle_shared = metafork_warp::shared_memory();",
+            "  unsigned char *const swizzle_shared = metafork_cpu::shared_base();",
             "#endif",
             f"  T *const mine = reinterpret_cast<T *>(swizzle_shared) + (threadIdx.x / {group}) * {elements};",
         ]

@@ -90,8 +90,9 @@ def check_cuda(problem, solutions, folder, shapes=((1, 64, 1.0), (3, 96, 0.7))):
         text += (
             f'\nextern "C" void run_{code.name}({parameters}, long long *out, long long tiles, unsigned blocks, '
             "unsigned threads) {\n"
-            f"  metafork_warp::launch(blocks, threads, {shared_elements(code)} * (threads / {code.lanes}) * 8,\n"
-            f"                        [=] {{ {code.name}<long long>({passed}, out, tiles); }});\n}}\n"
+            f'  metafork_cpu::launch("{code.name}", dim3{{blocks, 1, 1}}, dim3{{threads, 1, 1}}, '
+            f"{shared_elements(code)} * (threads / {code.lanes}) * 8,\n"
+            f"                       [=] {{ {code.name}<long long>({passed}, out, tiles); }});\n}}\n"
         )
     library = compiled(text, ".cpp", folder)
     size = problem.goal_terms.size

@@ -123,6 +123,7 @@ struct dim3 {
 #define __global__
 #define __device__
 #define __host__
+#define __forceinline__ inline
 #define __launch_bounds__(...)
 
 static thread_local uint3 threadIdx;
@@ -349,13 +350,15 @@ __attribute__((noinline, unused)) static void barrier(int line) {
     threadIdx = thread;
 }
 
-/* The 32 bits or more that lane `source` of this warp hands in at the same shuffle. */
-template <class Value> __attribute__((noinline, unused)) static Value shuffle(Value value, int source, int line) {
+/* __shfl_sync of a whole warp: what lane `source` of this thread's group of `width` lanes hands in at the same shuffle. */
+template <class Value>
+__attribute__((noinline, unused)) static Value shuffle(unsigned mask, Value value, int line, int source, int width = 32) {
     static_assert(sizeof(Value) == 4 || sizeof(Value) == 8, "a shuffle moves 32 or 64 bits");
+    if (mask != 0xffffffffu) fault("a shuffle of a part of a warp");
     block_state *block = running;
     const unsigned self = block->current;
     const uint3 thread = threadIdx;
-    const unsigned buffer = block->buffer;
+    const unsigned buffer = block->buffer, lane = thread_number() % 32;
     if (block->lanes == 0) {
         block->warp = warp_of_thread();
         block->first_fiber = self;
@@ -365,7 +368,7 @@ template <class Value> __attribute__((noinline, unused)) static Value shuffle(Va
     } else if (block->shuffle_line != line) {
         fault("threads of one warp wait at different shuffles");
     }
-    memcpy(&block->values[buffer][thread_number() % 32], &value, sizeof value);
+    memcpy(&block->values[buffer][lane], &value, sizeof value);
     unsigned next = self + 1;
     if (++block->lanes == 32) {
         block->lanes = 0;
@@ -379,7 +382,8 @@ template <class Value> __attribute__((noinline, unused)) static Value shuffle(Va
     block->current = next;
     go((int)self, (int)next, false);
     threadIdx = thread;
-    memcpy(&value, &block->values[buffer][(unsigned)source % 32], sizeof value);
+    const unsigned group = (unsigned)width - 1;
+    memcpy(&value, &block->values[buffer][(lane & ~group) + ((unsigned)source & group)], sizeof value);
     return value;
 }
 
@@ -470,5 +474,7 @@ template <class Element> struct checked_array {
 } // namespace metafork_cpu
 
 #define __syncthreads() metafork_cpu::barrier(__LINE__)
+#define __shfl_sync(mask, value, ...) metafork_cpu::shuffle((mask), (value), __LINE__, __VA_ARGS__)
+#define __syncwarp() (void)metafork_cpu::shuffle(0xffffffffu, 0, __LINE__, 0)
 
 #endif

@@ -28,6 +28,7 @@
 #endif
 
 #define METAFORK_RESTRICT __restrict__
+#define METAFORK_SHUFFLE(value, lane) __shfl_sync(0xffffffffu, (value), (lane))
 
 #include <math.h>
 #include <stdint.h>
@@ -47,11 +48,7 @@
     (void)sizeof(extent)
 #endif
 
-#define METAFORK_SHUFFLE(value, lane) metafork_cpu::shuffle((value), (lane), __LINE__)
-
 #else
-
-#define METAFORK_SHUFFLE(value, lane) __shfl_sync(0xffffffffu, (value), (lane))
 
 #define METAFORK_SHARED(base) extern __shared__ __align__(16) unsigned char base[]
 #define METAFORK_SHARED_ARRAY(type, name, base, offset, extent)                                                        \

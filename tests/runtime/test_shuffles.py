@@ -1,4 +1,4 @@
-"""The shuffles of <metafork/warp.h> against what CUDA's manual says of them."""
+"""The CPU build's shuffles against what CUDA's manual says of them."""
 
 import ctypes
 
@@ -7,7 +7,8 @@ import numpy as np
 from tests.strategies.swizzle.running import compiled
 
 TEXT = """
-#include <metafork/warp.h>
+#define METAFORK_CPU
+#include <metafork/device.h>
 
 __global__ void shuffles(const int *source, const int *lanes, int *out, int width) {
   const int at = blockIdx.x * blockDim.x + threadIdx.x;
@@ -17,7 +18,7 @@ __global__ void shuffles(const int *source, const int *lanes, int *out, int widt
 }
 
 __global__ void through_shared(const int *source, int *out) {
-  int *const mine = reinterpret_cast<int *>(metafork_warp::shared_memory()) + threadIdx.x / 32 * 32;
+  int *const mine = reinterpret_cast<int *>(metafork_cpu::shared_base()) + threadIdx.x / 32 * 32;
   const int lane = threadIdx.x % 32, at = blockIdx.x * blockDim.x + threadIdx.x;
   mine[lane] = source[at];
   __syncwarp();
@@ -25,11 +26,13 @@ __global__ void through_shared(const int *source, int *out) {
 }
 
 extern "C" void run(const int *source, const int *lanes, int *out, int width, unsigned blocks, unsigned threads) {
-  metafork_warp::launch(blocks, threads, 0, [=] { shuffles(source, lanes, out, width); });
+  const dim3 grid = {blocks, 1, 1}, block = {threads, 1, 1};
+  metafork_cpu::launch("shuffles", grid, block, 0, [=] { shuffles(source, lanes, out, width); });
 }
 
 extern "C" void run_shared(const int *source, int *out, unsigned blocks, unsigned threads) {
-  metafork_warp::launch(blocks, threads, threads * sizeof(int), [=] { through_shared(source, out); });
+  const dim3 grid = {blocks, 1, 1}, block = {threads, 1, 1};
+  metafork_cpu::launch("through_shared", grid, block, threads * sizeof(int), [=] { through_shared(source, out); });
 }
 """
 
