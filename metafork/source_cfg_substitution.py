@@ -74,6 +74,51 @@ def map_expression(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     return with_operands(expr, [map_expression(operand, change) for operand in subexpressions(expr)])
 
 
+def map_body(body: tuple[Stmt, ...], change: Callable[[Expr], Expr | None]) -> tuple[Stmt, ...]:
+    """Return a body with ``map_expression`` applied to its expressions and targets; extents of loops stay."""
+
+    def mapped(expr: Expr) -> Expr:
+        return map_expression(expr, change)
+
+    def one(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Declare(value=value):
+                return stmt if value is None else replace(stmt, value=mapped(value))
+            case Assign():
+                return assignment(stmt)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                return replace(
+                    stmt,
+                    condition=mapped(condition),
+                    then=map_body(then, change),
+                    otherwise=map_body(otherwise, change),
+                )
+            case For(init=init, condition=condition, step=step, body=inner):
+                first = init
+                if isinstance(init, Assign):
+                    first = assignment(init)
+                elif init is not None and init.value is not None:
+                    first = replace(init, value=mapped(init.value))
+                test = None if condition is None else mapped(condition)
+                again = None if step is None else assignment(step)
+                return replace(stmt, init=first, condition=test, step=again, body=map_body(inner, change))
+            case While(condition=condition, body=inner):
+                return replace(stmt, condition=mapped(condition), body=map_body(inner, change))
+            case Phase(body=inner):
+                return replace(stmt, body=map_body(inner, change))
+            case BlockArray() | Break() | Continue() | Barrier():
+                return stmt
+            case _:
+                assert_never(stmt)
+
+    def assignment(stmt: Assign) -> Assign:
+        target = mapped(stmt.target)
+        assert isinstance(target, Var | Element)
+        return replace(stmt, target=target, value=mapped(stmt.value))
+
+    return tuple(one(stmt) for stmt in body)
+
+
 def variables(expr: Expr) -> frozenset[str]:
     """Return the names of the scalars that an expression reads."""
     return frozenset(part.name for part in walk_expression(expr) if isinstance(part, Var))

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from metafork.block_memory import UnknownSizeError, block_memory
 from metafork.facts import Scope
@@ -62,7 +63,7 @@ from metafork.source_cfg_substitution import (
     arrays_read,
     assigned_variables,
     fresh_name,
-    map_expression,
+    map_body,
     names_of,
     substitute,
     variables,
@@ -180,7 +181,7 @@ class _Rewriter:
                 continue
             scalar = Var(self._fresh(f"{array}_kept"), place.type)
             before.append(Declare(scalar.name, scalar.type, place))
-            body = _replaced(body, array, scalar)
+            body = map_body(body, partial(_in_scalar, array, scalar))
             after.append(Assign(place, "", scalar))
             self.done.append(f"the loop over {counted.var} updates {array} in a scalar")
         if not after:
@@ -342,31 +343,5 @@ def _one_place(body: Body, array: str, inside: frozenset[str]) -> Element | None
     return place
 
 
-def _replaced(body: Body, array: str, scalar: Var) -> Body:
-    """Return a body with a scalar for every element of an array."""
-
-    def changed(expr: Expr) -> Expr:
-        return map_expression(expr, lambda part: scalar if isinstance(part, Element) and part.array == array else None)
-
-    def one(stmt: Stmt) -> Stmt:
-        match stmt:
-            case Declare(value=value):
-                return stmt if value is None else replace(stmt, value=changed(value))
-            case Assign(target=target, value=value):
-                place = changed(target)
-                assert isinstance(place, Var | Element)
-                return replace(stmt, target=place, value=changed(value))
-            case If(condition=condition, then=then, otherwise=otherwise):
-                return replace(
-                    stmt,
-                    condition=changed(condition),
-                    then=_replaced(then, array, scalar),
-                    otherwise=_replaced(otherwise, array, scalar),
-                )
-            case For(condition=condition, body=inner):
-                test = None if condition is None else changed(condition)
-                return replace(stmt, condition=test, body=_replaced(inner, array, scalar))
-            case _:
-                return stmt
-
-    return tuple(one(stmt) for stmt in body)
+def _in_scalar(array: str, scalar: Var, part: Expr) -> Expr | None:
+    return scalar if isinstance(part, Element) and part.array == array else None

@@ -30,7 +30,7 @@ from metafork.ir import (
     expressions_of,
     walk_statements,
 )
-from metafork.source_cfg_substitution import arrays_read, assigned_variables, declared_here, map_expression, variables
+from metafork.source_cfg_substitution import arrays_read, assigned_variables, declared_here, map_body, variables
 
 Body = tuple[Stmt, ...]
 
@@ -87,34 +87,9 @@ def _undone(body: Body) -> Body | None:
         or any(name in variables(expr) for expr in _expressions(rest))
     ):
         return None
-    return (*(_replaced(stmt, name, element) for stmt in between), *rest)
+    inside = map_body(between, lambda part: element if isinstance(part, Var) and part.name == name else None)
+    return (*inside, *rest)
 
 
 def _expressions(body: Body) -> list[Expr]:
     return [expr for stmt in walk_statements(body) for expr in expressions_of(stmt)]
-
-
-def _replaced(stmt: Stmt, name: str, element: Element) -> Stmt:
-    def changed(expr: Expr) -> Expr:
-        return map_expression(expr, lambda part: element if isinstance(part, Var) and part.name == name else None)
-
-    def body(inner: Body) -> Body:
-        return tuple(_replaced(one, name, element) for one in inner)
-
-    match stmt:
-        case Declare(value=value):
-            return stmt if value is None else replace(stmt, value=changed(value))
-        case Assign(target=target, value=value):
-            place = changed(target)
-            assert isinstance(place, Var | Element)
-            return replace(stmt, target=place, value=changed(value))
-        case If(condition=condition, then=then, otherwise=otherwise):
-            return replace(stmt, condition=changed(condition), then=body(then), otherwise=body(otherwise))
-        case For(init=init, condition=condition, step=step, body=inner):
-            first, again = (None if part is None else _replaced(part, name, element) for part in (init, step))
-            assert first is None or isinstance(first, Declare | Assign)
-            assert again is None or isinstance(again, Assign)
-            test = None if condition is None else changed(condition)
-            return replace(stmt, init=first, condition=test, step=again, body=body(inner))
-        case _:
-            return stmt
