@@ -3,19 +3,25 @@
 from random import Random
 
 from comprehensive.verification import Options, Verification, verify
-from tests.random_programs.generator import file_text
+from tests.random_programs.generator import StructureGenerator, file_text
 
 # The counters without registers need no LLVM and are quick; some groups use everything.
 QUICK = ("threads_per_block", "shared_memory")
 EVERYTHING = 0.2
 
 
-def check(seeds: list[int], points: int = 12, dataflow_seconds: float = 0) -> Verification:
-    """Verify the programs of some seeds as one file; proofs of dataflow take most of the time where they are tried."""
+def check(seeds: list[int], points: int = 12, dataflow_seconds: float = 0, structures: bool = False) -> Verification:
+    """Verify the programs of some seeds as one file; proofs of dataflow take most of the time where they are tried.
+
+    With ``structures`` the programs read arrays of structures, and warps move them through their registers.
+    """
     random = Random(seeds[0])
     counters = None if random.random() < EVERYTHING else QUICK
     optimization = random.choice(("-O0", "-O0", "-O0", "-O2"))
     options = Options(
         points=points, seed=seeds[0], jobs=2, optimization=optimization, dataflow_seconds=dataflow_seconds
     )
+    if structures:
+        counters = (*QUICK, "bank_degree")
+        return verify(file_text(seeds, StructureGenerator), counters=counters, strategies=("swizzle",), options=options)
     return verify(file_text(seeds), counters=counters, options=options)

@@ -314,12 +314,33 @@ class Generator:
         return "\n".join([*lines, *nest, "  }", "  }", "}", ""])
 
 
-def function_text(seed: int, name: str) -> str:
+class StructureGenerator(Generator):
+    """Functions that mostly read several fields of structures."""
+
+    def read(self, floating: bool) -> str:
+        r = self.random
+        if r.random() < 0.3:
+            return super().read(floating)
+        element = r.choice(FLOATING if floating else INTEGER)
+        axis = self.rank - 1 if r.random() < 0.8 else r.randrange(self.rank)
+        stride = r.choice((2, 3, 3, 4, 5, 6, 7, 12))
+        fields = sorted(r.sample(range(stride), r.randint((stride + 1) // 2, stride)))
+        if r.random() < 0.3:
+            name = self.array("f", element, [f"N{axis}", str(stride)], const=True)
+            parts = [f"{name}[p{axis}][{field}]" for field in fields]
+        else:
+            name = self.array("f", element, [f"{stride} * N{axis}"], const=True)
+            parts = [f"{name}[{stride} * p{axis} + {field}]" for field in fields]
+        r.shuffle(parts)
+        return "(" + " + ".join(self.masked(part, element) for part in parts) + ")"
+
+
+def function_text(seed: int, name: str, generator: type[Generator] = Generator) -> str:
     """Return the function of a seed."""
-    return Generator(seed, name).text()
+    return generator(seed, name).text()
 
 
-def file_text(seeds: range | list[int]) -> str:
+def file_text(seeds: range | list[int], generator: type[Generator] = Generator) -> str:
     """Return a file with the functions of several seeds."""
     head = "#include <assert.h>\n#include <math.h>\n\n"
-    return head + "\n".join(function_text(seed, f"random{seed}") for seed in seeds)
+    return head + "\n".join(function_text(seed, f"random{seed}", generator) for seed in seeds)

@@ -24,6 +24,13 @@ def test_random_programs(seeds):
         assert [check.name for check in checks if check.verdict.value == "no"] == []
 
 
+@pytest.mark.parametrize("first", range(5000, 5032, 8))
+def test_random_programs_with_structures(first):
+    found = check(list(range(first, first + 8)), structures=True)
+    assert [failure.text() for failure in found.failures] == []
+    assert any("swizzle" in row.strategies for row in found.leaves)
+
+
 @pytest.mark.parametrize("seed", REGRESSIONS, ids=str)
 def test_programs_that_once_failed(seed):
     assert [failure.text() for failure in check([seed], points=24).failures] == []
