@@ -33,7 +33,7 @@ from metafork.llvm_ir import module_text
 from metafork.llvm_targets import Nvptx
 from metafork.ptx.shuffle import shuffle_text
 from metafork.ptx_registers import Slow, accesses, pressure, read_blocks
-from metafork.ptx_schedule import arrangement
+from metafork.ptx_schedule import arrangement, with_read_only_loads
 from metafork.ptx_target import parsed, ptx_of, run_pipeline
 
 LEAST, MOST = 8, 255
@@ -93,7 +93,8 @@ def measure(kernel: Kernel, ir_strategies: Sequence[str] = ()) -> Terms:
     if shuffles:
         ptx = countable(shuffle_text(ptx, shuffle_options(kernel)).text)
     blocks = read_blocks(ptx)
-    arranged = arrangement(blocks if ir_strategies else read_blocks(ptx_of(module, level=0)))
+    plain = blocks if ir_strategies else with_read_only_loads(read_blocks(ptx_of(module, level=0)))
+    arranged = arrangement(plain)
     lives, number = pressure(blocks), accesses(blocks)
     return Terms(
         from_text=int(not ir_strategies),
