@@ -1,9 +1,9 @@
 """Fits the coefficients of ``evaluators.register_model``, and scores them.
 
 The model is a product of powers, so the fit of its logarithm is a ridge regression on standardized terms; exponents
-that must not be negative are kept at zero or above by coordinate descent.  Kernels as text and kernels as PTX are fitted
-together; one of the former weighs as much as ``_TEXT_WEIGHT`` of the latter, of which there are three times as many.
-The same samples give the same model.
+that must not be negative are kept at zero or above by coordinate descent.  Kernels as text and kernels as PTX are
+fitted together; one of the former weighs as much as ``_TEXT_WEIGHT`` of the latter, of which there are three times as
+many.  The same samples give the same model.
 """
 
 from __future__ import annotations
