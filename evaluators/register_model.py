@@ -47,17 +47,17 @@ class Terms:
 
     ``from_text`` is 1 for a kernel that nvcc compiles, 0 for PTX.  In 32-bit registers: ``wanted`` by the arrangement
     of ``ptxas``; ``live``, the most that live at once in whichever of the two orders, that of the IR and that of the
-    PTX, needs less; ``hoisted``, when loads and addresses come as early as they can; ``across_division``, what lives
-    across a division of doubles.  The most in one region: ``region_loads`` and the four kinds of divisions and calls.
-    In the whole kernel: ``loads``, ``stores``, accesses to ``shared`` memory, ``wide`` products.
+    PTX, needs less; ``hoisted``, when loads and addresses come as early as they can.  The most in one region:
+    ``region_loads``, the kinds of divisions (square roots of doubles count as such), and calls.  In the whole kernel:
+    ``loads``, ``stores``, accesses to ``shared`` memory, ``wide`` products.
     """
 
     from_text: int
     wanted: int
     live: int
     hoisted: int
-    across_division: int
     divide_double: int
+    reciprocal_double: int
     divide_float: int
     divide_int: int
     call: int
@@ -101,8 +101,8 @@ def measure(kernel: Kernel, ir_strategies: Sequence[str] = ()) -> Terms:
         wanted=arranged.wanted,
         live=min(lives.in_order, thread_registers(cfg_of(module))),
         hoisted=lives.hoisted,
-        across_division=lives.at.get(Slow.DIVIDE_DOUBLE, 0),
         divide_double=arranged.slow[Slow.DIVIDE_DOUBLE],
+        reciprocal_double=arranged.slow[Slow.RECIPROCAL_DOUBLE],
         divide_float=arranged.slow[Slow.DIVIDE_FLOAT],
         divide_int=arranged.slow[Slow.DIVIDE_INT],
         call=arranged.slow[Slow.CALL],

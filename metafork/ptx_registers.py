@@ -32,7 +32,8 @@ _LOW_HALF = ("add.", "sub.", "mul.lo.", "mad.lo.", "shl.", "and.", "or.", "xor."
 class Slow(Enum):
     """Operations that ``ptxas`` makes subroutines or long sequences of, with temporaries of their own."""
 
-    DIVIDE_DOUBLE = r"(div|sqrt|rcp)\.rn\.f64"
+    DIVIDE_DOUBLE = r"(div|sqrt)\.rn\.f64"
+    RECIPROCAL_DOUBLE = r"rcp\.rn\.f64"
     DIVIDE_FLOAT = r"(div|sqrt|rcp)\.rn\.f32"
     DIVIDE_LONG = r"(div|rem)\.[su]64"
     DIVIDE_INT = r"(div|rem)\.[su](16|32)"
@@ -78,12 +79,11 @@ class Pressure:
     """Live 32-bit registers of a kernel.
 
     ``in_order``: the most in the order of the text; ``hoisted``: the most when loads and addresses come as early as
-    they can; ``at``: for each slow operation that occurs, the most that live across one.
+    they can.
     """
 
     in_order: int
     hoisted: int
-    at: Mapping[Slow, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +185,8 @@ def pressure(blocks: Sequence[PtxBlock]) -> Pressure:
     weight = weights(blocks)
     live_in, live_out = liveness(blocks)
     in_order = hoisted = 0
-    at: dict[Slow, int] = {}
     for block, out in zip(blocks, live_out, strict=True):
-        in_order = max(in_order, _walk(block.instructions, out, weight, at))
+        in_order = max(in_order, _walk(block.instructions, out, weight))
     inside: set[int] = set()
     for first, last in _innermost_loops(blocks):
         members = range(first, last + 1)
@@ -197,22 +196,21 @@ def pressure(blocks: Sequence[PtxBlock]) -> Pressure:
         inside.update(members)
         left = {name for index in members for after in blocks[index].successors if after not in members
                 for name in live_in[after]}  # fmt: skip
-        hoisted = max(hoisted, _walk(_memory_first(body), live_in[first] | left, weight, {}, predicated=True))
+        hoisted = max(hoisted, _walk(_memory_first(body), live_in[first] | left, weight, predicated=True))
     for index, block in enumerate(blocks):
         if index not in inside:
-            hoisted = max(hoisted, _walk(_memory_first(block.instructions), live_out[index], weight, {}))
-    return Pressure(in_order, hoisted, at)
+            hoisted = max(hoisted, _walk(_memory_first(block.instructions), live_out[index], weight))
+    return Pressure(in_order, hoisted)
 
 
 def _walk(
     instructions: Sequence[PtxInstruction],
     live_out: Iterable[str],
     weight: Mapping[str, int],
-    at: dict[Slow, int],
     *,
     predicated: bool = False,
 ) -> int:
-    """Return the most live registers, going backwards; note in ``at`` what lives across slow operations.
+    """Return the most live registers, going backwards.
 
     With ``predicated`` a guarded definition ends the life before it, as where the guard holds.
     """
@@ -232,10 +230,6 @@ def _walk(
                 live.add(name)
                 now += weight[name]
         most = max(most, now)
-        if one.opcode[0] in "dsrc":
-            for kind, pattern in SLOW_PATTERNS:
-                if pattern.match(one.opcode):
-                    at[kind] = max(at.get(kind, 0), now)
     return most
 
 

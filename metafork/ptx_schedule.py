@@ -11,7 +11,10 @@ most of them once there are none; where the order of the text needs still less, 
 arrangement while it fits in as many registers as all warps of a multiprocessor can have, and then whichever of the two
 needs less::
 
-    wanted = max over regions of min(free + FREE_MORE, max(ALL_WARPS, tight + TIGHT_MORE))
+    min(free + FREE_MORE, max(ALL_WARPS, tight + TIGHT_MORE))
+
+Divisions and calls need temporaries while all that lives across them stays where it is: a region with one takes at
+least ``tight`` and what ``_TEMPORARIES`` says.  A kernel wants as much as the region that takes most.
 """
 
 from __future__ import annotations
@@ -36,6 +39,13 @@ BUDGET = 28
 FREE_MORE = 6
 TIGHT_MORE = 4
 _NO_BUDGET = 1 << 30
+# For each slow operation the registers it takes beside those that live across it, and the fewest that come out.
+_TEMPORARIES = {
+    Slow.DIVIDE_DOUBLE: (14, 28),
+    Slow.RECIPROCAL_DOUBLE: (8, 22),
+    Slow.DIVIDE_FLOAT: (8, 0),
+    Slow.CALL: (8, 0),
+}
 _UNROLLS_BY = 4
 # Instructions in the body of a loop that ptxas unrolls by that.
 _MOST_UNROLLED = 52
@@ -140,26 +150,33 @@ def arrangement(blocks: Sequence[PtxBlock]) -> Arrangement:
     weight = weights(blocks)
     found = list(_regions(unrolled_whole(blocks)))
     loads = max((sum(one.loads for one in region.body) for region in found if not region.unrolled), default=0)
-    slow = dict.fromkeys(Slow, 0)
-    for region in found:
-        for kind, pattern in SLOW_PATTERNS:
-            slow[kind] = max(slow[kind], sum(bool(pattern.match(one.opcode)) for one in region.body))
+    counts = [
+        {kind: sum(bool(pattern.match(one.opcode)) for one in region.body) for kind, pattern in SLOW_PATTERNS}
+        for region in found
+    ]
+    slow = {kind: max((count[kind] for count in counts), default=0) for kind in Slow}
+    regions = []
+    for region, count in zip(found, counts, strict=True):
+        code = _code(region, weight)
+        temporaries = [more for kind, more in _TEMPORARIES.items() if count[kind]]
+        in_order = _in_order(code)
+        most = max(ALL_WARPS, in_order + TIGHT_MORE, *(max(in_order + more, least) for more, least in temporaries))
+        regions.append((most, code, in_order, temporaries))
     wanted = 0
-    # The regions that keep most alive come first: they leave least to do for the others.
-    coded = [_code(region, weight) for region in found]
-    ordered = [(_in_order(code), code) for code in coded]
-    for in_order, code in sorted(ordered, key=lambda item: -item[0]):
-        if max(ALL_WARPS, in_order + TIGHT_MORE) > wanted:
-            wanted = max(wanted, _wanted(code, in_order))
+    for most, code, in_order, temporaries in sorted(regions, key=lambda item: -item[0]):
+        # No arrangement of a region takes more than its ``most``.
+        if most > wanted:
+            wanted = max(wanted, _wanted(code, in_order, temporaries))
     return Arrangement(wanted, loads, slow)
 
 
-def _wanted(code: _Code, in_order: int) -> int:
+def _wanted(code: _Code, in_order: int, temporaries: Sequence[tuple[int, int]]) -> int:
     free = _scheduled(code, _NO_BUDGET)
-    if free + FREE_MORE <= ALL_WARPS or in_order + TIGHT_MORE <= ALL_WARPS:
+    if not temporaries and min(free + FREE_MORE, in_order + TIGHT_MORE) <= ALL_WARPS:
         return min(free + FREE_MORE, ALL_WARPS)
     tight = min(in_order, free if free <= BUDGET else _scheduled(code, BUDGET))
-    return min(free + FREE_MORE, max(ALL_WARPS, tight + TIGHT_MORE))
+    arranged = min(free + FREE_MORE, max(ALL_WARPS, tight + TIGHT_MORE))
+    return max(arranged, *(max(tight + more, fewest) for more, fewest in temporaries), 0)
 
 
 def _regions(blocks: Sequence[PtxBlock]) -> Iterator[Region]:

@@ -4,7 +4,7 @@ import subprocess
 import pytest
 
 from metafork.llvm_ir import module_text
-from metafork.ptx_registers import Accesses, Slow, accesses, pressure, read_blocks
+from metafork.ptx_registers import Accesses, accesses, pressure, read_blocks
 from metafork.ptx_target import (
     REGISTER_PRESSURE,
     ExternalFunctionError,
@@ -129,7 +129,6 @@ def test_pressure_follows_what_ptxas_does():
     assert measured.in_order == 4
     # The second load comes before the store: both values and the address are live there, and the shared address.
     assert measured.hoisted == 5
-    assert measured.at == {Slow.DIVIDE_FLOAT: 4}
     assert accesses(read_blocks(PTX)) == Accesses(2, 2, 1, 1)
 
 
