@@ -32,8 +32,9 @@ from metafork.leaf_ptx import SHUFFLE, countable, covering_first, passes_of, shu
 from metafork.llvm_ir import module_text
 from metafork.llvm_targets import Nvptx
 from metafork.ptx.shuffle import shuffle_text
+from metafork.ptx_read_only import with_read_only_loads
 from metafork.ptx_registers import Slow, accesses, pressure, read_blocks
-from metafork.ptx_schedule import arrangement, with_read_only_loads
+from metafork.ptx_schedule import arrangement
 from metafork.ptx_target import parsed, ptx_of, run_pipeline
 
 LEAST, MOST = 8, 255

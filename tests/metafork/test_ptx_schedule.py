@@ -4,8 +4,9 @@ import pytest
 
 from metafork.llvm_ir import module_text
 from metafork.ptx_loops import UNKNOWN, chain_of, iterations, natural_loops, unrolled_whole
+from metafork.ptx_read_only import with_read_only_loads
 from metafork.ptx_registers import Slow, read_blocks
-from metafork.ptx_schedule import ALL_WARPS, FREE_MORE, arrangement, with_read_only_loads
+from metafork.ptx_schedule import ALL_WARPS, FREE_MORE, arrangement
 from metafork.ptx_target import emit_ptx, optimize
 from tests.metafork.kernel_reader import read_kernel
 
