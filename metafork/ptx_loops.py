@@ -12,6 +12,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from metafork.ptx_registers import PtxBlock, PtxInstruction
 
@@ -56,7 +57,12 @@ class Loops:
 
 def is_sequence(instruction: PtxInstruction) -> bool:
     """Say whether an instruction is a long sequence or a subroutine, a barrier or a call: nothing is unrolled then."""
-    return instruction.opcode.startswith(("bar", "call")) or bool(_SEQUENCE.match(instruction.opcode))
+    return _is_sequence(instruction.opcode)
+
+
+@cache
+def _is_sequence(opcode: str) -> bool:
+    return opcode.startswith(("bar", "call")) or bool(_SEQUENCE.match(opcode))
 
 
 def _reverse_postorder(blocks: Sequence[PtxBlock]) -> list[int]:

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 _REGISTER = re.compile(r"%(?:rd|rs|rq|r|p)\d+\b")
 _LABEL = re.compile(r"\s*([$\w]+):")
@@ -40,7 +41,13 @@ class Slow(Enum):
     CALL = r"call"
 
 
-SLOW_PATTERNS = [(kind, re.compile(kind.value)) for kind in Slow]
+_SLOW = [(kind, re.compile(kind.value)) for kind in Slow]
+
+
+@cache
+def slow_kind(opcode: str) -> Slow | None:
+    """Return which slow operation an opcode is."""
+    return next((kind for kind, pattern in _SLOW if pattern.match(opcode)), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from metafork.ptx_loops import (
     chain_of,
@@ -32,7 +33,7 @@ from metafork.ptx_loops import (
     original,
     unrolled_whole,
 )
-from metafork.ptx_registers import SLOW_PATTERNS, PtxBlock, PtxInstruction, Slow, liveness, weights
+from metafork.ptx_registers import PtxBlock, PtxInstruction, Slow, liveness, slow_kind, weights
 
 ALL_WARPS = 32
 BUDGET = 28
@@ -111,22 +112,30 @@ def arrangement(blocks: Sequence[PtxBlock]) -> Arrangement:
     weight = weights(blocks)
     found = list(_regions(unrolled_whole(blocks)))
     loads = max((sum(one.loads for one in region.body) for region in found if not region.unrolled), default=0)
-    counts = [
-        {kind: sum(bool(pattern.match(one.opcode)) for one in region.body) for kind, pattern in SLOW_PATTERNS}
-        for region in found
-    ]
-    slow = {kind: max((count[kind] for count in counts), default=0) for kind in Slow}
+    slow = dict.fromkeys(Slow, 0)
     regions = []
-    for region, count in zip(found, counts, strict=True):
-        code = _code(region, weight)
-        temporaries = [more for kind, more in _TEMPORARIES.items() if count[kind]]
-        in_order = _in_order(code)
-        most = max(ALL_WARPS, in_order + TIGHT_MORE, *(max(in_order + more, least) for more, least in temporaries))
-        regions.append((most, code, in_order, temporaries))
+    for region in found:
+        count: dict[Slow, int] = {}
+        for one in region.body:
+            kind = slow_kind(one.opcode)
+            if kind is not None:
+                count[kind] = count.get(kind, 0) + 1
+        for kind, number in count.items():
+            slow[kind] = max(slow[kind], number)
+        temporaries = [more for kind, more in _TEMPORARIES.items() if kind in count]
+        # All values at once, more than any arrangement of the region keeps alive.
+        values = sum(weight[original(name)] for one in region.body for name in one.defines)
+        from_outside = region.live_out.union(*(one.uses for one in region.body))
+        values += sum(weight[original(name)] for name in from_outside)
+        most = max(values + FREE_MORE, *(max(values + more, least) for more, least in temporaries), 0)
+        regions.append((most, region, temporaries))
     wanted = 0
-    for most, code, in_order, temporaries in sorted(regions, key=lambda item: -item[0]):
-        # No arrangement of a region takes more than its ``most``.
-        if most > wanted:
+    for most, region, temporaries in sorted(regions, key=lambda item: -item[0]):
+        if most <= wanted:
+            break
+        code = _code(region, weight)
+        in_order = _in_order(code)
+        if temporaries or max(ALL_WARPS, in_order + TIGHT_MORE) > wanted:
             wanted = max(wanted, _wanted(code, in_order, temporaries))
     return Arrangement(wanted, loads, slow)
 
@@ -175,6 +184,7 @@ def _regions(blocks: Sequence[PtxBlock]) -> Iterator[Region]:
             yield Region(blocks[block].instructions, frozenset(live_out[block]))
 
 
+@cache
 def _latency(opcode: str) -> int:
     for start, cycles in _LATENCIES:
         if opcode.startswith(start):
