@@ -15,7 +15,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ import calibration  # noqa: E402
 import corpus  # noqa: E402
 import oracle  # noqa: E402
 
-from evaluators.register_model import Kind, measure, model_from_json  # noqa: E402
+from evaluators.register_model import measure, model_from_json, model_to_json  # noqa: E402
 from metafork.cuda import kernel_text  # noqa: E402
 from metafork.kernel import Kernel  # noqa: E402
 from metafork.llvm_ir import module_text  # noqa: E402
@@ -35,7 +35,8 @@ from metafork.lowering import lower  # noqa: E402
 from metafork.ptx_target import REGISTER_PRESSURE, emit_ptx, external_functions, optimize, parsed  # noqa: E402
 
 TARGET = "sm_80"
-KINDS: tuple[Kind, Kind] = ("text", "ptx")
+KINDS = ("text", "ptx")
+_SEEDS = 5
 MEASURED = HERE / "registers/measured.json"
 MODEL = corpus.ROOT / "evaluators/register_model.json"
 RESULTS = HERE / "results/registers.json"
@@ -108,32 +109,47 @@ def samples(names: Collection[str]) -> tuple[list[calibration.Sample], list[cali
     return text, ptx
 
 
+def by_kind(estimates: Sequence[int], kernels: Sequence[calibration.Sample]) -> dict[str, dict[str, float]]:
+    """Return the figures of merit for kernels as text and for kernels as PTX."""
+    figures = {}
+    for name in KINDS:
+        chosen = [index for index, one in enumerate(kernels) if one.terms.from_text == (name == "text")]
+        figures[name] = calibration.score([estimates[index] for index in chosen], [kernels[index] for index in chosen])
+    return figures
+
+
 def calibrate() -> None:
-    """Fit both models to the programs that are not held out, and say how models do on programs they did not see."""
-    seen = samples({path.stem for path in corpus.programs()} - corpus.held_out())
-    models = [calibration.calibrate(kind) for kind in seen]
-    MODEL.write_text(json.dumps(calibration.document(*models), indent=2) + "\n", encoding="utf-8")
-    for name, model, kind in zip(KINDS, models, seen, strict=True):
-        print(name, model, calibration.score([model.registers(one.measured) for one in kind], kind), sep="\n  ")
-        for seed in range(3):
-            print("  cross-validated", calibration.score(calibration.cross_validated(kind, seed), kind))
+    """Fit the model to the programs that are not held out, and say how models do on programs they did not see."""
+    seen = [one for kind in samples({path.stem for path in corpus.programs()} - corpus.held_out()) for one in kind]
+    model = calibration.calibrate(seen)
+    MODEL.write_text(json.dumps(model_to_json(model, TARGET), indent=2) + "\n", encoding="utf-8")
+    print(model, by_kind([model.registers(one.terms) for one in seen], seen), sep="\n  ")
+    for seed in range(_SEEDS):
+        print("  cross-validated", by_kind(calibration.cross_validated(seen, seed), seen))
 
 
 def score() -> None:
-    """Score the shipped models on the held-out programs."""
+    """Score the shipped model on the held-out programs."""
     held = corpus.held_out()
-    document = json.loads(MODEL.read_text(encoding="utf-8"))
+    model = model_from_json(json.loads(MODEL.read_text(encoding="utf-8")))
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))
     result: dict[str, object] = {"target": TARGET, "ptxas": measured["ptxas"], "held_out_programs": sorted(held)}
-    outside, inside = samples(held), samples({path.stem for path in corpus.programs()} - held)
-    for name, out, seen in zip(KINDS, outside, inside, strict=True):
-        model = model_from_json(document, name)
-        figures = calibration.score([model.registers(one.measured) for one in out], out)
-        fitted = calibration.score([model.registers(one.measured) for one in seen], seen)
-        crossed = calibration.score(calibration.cross_validated(seen, 0), seen)
-        kernels = {one.name: [model.registers(one.measured), one.registers] for one in out}
-        result[name] = {"held_out": figures, "calibration": fitted, "cross_validation": crossed, "kernels": kernels}
-        print(name, json.dumps(figures), json.dumps(fitted), json.dumps(crossed), sep="\n  ")
+    outside = [one for kind in samples(held) for one in kind]
+    inside = [one for kind in samples({path.stem for path in corpus.programs()} - held) for one in kind]
+    out = by_kind([model.registers(one.terms) for one in outside], outside)
+    fitted = by_kind([model.registers(one.terms) for one in inside], inside)
+    crossed = [by_kind(calibration.cross_validated(inside, seed), inside) for seed in range(_SEEDS)]
+    for name in KINDS:
+        chosen = [one for one in outside if one.terms.from_text == (name == "text")]
+        kernels = {one.name: [model.registers(one.terms), one.registers] for one in chosen}
+        mean = {key: round(statistics.mean(one[name][key] for one in crossed), 3) for key in crossed[0][name]}
+        result[name] = {
+            "held_out": out[name],
+            "calibration": fitted[name],
+            "cross_validation": mean,
+            "kernels": kernels,
+        }
+        print(name, *(json.dumps(one) for one in (out[name], fitted[name], mean)), sep="\n  ")
         worst = sorted(kernels.items(), key=lambda item: -abs(item[1][0] - item[1][1]) / item[1][1])
         for kernel, (estimate, truth) in worst[:12]:
             print("   ", kernel, "estimate", estimate, "ptxas", truth)

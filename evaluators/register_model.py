@@ -1,33 +1,30 @@
-"""The calibrated model behind ``registers_per_thread``: what is measured on a kernel, and what ``ptxas`` makes of it.
+"""The calibrated model behind ``registers_per_thread``: what is counted on a kernel, and what ``ptxas`` makes of it.
 
 A kernel is lowered to LLVM IR and optimized; its live values are counted on the IR CFG and on the PTX that LLVM makes
-of it.  ``ptxas`` is modelled by three sentences.  *It moves loads and addresses up to hide latency, the more of them
-the more there are to move, but each further one costs it more.*  *It cannot go below what lives at once in whichever of
-the two orders, that of the IR and that of the PTX, needs less, nor below what lives across a division of doubles, which
-is a subroutine.*  *Where that comes out a little above 32 registers, the most with which all warps of a multiprocessor
-fit, it finds an order with 32*::
+of it (``metafork.ptx_registers``), and its instructions are arranged as ``ptxas`` would arrange them
+(``metafork.ptx_schedule``).  ``ptxas`` is then modelled by one product of powers of what was counted::
 
-    latency = scale * (1 + hoisted)^a * (1 + thread)^b * (4 + min(8, loop_loads))^c * product of slow[k]
-    need = max(need_base + need_slope * min(thread, in_order), double_division + at[divide_double])
-    registers = 32 where plateau[0] < max(latency, need) < plateau[1], else max(latency, need)
+    registers = scale * product over terms of (1 + term)^exponent
 
-rounded and kept between ``least`` and 255.  ``thread`` is counted on the IR CFG, ``in_order``, ``hoisted`` and
-``loop_loads`` on the PTX; ``slow`` has a factor for each kind of slow operation that occurs.  No exponent and no slope
-is negative and no factor is less than 1, so nothing that is counted makes the estimate smaller.  There are two sets of
-coefficients: ``text`` for kernels that nvcc compiles from their text (IR made with nvcc's unrolling in mind), ``ptx``
-for leaves that are the PTX LLVM makes.  ``bench/registers.py calibrate`` writes ``register_model.json``, ``score`` says
-how good it is.
+rounded and kept between ``LEAST`` and 255.  The terms are the fields of ``Terms``.  Those that count live registers and
+slow operations have no negative exponent: more of them never makes the estimate smaller.  Exponents of the numbers of
+accesses may be negative: among kernels with equal live values, those with more accesses share more addresses.
+
+One set of exponents serves kernels that nvcc compiles from their text (their IR carries nvcc's unrolling, and is
+arranged without the transformations of LLVM's code generator, which nvcc does not have) and leaves that are the PTX
+LLVM makes; the term ``from_text`` tells them apart.  ``bench/registers.py calibrate`` writes ``register_model.json``,
+``score`` says how good it is.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.resources import files
-from math import exp, log, prod
-from typing import Any, Literal
+from math import exp, log
+from typing import Any
 
 from metafork.ir_cfg import cfg_of, thread_registers
 from metafork.kernel import Kernel
@@ -35,27 +32,53 @@ from metafork.leaf_ptx import SHUFFLE, countable, covering_first, passes_of, shu
 from metafork.llvm_ir import module_text
 from metafork.llvm_targets import Nvptx
 from metafork.ptx.shuffle import shuffle_text
-from metafork.ptx_registers import Pressure, Slow, pressure
+from metafork.ptx_read_only import with_read_only_loads
+from metafork.ptx_registers import Slow, accesses, pressure, read_blocks
+from metafork.ptx_schedule import arrangement
 from metafork.ptx_target import parsed, ptx_of, run_pipeline
 
-Kind = Literal["text", "ptx"]
-MOST = 255
-ALL_WARPS = 32
+LEAST, MOST = 8, 255
 NVCC_UNROLLS_BY = 4
-PTXAS_UNROLLS_BY = 4
-_MOST_LOADS = 8
-_FORMAT, _VERSION = "metafork-register-model", 2
+_FORMAT, _VERSION = "metafork-register-model", 3
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What is counted on one kernel: ``thread``, live 32-bit registers of a thread on the IR CFG, and its PTX."""
+class Terms:
+    """What is counted on one kernel.
 
-    thread: int
-    ptx: Pressure
+    ``from_text`` is 1 for a kernel that nvcc compiles, 0 for PTX.  In 32-bit registers: ``wanted`` by the arrangement
+    of ``ptxas``; ``live``, the most that live at once in whichever of the two orders, that of the IR and that of the
+    PTX, needs less; ``hoisted``, when loads and addresses come as early as they can.  The most in one region:
+    ``region_loads``, the kinds of divisions (square roots of doubles count as such), and calls.  In the whole kernel:
+    ``loads``, ``stores``, accesses to ``shared`` memory, ``wide`` products.
+    """
+
+    from_text: int
+    wanted: int
+    live: int
+    hoisted: int
+    divide_double: int
+    reciprocal_double: int
+    divide_float: int
+    divide_int: int
+    call: int
+    region_loads: int
+    wide: int
+    loads: int
+    stores: int
+    shared: int
+
+    def logarithms(self) -> tuple[float, ...]:
+        """Return what the exponents are factors of, in the order of the fields."""
+        return tuple(log(1 + value) for value in asdict(self).values())
 
 
-def measure(kernel: Kernel, ir_strategies: Sequence[str] = ()) -> Measured:
+NAMES = tuple(field.name for field in fields(Terms))
+ANY_SIGN = frozenset({"from_text", "loads", "stores", "shared"})
+"""The terms whose exponents may be negative."""
+
+
+def measure(kernel: Kernel, ir_strategies: Sequence[str] = ()) -> Terms:
     """Lower, optimize and count.
 
     Without IR strategies the standard pipeline runs on IR whose loops carry nvcc's unrolling; with them, theirs run on
@@ -70,63 +93,62 @@ def measure(kernel: Kernel, ir_strategies: Sequence[str] = ()) -> Measured:
     ptx = ptx_of(module)
     if shuffles:
         ptx = countable(shuffle_text(ptx, shuffle_options(kernel)).text)
-    unroll = PTXAS_UNROLLS_BY if ir_strategies else 1
-    return Measured(thread_registers(cfg_of(module)), pressure(ptx, unroll))
-
-
-def latency_terms(measured: Measured) -> tuple[float, float, float]:
-    """Return the logarithms that the exponents of the latency are factors of."""
-    loads = min(_MOST_LOADS, measured.ptx.loop_loads)
-    return log(1 + measured.ptx.hoisted), log(1 + measured.thread), log(4 + loads)
-
-
-def least_live(measured: Measured) -> int:
-    """Return the live registers in whichever of the two orders needs less."""
-    return min(measured.thread, measured.ptx.in_order)
+    blocks = read_blocks(ptx)
+    plain = blocks if ir_strategies else with_read_only_loads(read_blocks(ptx_of(module, level=0)))
+    arranged = arrangement(plain)
+    lives, number = pressure(blocks), accesses(blocks)
+    return Terms(
+        from_text=int(not ir_strategies),
+        wanted=arranged.wanted,
+        live=min(lives.in_order, thread_registers(cfg_of(module))),
+        hoisted=lives.hoisted,
+        divide_double=arranged.slow[Slow.DIVIDE_DOUBLE],
+        reciprocal_double=arranged.slow[Slow.RECIPROCAL_DOUBLE],
+        divide_float=arranged.slow[Slow.DIVIDE_FLOAT],
+        divide_int=arranged.slow[Slow.DIVIDE_INT],
+        call=arranged.slow[Slow.CALL],
+        region_loads=arranged.loads,
+        wide=number.wide,
+        loads=number.loads,
+        stores=number.stores,
+        shared=number.shared,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterModel:
-    """One set of coefficients; ``exponents`` are those of ``latency_terms``.  See the module's text for the formula."""
+    """The logarithm of the scale, and the exponents in the order of ``NAMES``."""
 
-    scale: float
-    exponents: tuple[float, float, float]
-    slow: Mapping[str, float]
-    need_base: float
-    need_slope: float
-    double_division: float
-    plateau: tuple[float, float]
-    least: int
+    log_scale: float
+    exponents: tuple[float, ...]
 
-    def latency(self, measured: Measured) -> float:
-        """Return the registers with which ``ptxas`` hides latency."""
-        power = sum(a * term for a, term in zip(self.exponents, latency_terms(measured), strict=True))
-        return self.scale * exp(power) * prod(self.slow[kind.name.lower()] for kind in measured.ptx.at)
-
-    def need(self, measured: Measured) -> float:
-        """Return the registers below which the kernel would spill."""
-        need = self.need_base + self.need_slope * least_live(measured)
-        across = measured.ptx.at.get(Slow.DIVIDE_DOUBLE)
-        return need if across is None else max(need, self.double_division + across)
-
-    def registers(self, measured: Measured) -> int:
+    def registers(self, terms: Terms) -> int:
         """Return the number of 32-bit registers a thread is expected to use."""
-        count = max(self.latency(measured), self.need(measured))
-        if self.plateau[0] < count < self.plateau[1]:
-            return ALL_WARPS
-        return max(self.least, min(MOST, round(count)))
+        power = sum(a * term for a, term in zip(self.exponents, terms.logarithms(), strict=True))
+        return max(LEAST, min(MOST, round(exp(self.log_scale + power))))
 
 
-def model_from_json(document: Mapping[str, Any], kind: Kind) -> RegisterModel:
-    """Read one set of coefficients; raises ``ValueError`` for a document of another format or version."""
+def model_from_json(document: Mapping[str, Any]) -> RegisterModel:
+    """Read the coefficients; raises ``ValueError`` for a document of another format or version."""
     if document.get("format") != _FORMAT or document.get("version") != _VERSION:
         raise ValueError("not a register model of this version")
-    fields = document[kind]
-    return RegisterModel(**{**fields, "exponents": tuple(fields["exponents"]), "plateau": tuple(fields["plateau"])})
+    return RegisterModel(document["log_scale"], tuple(document["exponents"][name] for name in NAMES))
+
+
+def model_to_json(model: RegisterModel, target: str) -> dict[str, Any]:
+    """Return the document that ``model_from_json`` reads."""
+    exponents = dict(zip(NAMES, model.exponents, strict=True))
+    return {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "target": target,
+        "log_scale": model.log_scale,
+        "exponents": exponents,
+    }
 
 
 @cache
-def shipped_model(kind: Kind) -> RegisterModel:
+def shipped_model() -> RegisterModel:
     """Return the calibrated coefficients that come with the package."""
     text = files("evaluators").joinpath("register_model.json").read_text(encoding="utf-8")
-    return model_from_json(json.loads(text), kind)
+    return model_from_json(json.loads(text))

@@ -46,7 +46,7 @@ def registers(version: Version) -> int | NotKnown:
         kernel = _kernel(version.program)
     except CannotLowerError as error:
         return NotKnown(f"no kernel: {error}")
-    return shipped_model("ptx" if version.ir_strategies else "text").registers(measure(kernel, version.ir_strategies))
+    return shipped_model().registers(measure(kernel, version.ir_strategies))
 
 
 @lru_cache(maxsize=32)

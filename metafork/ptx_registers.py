@@ -16,15 +16,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 _REGISTER = re.compile(r"%(?:rd|rs|rq|r|p)\d+\b")
 _LABEL = re.compile(r"\s*([$\w]+):")
 _SPECIAL = re.compile(r"%(\w+)\.[xyz]")
 _COMMENT = re.compile(r"//[^\n]*")
-# Instructions in the body of a loop that ptxas still unrolls.
-_MOST_UNROLLED = 50
 _NO_RESULT = ("st", "bra", "brx", "bar", "ret", "call", "exit", "trap", "red", "membar", "fence")
 _UNIFORM_REGISTERS = frozenset({"ctaid", "ntid", "nctaid"})
 # Operations of which the lower half of the result needs the lower halves of the operands only.
@@ -34,7 +33,8 @@ _LOW_HALF = ("add.", "sub.", "mul.lo.", "mad.lo.", "shl.", "and.", "or.", "xor."
 class Slow(Enum):
     """Operations that ``ptxas`` makes subroutines or long sequences of, with temporaries of their own."""
 
-    DIVIDE_DOUBLE = r"(div|sqrt|rcp)\.rn\.f64"
+    DIVIDE_DOUBLE = r"(div|sqrt)\.rn\.f64"
+    RECIPROCAL_DOUBLE = r"rcp\.rn\.f64"
     DIVIDE_FLOAT = r"(div|sqrt|rcp)\.rn\.f32"
     DIVIDE_LONG = r"(div|rem)\.[su]64"
     DIVIDE_INT = r"(div|rem)\.[su](16|32)"
@@ -44,11 +44,18 @@ class Slow(Enum):
 _SLOW = [(kind, re.compile(kind.value)) for kind in Slow]
 
 
+@cache
+def slow_kind(opcode: str) -> Slow | None:
+    """Return which slow operation an opcode is."""
+    return next((kind for kind, pattern in _SLOW if pattern.match(opcode)), None)
+
+
 @dataclass(frozen=True, slots=True)
 class PtxInstruction:
     """One instruction: the registers it defines and uses; ``address`` are the used ones that form an address.
 
-    ``guarded`` tells that it may not run; ``target`` is the label of a branch; ``special`` the special registers read.
+    ``guarded`` tells that it may not run; ``target`` is the label of a branch; ``special`` the special registers read;
+    ``operands`` the text after the opcode.
     """
 
     opcode: str
@@ -58,6 +65,7 @@ class PtxInstruction:
     guarded: bool
     target: str
     special: tuple[str, ...]
+    operands: str
 
     @property
     def loads(self) -> bool:
@@ -78,14 +86,32 @@ class Pressure:
     """Live 32-bit registers of a kernel.
 
     ``in_order``: the most in the order of the text; ``hoisted``: the most when loads and addresses come as early as
-    they can; ``at``: for each slow operation that occurs, the most that live across one.  ``loop_loads``: the most
-    global loads in an innermost loop.
+    they can.
     """
 
     in_order: int
     hoisted: int
-    at: Mapping[Slow, int]
-    loop_loads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """How many instructions load, store, access shared memory, and multiply to twice their width (as indices do)."""
+
+    loads: int
+    stores: int
+    shared: int
+    wide: int
+
+
+def accesses(blocks: Sequence[PtxBlock]) -> Accesses:
+    """Count the accesses of a kernel."""
+    body = [one for block in blocks for one in block.instructions]
+    return Accesses(
+        sum(one.loads for one in body),
+        sum(one.opcode.startswith("st.") for one in body),
+        sum(".shared" in one.opcode for one in body),
+        sum("wide" in one.opcode for one in body),
+    )
 
 
 def read_blocks(ptx: str) -> tuple[PtxBlock, ...]:
@@ -157,49 +183,41 @@ def _instruction(text: str) -> PtxInstruction:
         bool(guard),
         operands if opcode.startswith("bra") else "",
         tuple(_SPECIAL.findall(operands)),
+        operands,
     )
 
 
-def pressure(ptx: str, unroll: int = 1) -> Pressure:
-    """Measure the PTX of one kernel; raises ``ValueError`` where it has no body.
-
-    With ``unroll`` small counted loops inside other loops are taken to be unrolled by that factor, as ``ptxas`` does.
-    """
-    blocks = read_blocks(ptx)
-    weight = _weights(blocks)
-    live_in, live_out = _liveness(blocks)
-    in_order = hoisted = loop_loads = 0
-    at: dict[Slow, int] = {}
+def pressure(blocks: Sequence[PtxBlock]) -> Pressure:
+    """Measure a kernel."""
+    weight = weights(blocks)
+    live_in, live_out = liveness(blocks)
+    in_order = hoisted = 0
     for block, out in zip(blocks, live_out, strict=True):
-        in_order = max(in_order, _walk(block.instructions, out, weight, at))
+        in_order = max(in_order, _walk(block.instructions, out, weight))
     inside: set[int] = set()
     for first, last in _innermost_loops(blocks):
         members = range(first, last + 1)
         body = [one for index in members for one in blocks[index].instructions]
-        if first == last and unroll > 1 and _counts(body) and _is_inside_another(blocks, first):
-            body = _copies(body, unroll, weight)
-        loop_loads = max(loop_loads, sum(one.opcode.startswith("ld.global") for one in body))
         if any(one.opcode.startswith(("bar", "call")) for one in body):
             continue
         inside.update(members)
         left = {name for index in members for after in blocks[index].successors if after not in members
                 for name in live_in[after]}  # fmt: skip
-        hoisted = max(hoisted, _walk(_memory_first(body), live_in[first] | left, weight, {}, predicated=True))
+        hoisted = max(hoisted, _walk(_memory_first(body), live_in[first] | left, weight, predicated=True))
     for index, block in enumerate(blocks):
         if index not in inside:
-            hoisted = max(hoisted, _walk(_memory_first(block.instructions), live_out[index], weight, {}))
-    return Pressure(in_order, hoisted, at, loop_loads)
+            hoisted = max(hoisted, _walk(_memory_first(block.instructions), live_out[index], weight))
+    return Pressure(in_order, hoisted)
 
 
 def _walk(
     instructions: Sequence[PtxInstruction],
     live_out: Iterable[str],
     weight: Mapping[str, int],
-    at: dict[Slow, int],
     *,
     predicated: bool = False,
 ) -> int:
-    """Return the most live registers, going backwards; note in ``at`` what lives across slow operations.
+    """Return the most live registers, going backwards.
 
     With ``predicated`` a guarded definition ends the life before it, as where the guard holds.
     """
@@ -219,10 +237,6 @@ def _walk(
                 live.add(name)
                 now += weight[name]
         most = max(most, now)
-        if one.opcode[0] in "dsrc":
-            for kind, pattern in _SLOW:
-                if pattern.match(one.opcode):
-                    at[kind] = max(at.get(kind, 0), now)
     return most
 
 
@@ -295,41 +309,8 @@ def _innermost_loops(blocks: Sequence[PtxBlock]) -> list[tuple[int, int]]:
     ]
 
 
-def _is_inside_another(blocks: Sequence[PtxBlock], index: int) -> bool:
-    return any(
-        first <= index <= last and first != last for last, block in enumerate(blocks) for first in block.successors
-    )
-
-
-def _counts(body: Sequence[PtxInstruction]) -> bool:
-    """Say whether a loop of one block is small and runs while a counter that grows by a constant meets a condition."""
-    if len(body) > _MOST_UNROLLED or any(one.opcode.startswith(("bar", "call")) for one in body):
-        return False
-    counters = {one.defines[0] for one in body if one.opcode.startswith("add.") and len(one.uses) == 1}
-    branch = {name for name in body[-1].uses if name.startswith("%p")}
-    tests = [one for one in body if one.opcode.startswith("setp") and branch.intersection(one.defines)]
-    return any(counters.intersection(one.uses) for one in tests)
-
-
-def _copies(body: Sequence[PtxInstruction], count: int, weight: dict[str, int]) -> list[PtxInstruction]:
-    """Return the body of a loop so many times, the values of each copy with names of their own."""
-    defined = {name for one in body for name in one.defines}
-    current = {name: name for name in defined}
-    result: list[PtxInstruction] = []
-    for copy in range(count):
-        for one in body[:-1] if copy < count - 1 else body:
-            uses, address = (tuple(current.get(name, name) for name in names) for names in (one.uses, one.address))
-            for name in one.defines:
-                # The last copy leaves its values where the first one looks for them.
-                current[name] = name if copy == count - 1 else f"{name}#{copy}"
-                weight[current[name]] = weight[name]
-            result.append(
-                replace(one, defines=tuple(current[name] for name in one.defines), uses=uses, address=address)
-            )
-    return result
-
-
-def _liveness(blocks: Sequence[PtxBlock]) -> tuple[list[set[str]], list[set[str]]]:
+def liveness(blocks: Sequence[PtxBlock]) -> tuple[list[set[str]], list[set[str]]]:
+    """Return the registers that live where each block begins, and where it ends."""
     used: list[set[str]] = []
     defined: list[set[str]] = []
     for block in blocks:
@@ -358,13 +339,13 @@ def _liveness(blocks: Sequence[PtxBlock]) -> tuple[list[set[str]], list[set[str]
     return live_in, live_out
 
 
-def _weights(blocks: Sequence[PtxBlock]) -> dict[str, int]:
+def weights(blocks: Sequence[PtxBlock]) -> dict[str, int]:
     """Return how many registers of a thread each virtual register takes."""
     instructions = [one for block in blocks for one in block.instructions]
     names = {name for one in instructions for name in (*one.defines, *one.uses)}
     whole = _needed_whole(instructions)
     uniform = _uniform(instructions)
-    weight = {}
+    weight: dict[str, int] = {}
     for name in names:
         if name in uniform or name.startswith("%p"):
             weight[name] = 0

@@ -5,13 +5,12 @@ from itertools import pairwise
 import pytest
 
 from evaluators.counter import CounterValue, NotKnown
-from evaluators.register_model import Measured, measure, model_from_json, shipped_model
+from evaluators.register_model import ANY_SIGN, NAMES, Terms, measure, model_from_json, model_to_json, shipped_model
 from evaluators.registers_per_block import COUNTER as PER_BLOCK
 from evaluators.registers_per_thread import COUNTER as PER_THREAD
 from metafork.frontend import parse
 from metafork.ir import Version
 from metafork.polynomial import Polynomial
-from metafork.ptx_registers import Pressure, Slow
 from metafork.source import Source
 from tests.metafork.kernel_reader import read_kernel
 
@@ -118,62 +117,47 @@ def test_external_functions_are_counted():
     one = nest("b[p] = exp(a[p]);")
     assert registers(one) > registers(nest("b[p] = a[p];"))
     kernel = read_kernel("void k(const double *a, double *b) { b[0] = exp(a[0]); }")
-    assert Slow.CALL in measure(kernel).ptx.at
+    assert measure(kernel).call == 1
 
 
-def measured(live, hoisted, *slow, loads=0):
-    return Measured(live, Pressure(live, hoisted, dict.fromkeys(slow, live), loads))
+def terms(**counts):
+    return Terms(**(dict.fromkeys(NAMES, 0) | counts))
 
 
-@pytest.mark.parametrize("kind", ["text", "ptx"])
-def test_nothing_that_is_counted_makes_the_estimate_smaller(kind):
-    model = shipped_model(kind)
-    previous = 0
-    for live in range(0, 600, 3):
-        count = model.registers(measured(live, 2 * live))
-        assert previous <= count <= 255
-        previous = count
-    assert previous == 255
-    assert model.registers(measured(0, 0)) >= 8
-    few = measured(10, 10)
-    assert model.registers(few) < model.registers(measured(10, 60))
-    assert model.registers(few) < model.registers(measured(10, 10, loads=8))
-    assert model.latency(few) < model.latency(measured(10, 10, Slow.DIVIDE_DOUBLE))
+@pytest.mark.parametrize("from_text", [0, 1])
+@pytest.mark.parametrize("name", sorted(set(NAMES) - ANY_SIGN))
+def test_live_values_and_slow_operations_never_make_the_estimate_smaller(name, from_text):
+    model = shipped_model()
+    start = {"from_text": from_text, "wanted": 20, "live": 12, "hoisted": 20}
+    counts = [model.registers(terms(**start | {name: start.get(name, 0) + more})) for more in range(0, 400, 5)]
+    assert counts == sorted(counts)
+    assert (counts[0] < counts[-1]) == (model.exponents[NAMES.index(name)] > 0)
 
 
-@pytest.mark.parametrize("kind", ["text", "ptx"])
-def test_a_little_above_32_registers_is_32(kind):
-    model = shipped_model(kind)
-    counts = {model.registers(measured(live, 2 * live)) for live in range(5, 120)}
-    assert 32 in counts
-    assert not counts.intersection(range(33, 38))
-    assert max(counts) > 60
+def test_the_estimate_is_a_number_of_registers():
+    model = shipped_model()
+    assert model.registers(terms()) == 8
+    assert model.registers(terms(wanted=5000, live=5000, hoisted=5000)) == 255
+    assert 24 <= model.registers(terms(wanted=32, live=20, hoisted=30)) <= 40
 
 
-@pytest.mark.parametrize("kind", ["text", "ptx"])
-def test_what_lives_across_a_division_of_doubles_is_kept(kind):
-    model = shipped_model(kind)
-    one = Measured(5, Pressure(5, 5, {Slow.DIVIDE_DOUBLE: 40}, 0))
-    assert model.registers(one) > 40
-
-
-@pytest.mark.parametrize("kind", ["text", "ptx"])
-def test_what_lives_at_once_in_either_order_bounds_the_estimate(kind):
-    model = shipped_model(kind)
-    assert model.registers(measured(150, 0)) >= 0.6 * 150
-    # The IR CFG has as much to say as the PTX: an order with few live values is one that ptxas can take.
-    one_order = Measured(20, Pressure(150, 0, {}, 0))
-    other_order = Measured(150, Pressure(20, 0, {}, 0))
-    assert model.need(one_order) == model.need(other_order) < model.need(measured(150, 0))
+def test_both_ends_of_a_kernel_are_counted():
+    plain = measure(read_kernel("void k(const double *a, double *b) { b[threadIdx.x] = a[threadIdx.x]; }"))
+    divided = measure(read_kernel("void k(const double *a, double *b) { b[threadIdx.x] = 1.0 / a[threadIdx.x]; }"))
+    assert (plain.from_text, plain.loads, plain.stores, plain.shared, plain.region_loads) == (1, 1, 1, 0, 1)
+    assert plain.divide_double == plain.reciprocal_double == 0
+    # A reciprocal is less than a division.
+    assert (divided.divide_double, divided.reciprocal_double) == (0, 1)
+    assert divided.wanted > plain.wanted
+    assert measure(read_kernel("void k(int *b) { b[threadIdx.x] = 1; }"), ("register_pressure1",)).from_text == 0
 
 
 def test_a_model_of_another_version_is_refused():
     document = json.loads(files("evaluators").joinpath("register_model.json").read_text(encoding="utf-8"))
-    assert model_from_json(document, "text") == shipped_model("text")
+    model = shipped_model()
+    assert model_from_json(document) == model
+    assert model_to_json(model, document["target"]) == document
     with pytest.raises(ValueError, match="not a register model"):
-        model_from_json(document | {"version": 1}, "text")
-    for kind in ("text", "ptx"):
-        model = shipped_model(kind)
-        assert min(*model.exponents, model.need_base, model.need_slope, model.scale) >= 0
-        assert model.exponents[1] > 0
-        assert min(model.slow.values()) >= 1
+        model_from_json(document | {"version": 2})
+    assert all(a >= 0 for a, name in zip(model.exponents, NAMES, strict=True) if name not in ANY_SIGN)
+    assert model.exponents[NAMES.index("live")] > 0

@@ -4,7 +4,7 @@ import subprocess
 import pytest
 
 from metafork.llvm_ir import module_text
-from metafork.ptx_registers import Slow, pressure, read_blocks
+from metafork.ptx_registers import Accesses, accesses, pressure, read_blocks
 from metafork.ptx_target import (
     REGISTER_PRESSURE,
     ExternalFunctionError,
@@ -123,14 +123,13 @@ def test_ptx_is_read_into_blocks():
 
 
 def test_pressure_follows_what_ptxas_does():
-    measured = pressure(PTX)
+    measured = pressure(read_blocks(PTX))
     # In order: the address (two), one loaded value, the shared address (one register, its upper half is never needed).
     # The argument and the block index are uniform and take none.
     assert measured.in_order == 4
     # The second load comes before the store: both values and the address are live there, and the shared address.
     assert measured.hoisted == 5
-    assert measured.at == {Slow.DIVIDE_FLOAT: 4}
-    assert measured.loop_loads == 0
+    assert accesses(read_blocks(PTX)) == Accesses(2, 2, 1, 1)
 
 
 def test_loads_of_an_unrolled_loop_are_counted_together():
@@ -139,10 +138,10 @@ def test_loads_of_an_unrolled_loop_are_counted_together():
         " for (int i = 0; i < m; i++) b[i * n + threadIdx.x] = a[i * n + threadIdx.x]; }"
     )
     text = module_text(kernel)
-    rolled, unrolled = (pressure(emit_ptx(optimize(text, (name,)))) for name in ("O3-rolled", "O3"))
-    assert rolled.loop_loads == 1
-    assert unrolled.loop_loads >= 4
-    assert unrolled.hoisted >= rolled.hoisted + unrolled.loop_loads
+    rolled, unrolled = (read_blocks(emit_ptx(optimize(text, (name,)))) for name in ("O3-rolled", "O3"))
+    assert accesses(rolled).loads == 1
+    assert accesses(unrolled).loads >= 4
+    assert pressure(unrolled).hoisted >= pressure(rolled).hoisted + 4
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="NO PTXAS: the PTX is not assembled here")
@@ -162,26 +161,3 @@ def test_exact_functions_need_no_library(tmp_path):
     command = ["ptxas", "-arch=sm_80", source, "-o", tmp_path / "exact.cubin"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_small_counted_loops_are_counted_as_ptxas_unrolls_them():
-    def text(step):
-        return optimize(
-            module_text(
-                read_kernel(
-                    "void k(int n, const float *a, float *b) {"
-                    " for (unsigned p = blockIdx.x; p < n; p += gridDim.x)"
-                    f" for (int k = 0; k < n; k += {step}) b[p * n + k] = a[k * n + p] * 2.0f; }}"
-                )
-            ),
-            ("register_pressure2",),
-        )
-
-    ptx = emit_ptx(text("1"))
-    rolled, unrolled = pressure(ptx), pressure(ptx, 4)
-    assert (rolled.loop_loads, unrolled.loop_loads) == (1, 4)
-    assert unrolled.hoisted > rolled.hoisted
-    assert unrolled.in_order == rolled.in_order
-    # A step that is no constant is left alone.
-    ptx = emit_ptx(text("(int)blockDim.x"))
-    assert pressure(ptx, 4) == pressure(ptx)
