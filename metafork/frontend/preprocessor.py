@@ -91,30 +91,34 @@ class Preprocessed:
 
     def _scan(self, tokens: Iterable[Token]) -> None:
         stack: list[_Branch] = []
+        places = [_Place(active=True, alternative=False, certain=True)]  # one more than there are open conditionals
         for token in tokens:
             if token.kind is not TokenKind.DIRECTIVE:
-                if all(branch.active for branch in stack):
+                if places[-1].active:
                     self.tokens.append(token)
-                    if any(branch.later and not branch.decided for branch in stack):
+                    if places[-1].alternative:
                         self._alternatives.append(token.span)
                 continue
             directive = _directive(token)
-            active = all(branch.active for branch in stack)
+            active = places[-1].active
             match directive.word:
                 case "if" | "ifdef" | "ifndef":
                     stack.append(_opened(directive))
+                    places.append(places[-1].inside(stack[-1]))
                 case "elif" | "elifdef" | "elifndef" | "else" if stack:
                     stack[-1].next(directive)
+                    places[-1] = places[-2].inside(stack[-1])
                 case "endif" if stack:
                     branch = stack.pop()
-                    if not branch.decided and all(outer.active for outer in stack):
+                    places.pop()
+                    if not branch.decided and places[-1].active:
                         self.conditionals.append(
                             Conditional(branch.opening.span, branch.opening.span.start, directive.span.end)
                         )
                 case "elif" | "elifdef" | "elifndef" | "else" | "endif":
                     self.unbalanced.append(directive)
                 case "define" if active:
-                    self._define(directive, token, certain=all(branch.decided for branch in stack))
+                    self._define(directive, token, certain=places[-1].certain)
                 case "undef" if active:
                     self._events.append(_Event(directive.span.start, directive.rest.strip(), None))
                 case _:
@@ -256,6 +260,26 @@ class _Branch:
             self.active = verdict is not False
             self.taken = verdict is True
             self.decided = verdict is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What the open conditionals say together: kept a level, for conditionals may be nested thousands deep.
+
+    ``alternative``: inside a second or later branch of an undecided one; ``certain``: inside decided ones only.
+    """
+
+    active: bool
+    alternative: bool
+    certain: bool
+
+    def inside(self, branch: _Branch) -> _Place:
+        """Return the place in the current branch of a conditional that is opened here."""
+        return _Place(
+            self.active and branch.active,
+            self.alternative or (branch.later and not branch.decided),
+            self.certain and branch.decided,
+        )
 
 
 def _opened(directive: Directive) -> _Branch:
