@@ -1,5 +1,7 @@
 """Macros and conditional compilation of the file itself."""
 
+import time
+
 import pytest
 
 from metafork import ir
@@ -12,6 +14,16 @@ from metafork.types import ScalarType
 from tests.metafork.frontend.marked import assert_refused, diagnostics_of, program_of, thread
 
 INNER = "( ( 1 ) < ( 2 ) ? ( 1 ) : ( 2 ) )"
+
+
+def test_conditionals_nested_thousands_deep_are_read_in_linear_time():
+    depth = 20_000
+    text = "#if A\nint x;\n#else\n" * depth + "int y;\n" + "#endif\n" * depth
+    began = time.process_time()
+    preprocessed = Preprocessed(tokenize(text))
+    assert time.process_time() - began < 10  # a minute where every line looks at every level
+    assert len(preprocessed.tokens) == 3 * (depth + 1)
+    assert len(preprocessed.conditionals) == depth
 
 
 def expanded(text, marker="START"):
