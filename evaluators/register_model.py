@@ -19,12 +19,15 @@ LLVM makes; the term ``from_text`` tells them apart.  ``bench/registers.py calib
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from functools import cache
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache, lru_cache
 from importlib.resources import files
 from math import exp, log
 from typing import Any
+
+from llvmlite.binding import ModuleRef
 
 from metafork.ir_cfg import cfg_of, thread_registers
 from metafork.kernel import Kernel
@@ -33,13 +36,15 @@ from metafork.llvm_ir import module_text
 from metafork.llvm_targets import Nvptx
 from metafork.ptx.shuffle import shuffle_text
 from metafork.ptx_read_only import with_read_only_loads
-from metafork.ptx_registers import Slow, accesses, pressure, read_blocks
+from metafork.ptx_registers import PtxBlock, Slow, accesses, pressure, read_blocks
 from metafork.ptx_schedule import arrangement
 from metafork.ptx_target import parsed, ptx_of, run_pipeline
 
 LEAST, MOST = 8, 255
 NVCC_UNROLLS_BY = 4
 _FORMAT, _VERSION = "metafork-register-model", 3
+_NAME = re.compile(r'%(?:"[^"]*"|[-\w.$]+)|^(?:"[^"]*"|[-\w.$]+)(?=:)', re.MULTILINE)
+"""A value or a block of LLVM IR, where it is used and where it stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class Terms:
         return tuple(log(1 + value) for value in asdict(self).values())
 
 
-NAMES = tuple(field.name for field in fields(Terms))
+NAMES = tuple(one.name for one in fields(Terms))
 ANY_SIGN = frozenset({"from_text", "loads", "stores", "shared"})
 """The terms whose exponents may be negative."""
 
@@ -90,15 +95,39 @@ def measure(kernel: Kernel, ir_strategies: Sequence[str] = ()) -> Terms:
     shuffles = SHUFFLE in ir_strategies
     module = parsed(module_text(covering_first(kernel) if shuffles else kernel, target))
     run_pipeline(module, passes_of(ir_strategies))
-    ptx = ptx_of(module)
     if shuffles:
-        ptx = countable(shuffle_text(ptx, shuffle_options(kernel)).text)
-    blocks = read_blocks(ptx)
-    plain = blocks if ir_strategies else with_read_only_loads(read_blocks(ptx_of(module, level=0)))
+        ptx = countable(shuffle_text(ptx_of(module), shuffle_options(kernel)).text)
+        return _terms(module, read_blocks(ptx), from_text=False)
+    return _counted(_Optimized(_without_names(str(module)), not ir_strategies, module))
+
+
+@dataclass(frozen=True, slots=True)
+class _Optimized:
+    """Optimized IR; modules that differ by names alone are equal, as they are counted alike."""
+
+    text: str
+    from_text: bool
+    module: ModuleRef = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _counted(optimized: _Optimized) -> Terms:
+    """Count, once for all versions of a program of which the optimizer makes the same code."""
+    return _terms(optimized.module, read_blocks(ptx_of(optimized.module)), optimized.from_text)
+
+
+def _without_names(ir_text: str) -> str:
+    """Return IR with its values and blocks numbered in the order of their occurrence."""
+    numbers: dict[str, str] = {}
+    return _NAME.sub(lambda found: numbers.setdefault(found[0].lstrip("%"), f"%{len(numbers)}"), ir_text)
+
+
+def _terms(module: ModuleRef, blocks: Sequence[PtxBlock], from_text: bool) -> Terms:
+    plain = with_read_only_loads(read_blocks(ptx_of(module, level=0))) if from_text else blocks
     arranged = arrangement(plain)
     lives, number = pressure(blocks), accesses(blocks)
     return Terms(
-        from_text=int(not ir_strategies),
+        from_text=int(from_text),
         wanted=arranged.wanted,
         live=min(lives.in_order, thread_registers(cfg_of(module))),
         hoisted=lives.hoisted,

@@ -5,7 +5,16 @@ from itertools import pairwise
 import pytest
 
 from evaluators.counter import CounterValue, NotKnown
-from evaluators.register_model import ANY_SIGN, NAMES, Terms, measure, model_from_json, model_to_json, shipped_model
+from evaluators.register_model import (
+    ANY_SIGN,
+    NAMES,
+    Terms,
+    _without_names,
+    measure,
+    model_from_json,
+    model_to_json,
+    shipped_model,
+)
 from evaluators.registers_per_block import COUNTER as PER_BLOCK
 from evaluators.registers_per_thread import COUNTER as PER_THREAD
 from metafork.frontend import parse
@@ -161,3 +170,12 @@ def test_a_model_of_another_version_is_refused():
         model_from_json(document | {"version": 2})
     assert all(a >= 0 for a, name in zip(model.exponents, NAMES, strict=True) if name not in ANY_SIGN)
     assert model.exponents[NAMES.index("live")] > 0
+
+
+def test_modules_that_differ_by_names_alone_are_counted_once():
+    first = 'define void @k(i32 %n) {\nentry:\n  %x = add i32 %n, 1\n  br label %"a b"\n"a b":\n  ret void\n}\n'
+    second = first.replace("%x", "%t1").replace("a b", "loop.2").replace('"', "")
+    other = first.replace("add", "sub")
+    texts = [_without_names(text) for text in (first, second, other)]
+    assert texts[0] == texts[1] != texts[2]
+    assert "%n" not in texts[0]
