@@ -20,19 +20,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from evaluators.register_model import measure, model_from_json, model_to_json
+from metafork.cuda import kernel_text
+from metafork.kernel import Kernel
+from metafork.llvm_ir import module_text
+from metafork.lowering import lower
+from metafork.ptx_target import REGISTER_PRESSURE, emit_ptx, external_functions, optimize, parsed
+
 HERE = Path(__file__).resolve().parent
+# The folder with the parts has this script's name, so that they are no package; hence the imports below this line.
 sys.path.insert(0, str(HERE / "registers"))
 
 import calibration  # noqa: E402
 import corpus  # noqa: E402
 import oracle  # noqa: E402
-
-from evaluators.register_model import measure, model_from_json, model_to_json  # noqa: E402
-from metafork.cuda import kernel_text  # noqa: E402
-from metafork.kernel import Kernel  # noqa: E402
-from metafork.llvm_ir import module_text  # noqa: E402
-from metafork.lowering import lower  # noqa: E402
-from metafork.ptx_target import REGISTER_PRESSURE, emit_ptx, external_functions, optimize, parsed  # noqa: E402
 
 TARGET = "sm_80"
 KINDS = ("text", "ptx")

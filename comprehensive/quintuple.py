@@ -24,7 +24,7 @@ V_contra = TypeVar("V_contra", bound=Hashable, contravariant=True)
 
 
 class CounterOf(Protocol[V_contra]):
-    """``evaluators.counter.Counter`` for any kind of version."""
+    """``evaluators.counter.Counter`` for any kind of version; what its members mean is said there."""
 
     @property
     def name(self) -> str: ...  # noqa: D102

@@ -56,10 +56,6 @@ class LaneTranspose:
             result[(field - lane // self.period) % self.stride] = register
         return tuple(result)
 
-    def taken_from(self, lane: int, turn: int) -> int:
-        """Return the lane from which ``lane`` takes in round ``turn`` on the way to structure order."""
-        return (self.stride * lane + (turn + lane // self.period) % self.stride) % WARP
-
     @property
     def inverse(self) -> int:
         """The inverse of ``stride div turns`` modulo ``period``, of use on the way back.

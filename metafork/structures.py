@@ -32,22 +32,19 @@ class Field:
 
     reference: Reference
     offset: Polynomial
-    least: int
-    most: int
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
     """What a thread touches of ``array`` in one phase: elements ``base + f``, ``f`` in ``fields``.
 
-    ``base`` counts elements, in parameters, grid, block-level and thread variables; it grows by ``stride`` with
-    ``thread``, the x variable of the phase.  ``fields`` start at 0 and are below ``stride``; ``sure`` are those that
+    ``base`` counts elements, in parameters, grid, block-level and thread variables; it grows by ``stride`` with the x
+    variable of the phase.  ``fields`` start at 0 and are below ``stride``; ``sure`` are those that
     every thread touches whenever the block runs.  ``loaded`` and ``stored`` say which ways it is moved.
     """
 
     array: Array
     phase: int
-    thread: str
     stride: int
     base: Polynomial
     members: tuple[Field, ...]
@@ -65,7 +62,6 @@ class Structure:
 @dataclass(frozen=True, slots=True)
 class _Access:
     reference: Reference
-    thread: LoopRange
     stride: int
     base: Polynomial  # without constant term
     constant: int
@@ -117,9 +113,8 @@ def _access(array: Array, reference: Reference, extents: Sequence[Polynomial | N
     base = linear.without(loop.var for loop in loops)
     digits = linear - base
     constant = int(base.substitute(dict.fromkeys(base.symbols, ZERO)).constant_value())
-    return _Access(
-        reference, thread, int(step.constant_value()), base - constant, constant, digits, _reach(array, linear, loops)
-    )
+    reach = _reach(array, linear, loops)
+    return _Access(reference, int(step.constant_value()), base - constant, constant, digits, reach)
 
 
 def _reach(array: Array, linear: Polynomial, loops: Iterable[LoopRange]) -> int:
@@ -163,7 +158,7 @@ def _structure(array: Array, phase: int, cluster: Sequence[_Access], prover: Pro
     certain: set[int] = set()
     for access in cluster:
         low = access.constant - first.constant
-        members.append(Field(access.reference, access.digits + low, low, low + access.reach))
+        members.append(Field(access.reference, access.digits + low))
         touched = {low + value for value in _values(access)}
         fields |= touched
         if _always(access.reference, prover):
@@ -177,7 +172,6 @@ def _structure(array: Array, phase: int, cluster: Sequence[_Access], prover: Pro
     return Structure(
         array,
         phase,
-        first.thread.var,
         first.stride,
         first.base + first.constant,
         tuple(members),

@@ -67,7 +67,7 @@ def test_the_closed_form_is_a_transposition_for_every_stride(stride):
     returned = [[0] * stride for _ in range(WARP)]
     for turn in range(stride):
         for lane in range(WARP):
-            source = transpose.taken_from(lane, turn)
+            source = (stride * lane + (turn + lane // transpose.period) % stride) % WARP
             sent = memory[source][transpose.order[(turn - source) % stride]]
             received[lane][(turn + lane // transpose.period) % stride] = sent
             back = (lane - turn) % transpose.turns
