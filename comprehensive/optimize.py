@@ -113,8 +113,8 @@ def optimize(
     the leaf that every limit admits; schedules that were not reached have none.
 
     Raises ``metafork.ir.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError`` and
-    ``metafork.runtime.machine.MachineError`` for names and values of options, ``InequalityError`` for an assumption that is
-    none, ``OSError`` where the file cannot be read.
+    ``metafork.runtime.machine.MachineError`` for names and values of options, ``InequalityError`` for an assumption
+    that is none, ``OSError`` where the file cannot be read.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     chosen = registry.counters(counters)

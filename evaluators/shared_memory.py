@@ -1,8 +1,8 @@
 """shared_memory: 4-byte words of shared memory a block needs (DESIGN section 4).
 
 The sum over cached arrays of their windows and over the block's own arrays, each rounded up to words; the maximum
-over the paths that a whole block takes alike.  ``metafork.analysis.memory.block_memory`` holds the arithmetic, because the kernel's
-layout is made from the same plan.
+over the paths that a whole block takes alike.  ``metafork.analysis.memory.block_memory`` holds the arithmetic, because
+the kernel's layout is made from the same plan.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ Before and after (the paper's Figures 7 and 8, second cases)::
 
 A *granularity loop* is a loop ``for (int k = 0; k < e; k++)`` on the program's spine (``strategies.loops.spine``), in
 thread code or at block level, with e in parameters and derived scalars, whose iterations are proved independent
-(``strategies.loops.dependence``).  Statements that repeat with a shift are rolled into one first (``strategies.loops.rolling``).
+(``strategies.loops.dependence``).  Statements that repeat with a shift are rolled into one first
+(``strategies.loops.rolling``).
 
 Why this is legal.  Let (i, k) be a grid point and an iteration.  The new program runs, for every (i, k) in a block of
 its own, what the old block i runs with all other iterations left out, in the old order.  What stands on the spine
@@ -22,8 +23,8 @@ different threads need no proof, for that promise holds of them too until the ne
 program keeps, for each k, a part.  So every element that is written at all is touched by one (i, k) only, in the old
 order: each floating-point operation has the operands it had.
 
-The loop's variable joins the grid as ``strategies.loops.grid_index`` describes.  All granularity loops are taken, one after
-the other, so that a second application finds none.
+The loop's variable joins the grid as ``strategies.loops.grid_index`` describes.  All granularity loops are taken, one
+after the other, so that a second application finds none.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ A tile that some threads access by rows and others by columns (a transposition w
 conflicts in one of the two when it is laid out as C does.  Combining the column with bits of the row frees both, with
 no word more of shared memory; a column of padding is tried last, and the counter for shared memory is asked again
 afterwards like all others.  A window of one dimension counts as a tile of 32 words a row.  Legal always: every layout
-is one-to-one for every extent (``metafork.analysis.memory.tile_layout``), and no address of shared memory is seen outside the kernel.
+is one-to-one for every extent (``metafork.analysis.memory.tile_layout``), and no address of shared memory is seen
+outside the kernel.
 
 *Structures.*  An array whose neighbouring elements a thread touches, at a constant distance of 2 to 31 from lane to
 lane, needs no shared memory at all: a warp moves its structures between registers and global memory in the order of

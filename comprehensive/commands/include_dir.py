@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
-
-import metafork
 
 
 @click.command(name="include-dir")
 def command() -> None:
     """Print the directory of the C runtime headers."""
-    click.echo(Path(metafork.__file__).resolve().parent / "runtime" / "include")
+    from comprehensive.emit import runtime_include_dir
+
+    click.echo(runtime_include_dir())

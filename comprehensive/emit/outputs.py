@@ -12,10 +12,10 @@ import signal
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import Protocol
 
-import metafork
 from comprehensive.emit.cmake_file import cmake_file
 from comprehensive.emit.device_file import Codes, device_file
 from comprehensive.emit.header_file import header_file
@@ -41,7 +41,7 @@ class Optimized(Protocol):
 
 def runtime_include_dir() -> Path:
     """Return the directory that generated files are compiled with as ``-I``."""
-    return Path(metafork.__file__).resolve().parent / "runtime" / "include"
+    return Path(str(resources.files("metafork.runtime").joinpath("include"))).resolve()
 
 
 def rendered_files(

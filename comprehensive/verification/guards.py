@@ -1,6 +1,7 @@
 """Guards: every point of Start has exactly one leaf or listed region, and every leaf has a point.
 
-The proofs are Z3's (``comprehensive.case_discussion.properties``); the integer point of a system is one that was found and checked.
+The proofs are Z3's (``comprehensive.case_discussion.properties``); the integer point of a system is one that was found
+and checked.
 """
 
 from __future__ import annotations

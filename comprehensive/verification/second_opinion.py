@@ -1,8 +1,8 @@
 """A second opinion on the polynomials: SymPy reads every condition of a tree as it is printed, and compares.
 
-The arithmetic of the case discussion is the project's own (``metafork.algebra.polynomial``).  What users read, what the JSON
-carries and what the generated C computes come from the same objects; this check parses the printed text with another
-system and asks whether both mean the same polynomial, for every condition, system and counter value.
+The arithmetic of the case discussion is the project's own (``metafork.algebra.polynomial``).  What users read, what
+the JSON carries and what the generated C computes come from the same objects; this check parses the printed text with
+another system and asks whether both mean the same polynomial, for every condition, system and counter value.
 """
 
 from __future__ import annotations

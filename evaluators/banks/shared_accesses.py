@@ -1,8 +1,9 @@
 """The accesses of a block to its shared memory: by threads in phases, and by the copies that move windows.
 
 Each access is a row and a column of a tile, polynomials in the thread variables ``THREADS`` (x, y, z), in sampled loop
-symbols and in parameters.  The lowering makes the same accesses of the same plan (``metafork.analysis.memory.block_memory``); what this
-module repeats of it is how copies are spread over the threads (``metafork.lowering.copy``).
+symbols and in parameters.  The lowering makes the same accesses of the same plan
+(``metafork.analysis.memory.block_memory``); what this module repeats of it is how copies are spread over the threads
+(``metafork.lowering.copy``).
 """
 
 from __future__ import annotations

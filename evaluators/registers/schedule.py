@@ -1,9 +1,9 @@
 """How ``ptxas`` arranges the instructions of a kernel's PTX, as far as it decides how many registers live at once.
 
 A *region* is straight-line code: a block, or the body of an innermost loop, branches in it taken as predicates; loops
-that ``ptxas`` unrolls are unrolled (``evaluators.registers.loops``).  Its instructions become *operations*, much as they will
-be on the device: copies and extensions vanish, constant offsets stand in the accesses, the product that scales an index
-is one instruction with the sum that adds the base.
+that ``ptxas`` unrolls are unrolled (``evaluators.registers.loops``).  Its instructions become *operations*, much as
+they will be on the device: copies and extensions vanish, constant offsets stand in the accesses, the product that
+scales an index is one instruction with the sum that adds the base.
 
 Two arrangements matter.  ``free`` hides latency as if registers cost nothing: list scheduling by critical path.
 ``tight`` keeps to ``BUDGET`` registers: it prefers the critical path while there are registers left, and what frees

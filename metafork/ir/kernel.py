@@ -1,7 +1,8 @@
 """The kernel form: what one thread of the device runs, for CUDA text and for LLVM IR alike (DESIGN section 3).
 
-``metafork.lowering.lowering`` makes a ``Kernel`` of a ``Program``; ``metafork.printing.cuda`` prints it and ``metafork.llvm.llvm_ir`` lowers
-it.  Expressions and statements are those of ``metafork.ir.program``, with these differences:
+``metafork.lowering.lowering`` makes a ``Kernel`` of a ``Program``; ``metafork.printing.cuda`` prints it and
+``metafork.llvm.llvm_ir`` lowers it.  Expressions and statements are those of ``metafork.ir.program``, with these
+differences:
 
 - no ``Phase``, no ``BlockArray``: thread variables are ordinary scalars, and ``Barrier`` stands where threads meet;
 - an ``Element`` names a ``Memory`` of the kernel and has exactly one index, the linear offset in elements;

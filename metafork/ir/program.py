@@ -277,8 +277,8 @@ class Layout:
 
     The row is the linear index over all dimensions but the last.  ``place`` is the column, combined by exclusive or
     with low bits of the row (``"row"``), or with those in reverse order (``"reversed"``), as many as permute the
-    columns (``metafork.analysis.memory.tile_layout``), and at most ``bits``.  ``padding`` counts elements.  What has one dimension is a
-    tile of 32 words a row that is not padded.
+    columns (``metafork.analysis.memory.tile_layout``), and at most ``bits``.  ``padding`` counts elements.  What has
+    one dimension is a tile of 32 words a row that is not padded.
     """
 
     turn: Literal["none", "row", "reversed"] = "none"
@@ -300,7 +300,8 @@ class Program:
     arrays that go through shared memory now.  ``arrays`` are the global ones, in declaration order.  ``striding`` is
     the least number of threads that a block has where it walks its thread loops with fewer than they ask for, and
     ``None`` where it has just those.  ``layouts`` are the arrays whose tiles in shared memory are not laid out row by
-    row; ``transposed`` are global ones whose structures warps move in the order of memory (``metafork.analysis.memory.structures``).
+    row; ``transposed`` are global ones whose structures warps move in the order of memory
+    (``metafork.analysis.memory.structures``).
     """
 
     name: str

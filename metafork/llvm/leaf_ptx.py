@@ -1,7 +1,7 @@
 """The PTX of a kernel under the IR strategies of its leaf (its lambda), warp shuffles included.
 
-Register pressure strategies are pipelines of LLVM passes (``metafork.llvm.ptx_target``).  ``shuffle`` works on both ends of
-LLVM.  Before it, the kernel gets a straight way for launches that cover the grid::
+Register pressure strategies are pipelines of LLVM passes (``metafork.llvm.ptx_target``).  ``shuffle`` works on both
+ends of LLVM.  Before it, the kernel gets a straight way for launches that cover the grid::
 
     for (block = blockIdx.x; block < extent; block += gridDim.x) S
     -->

@@ -395,7 +395,7 @@ class PathLowering:
         return Element(name, (offset,), element.type)
 
     def _expression(self, expr: Expr) -> Expr:
-        """Rewrite an expression, meeting its references in the order in which ``metafork.analysis.references`` lists them."""
+        """Rewrite an expression; its references are met in the order of ``metafork.analysis.references``."""
         match expr:
             case Element(indices=indices):
                 lowered = tuple(self._expression(index) for index in indices)

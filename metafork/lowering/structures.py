@@ -1,8 +1,8 @@
 """The code of structures: a warp moves its structures in the order of memory, and shuffles hand out their fields.
 
 Where all 32 lanes of a warp take part and its structures lie inside the array, it loads them as ``stride`` rows of 32
-neighbouring elements, and rotations and shuffles (``metafork.analysis.memory.lane_transpose``) bring each lane its own.  Other warps
-load directly.  Stores go the other way, at the end of the phase.
+neighbouring elements, and rotations and shuffles (``metafork.analysis.memory.lane_transpose``) bring each lane its
+own.  Other warps load directly.  Stores go the other way, at the end of the phase.
 """
 
 from __future__ import annotations

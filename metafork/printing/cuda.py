@@ -2,8 +2,8 @@
 
 The text stands after ``#include "metafork/device.h"`` and uses three macros of that header: ``METAFORK_RESTRICT``,
 ``METAFORK_SHARED(name)`` (the dynamic shared memory, as ``unsigned char *``) and ``METAFORK_SHARED_ARRAY(type, name,
-base, offset_bytes, extent)`` (one array in it).  It computes what ``metafork.llvm.llvm_ir`` lowers the same kernel to, when
-compiled without contraction (``-fmad=false``, ``-ffp-contract=off``).
+base, offset_bytes, extent)`` (one array in it).  It computes what ``metafork.llvm.llvm_ir`` lowers the same kernel to,
+when compiled without contraction (``-fmad=false``, ``-ffp-contract=off``).
 
 No compiler has a reason to warn: variables that are never read are marked, conversions that C makes silently and C++
 compilers question are written out, identifiers that C++, CUDA or common headers take are renamed by appending ``_``.

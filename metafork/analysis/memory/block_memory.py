@@ -1,7 +1,7 @@
 """What a block keeps close: the plan of its shared memory and of its threads' private windows, path by path.
 
-A *path* is one outcome of the conditions that a whole block takes alike (``metafork.analysis.cfg.source_cfg``).  Shared memory is
-laid out for each path by itself, from 0; a block needs the maximum over its paths (DESIGN section 4).
+A *path* is one outcome of the conditions that a whole block takes alike (``metafork.analysis.cfg.source_cfg``).
+Shared memory is laid out for each path by itself, from 0; a block needs the maximum over its paths (DESIGN section 4).
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 In an array of structures thread x touches elements ``stride*x + base + field``, fields below the stride.  Lanes of a
 warp that touch the same field lie ``stride`` elements apart, so that each access asks for that many times the memory
 that it uses; but all of a warp's structures together are one piece of memory.  The kernel moves that piece in the order
-of memory and hands the fields out by shuffles (``metafork.analysis.memory.lane_transpose``, ``metafork.lowering.structures``).
+of memory and hands the fields out by shuffles (``metafork.analysis.memory.lane_transpose``,
+``metafork.lowering.structures``).
 
 That is right where, in one phase, the thread's accesses lie in structures of its own: the array is only read, or every
 access of the phase lies in one structure, all of whose fields every thread writes whenever the block runs.
