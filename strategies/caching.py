@@ -40,11 +40,11 @@ class Caching:
 
     def apply(self, version: Version) -> Applied | NotApplied:
         """Return the version without cached arrays."""
-        cached = version.program.cached
+        cached = version.program.mapping.cached
         if not cached:
             return NotApplied("no array goes through shared memory")
-        layouts = tuple(pair for pair in version.program.layouts if pair[0] not in cached)
-        program = replace(version.program, cached=(), layouts=layouts)
+        layouts = tuple(pair for pair in version.program.mapping.layouts if pair[0] not in cached)
+        program = version.program.mapped(cached=(), layouts=layouts)
         return Applied(replace(version, program=program), f"took {', '.join(cached)} out of shared memory")
 
 
@@ -66,27 +66,26 @@ def with_cached_arrays(program: Program) -> CachingChoice:
     does not tell neighbours apart, or references of neighbours overlap), or when neighbours in x touch elements that
     are not neighbours in memory.  A window that grows with the data is not taken up unless the clause asks for it.
     """
-    if program.cache_clause is not None:
-        chosen = replace(program, cached=program.cache_clause)
-        left = dict(_left_out(chosen))
-        kept = tuple(name for name in program.cache_clause if name not in left)
+    if program.mapping.decided:
+        left = dict(_left_out(program))
+        kept = tuple(name for name in program.mapping.cached if name not in left)
         asked = tuple((name, "the cache clause asks for it") for name in kept)
         refused = tuple((name, f"not cached: {why}") for name, why in left.items())
-        return CachingChoice(replace(program, cached=kept), asked + refused)
+        return CachingChoice(program.mapped(cached=kept), asked + refused)
     data = {parameter.name for parameter in program.parameters if parameter.kind is ParameterKind.DATA}
     reasons: dict[str, str] = {}
     cached: list[str] = []
     try:
         private = {
-            window.array.name for plan in block_memory(replace(program, cached=())).paths for window in plan.private
+            window.array.name for plan in block_memory(program.mapped(cached=())).paths for window in plan.private
         }
     except UnknownSizeError as reason:
-        return CachingChoice(replace(program, cached=()), (("shared memory", str(reason)),))
+        return CachingChoice(program.mapped(cached=(), decided=True), (("shared memory", str(reason)),))
     for array in program.arrays:
         if array.name in private:
             reasons[array.name] = "kept in registers: each thread is alone with its elements"
             continue
-        memory = block_memory(replace(program, cached=(array.name,)))
+        memory = block_memory(program.mapped(cached=(array.name,)))
         if memory.left_out:
             reasons[array.name] = f"not cached: {memory.left_out[0][1]}"
             continue
@@ -98,14 +97,14 @@ def with_cached_arrays(program: Program) -> CachingChoice:
         else:
             reasons[array.name] = why
             cached.append(array.name)
-    return CachingChoice(replace(program, cached=tuple(cached)), tuple(reasons.items()))
+    return CachingChoice(program.mapped(cached=tuple(cached), decided=True), tuple(reasons.items()))
 
 
 def _left_out(program: Program) -> tuple[tuple[str, str], ...]:
     try:
         return block_memory(program).left_out
     except UnknownSizeError as reason:
-        return tuple((name, str(reason)) for name in program.cached)
+        return tuple((name, str(reason)) for name in program.mapping.cached)
 
 
 def _worth(memory: BlockMemory, data: set[str]) -> str | None:

@@ -123,7 +123,7 @@ class _Rewriter:
     @staticmethod
     def of(program: Program) -> _Rewriter:
         memory = block_memory(program)
-        near = {*program.cached, *program.transposed}
+        near = {*program.mapping.cached, *program.mapping.transposed}
         near |= {window.array.name for path in memory.paths for window in path.private}
         scope = Scope.of(memory.facts)
         for stmt in walk_statements(program.body):

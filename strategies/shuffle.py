@@ -48,10 +48,10 @@ class Shuffle:
             return NotApplied("it is applied already")
         shuffled = replace(version, ir_strategies=(*version.ir_strategies, SHUFFLE))
         result = self._kept(version, shuffled)
-        cached = version.program.cached
+        cached = version.program.mapping.cached
         if isinstance(result, Applied) or not cached:
             return result
-        uncached = replace(shuffled, program=replace(version.program, cached=()))
+        uncached = replace(shuffled, program=version.program.mapped(cached=()))
         other = self._kept(version, uncached)
         if isinstance(other, Applied):
             return Applied(uncached, f"took {', '.join(cached)} out of shared memory; {other.note}")

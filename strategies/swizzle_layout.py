@@ -32,7 +32,8 @@ from evaluators.banks.shared_accesses import SharedAccess, UnknownAccessError
 from evaluators.banks.simulation import Listed, UnknownDegreeError, access_degree
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import UnknownShapeError
-from metafork.ir.program import Layout, Program, Version
+from metafork.ir.mapping import Layout
+from metafork.ir.program import Program, Version
 from strategies.strategy import Applied, NotApplied
 
 TILES = (Layout(), Layout("row"), Layout("reversed"), Layout(padding=1))
@@ -63,21 +64,21 @@ class SwizzleLayout:
                 for array in dict.fromkeys(access.array for access in accesses)
             }
             transposed, left_out = _transposed(program, degrees)
-            tiles = {array: degree for array, degree in degrees.items() if array not in transposed.transposed}
+            tiles = {array: degree for array, degree in degrees.items() if array not in transposed.mapping.transposed}
             chosen = _chosen(listed, accesses, tiles)
         except (UnknownSizeError, UnknownShapeError, UnknownAccessError, UnknownDegreeError) as reason:
             return NotApplied(str(reason))
         if not chosen and transposed == program:
             reasons = "; ".join(left_out) or "nothing goes through shared memory"
             return NotApplied(f"no layout of a tile has fewer bank conflicts, and {reasons}")
-        layouts = {**dict(transposed.layouts), **{array: layout for array, layout, _, _ in chosen}}
+        layouts = {**dict(transposed.mapping.layouts), **{array: layout for array, layout, _, _ in chosen}}
         notes = [
             f"{array} (through the registers of a warp): {degrees[array]} to 0"
             for array in degrees
-            if array in transposed.transposed
+            if array in transposed.mapping.transposed
         ]
         notes += [f"{array} ({_described(layout)}): {before} to {after}" for array, layout, before, after in chosen]
-        after = replace(version, program=replace(transposed, layouts=tuple(layouts.items())))
+        after = replace(version, program=transposed.mapped(layouts=tuple(layouts.items())))
         return Applied(after, f"bank degrees: {'; '.join(notes)}")
 
 
@@ -86,24 +87,23 @@ def _transposed(program: Program, degrees: Mapping[str, int]) -> tuple[Program, 
 
     Where everything in shared memory is made of structures all of it leaves, else what has conflicts.
     """
-    left_out = dict(block_memory(_moved(program, program.cached)).left_out)
-    movable = [array for array in degrees if array in program.cached and array not in left_out]
+    left_out = dict(block_memory(_moved(program, program.mapping.cached)).left_out)
+    movable = [array for array in degrees if array in program.mapping.cached and array not in left_out]
     if len(movable) < len(degrees):
         movable = [array for array in movable if degrees[array] > 1]
     reasons = [
         f"{array} is not moved through registers: {left_out.get(array, 'it is an array of the block')}"
         for array in degrees
-        if array in left_out or array not in program.cached
+        if array in left_out or array not in program.mapping.cached
     ]
     return _moved(program, movable), reasons
 
 
 def _moved(program: Program, names: Sequence[str]) -> Program:
-    return replace(
-        program,
-        cached=tuple(array for array in program.cached if array not in names),
-        layouts=tuple(pair for pair in program.layouts if pair[0] not in names),
-        transposed=(*program.transposed, *names),
+    return program.mapped(
+        cached=tuple(array for array in program.mapping.cached if array not in names),
+        layouts=tuple(pair for pair in program.mapping.layouts if pair[0] not in names),
+        transposed=(*program.mapping.transposed, *names),
     )
 
 

@@ -44,9 +44,9 @@ class ThreadStriding:
 
     def apply(self, version: Version) -> Applied | NotApplied:
         """Return the version with fewer threads."""
-        if version.program.striding is not None:
+        if version.program.mapping.striding is not None:
             return NotApplied("threads stride over this block already")
-        program = replace(version.program, striding=WARP)
+        program = version.program.mapped(striding=WARP)
         note = "a warp or more threads walk the thread loops of a block"
         try:
             private = {held.array.name for path in block_memory(version.program).paths for held in path.private}

@@ -19,7 +19,8 @@ from metafork.analysis.memory.block_shape import block_shape
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import LoopKind, LoopRange, Reference
-from metafork.ir.program import Layout, Program
+from metafork.ir.mapping import Layout
+from metafork.ir.program import Program
 from metafork.ir.types import ScalarType
 
 THREADS = ("thread.x", "thread.y", "thread.z")
@@ -96,7 +97,7 @@ def _of_threads(plan: PathPlan, scope: Scope, shape: tuple[Polynomial, ...]) -> 
             if any(value is None for value in (*indices, *extents)):
                 raise UnknownAccessError(f"an index of {reference.array} is no known polynomial")
             place, sizes = tuple(i for i in indices if i is not None), tuple(e for e in extents if e is not None)
-            layout = plan.program.layout(reference.array)
+            layout = plan.program.mapping.layout(reference.array)
             yield _threads_access(reference, layout, place, sizes, shape, plan.program)
 
 
@@ -123,7 +124,7 @@ def _threads_access(
     )
     trips = tuple(loop.trips for loop in threads)
     block = shape
-    if program.striding is not None:
+    if program.mapping.striding is not None:
         if any(extent is None for extent in trips):
             raise UnknownAccessError(f"the threads that access {reference.array} are not known")
         block = tuple(extent for extent in trips if extent is not None)

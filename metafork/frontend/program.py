@@ -14,6 +14,7 @@ from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar
 from metafork.frontend.vocabulary import DEVICE_WORDS
 from metafork.ir import program as ir
+from metafork.ir.mapping import Mapping
 from metafork.ir.source import Source
 from metafork.ir.types import ScalarType
 
@@ -177,8 +178,7 @@ class ProgramBuilder:
             arrays=tuple(built),
             grid=nest.grid,
             body=nest.body,
-            cache_clause=clause,
-            cached=clause or (),
+            mapping=Mapping(cached=clause or (), decided=clause is not None),
             span=self._site.statement.span,
         )
 

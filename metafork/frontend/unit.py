@@ -18,6 +18,7 @@ from metafork.frontend.definitions import FunctionText, declared_name, definitio
 from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
 from metafork.frontend.fragment import is_argument, left_out
 from metafork.frontend.host import HostFunction, Site, Variable, declared
+from metafork.frontend.mapping_pragma import pragma_before, with_mapping
 from metafork.frontend.preprocessor import CONDITIONAL_WORDS, ExpansionError, Preprocessed
 from metafork.frontend.program import ProgramBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
@@ -354,6 +355,9 @@ class UnitParser:
                 )
             except RefusedError:
                 continue
+            pragma = pragma_before(preprocessed.directives, preprocessed.tokens, site.statement.span.start)
+            if pragma is not None:
+                program = with_mapping(program, pragma, self._reporter)
             sites[number], programs[number] = site, program
             self._schedules.append(Schedule(number, function, site.statement.span, program))
         if not self._reporter.failed:

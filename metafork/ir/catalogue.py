@@ -355,6 +355,12 @@ _ENTRIES = (
         "copy its value into an integer or floating variable in front of the schedule.",
     ),
     Entry(
+        "MF0320",
+        "a mapping that cannot be",
+        "`#pragma metafork mapping` restores a printed leaf: it must fit the schedule that follows.",
+        "write the items as leaves print them, or remove the pragma.",
+    ),
+    Entry(
         "MF0401",
         "a race between blocks",
         "iterations of the grid's loops may run in any order.",

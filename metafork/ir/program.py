@@ -7,7 +7,7 @@ Grammar, each line one frozen dataclass below (spans are left out, and never tak
     stmt   := Declare(name, type, expr?) | Assign(Var | Element, op, expr) | If(expr, stmt*, stmt*)
             | For(stmt?, expr?, stmt?, stmt*) | While(expr, stmt*) | Break | Continue
             | BlockArray(array) | Phase(MetaFor*, stmt*) | Barrier
-    program:= Program(parameter*, value*, derived*, assumption*, array*, MetaFor*, stmt*, cached*)
+    program:= Program(parameter*, value*, derived*, assumption*, array*, MetaFor*, stmt*, Mapping)
 
 Expressions are C expressions with C's types: ``type`` is the type of the value after C's own conversions, and the
 operands of a ``Binary`` are converted to their common type by whoever lowers it.  The statements of
@@ -19,10 +19,11 @@ kernel (``metafork.ir.kernel``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Literal
+from typing import Any
 
+from metafork.ir.mapping import UNMAPPED, Mapping
 from metafork.ir.source import NOWHERE, Span
 from metafork.ir.types import ScalarType, common_type, promoted
 
@@ -272,36 +273,13 @@ class Derived:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """Where a tile of shared memory keeps element (row, column): at ``row*(columns + padding) + place``.
-
-    The row is the linear index over all dimensions but the last.  ``place`` is the column, combined by exclusive or
-    with low bits of the row (``"row"``), or with those in reverse order (``"reversed"``), as many as permute the
-    columns (``metafork.analysis.memory.tile_layout``), and at most ``bits``.  ``padding`` counts elements.  What has
-    one dimension is a tile of 32 words a row that is not padded.
-    """
-
-    turn: Literal["none", "row", "reversed"] = "none"
-    bits: int = 5
-    padding: int = 0
-
-
-ROW_BY_ROW = Layout()
-"""The layout of C."""
-
-
-@dataclass(frozen=True, slots=True)
 class Program:
     """One schedule with what surrounds it.
 
     ``name`` is ``<file stem>_k<number>``.  ``grid`` and the threads of every phase have equal length 1, 2 or 3,
     outermost first.  ``assumptions`` are the conditions of ``assert``s (and of ``--assume``), over parameters and
-    derived scalars.  ``cache_clause`` is the user's ``cache(...)``, ``None`` where there is none; ``cached`` names the
-    arrays that go through shared memory now.  ``arrays`` are the global ones, in declaration order.  ``striding`` is
-    the least number of threads that a block has where it walks its thread loops with fewer than they ask for, and
-    ``None`` where it has just those.  ``layouts`` are the arrays whose tiles in shared memory are not laid out row by
-    row; ``transposed`` are global ones whose structures warps move in the order of memory
-    (``metafork.analysis.memory.structures``).
+    derived scalars.  ``arrays`` are the global ones, in declaration order.  ``mapping`` says where what the program
+    computes is kept and by how many threads; the other fields say what it computes.
     """
 
     name: str
@@ -313,16 +291,12 @@ class Program:
     arrays: tuple[Array, ...]
     grid: tuple[MetaFor, ...]
     body: tuple[Stmt, ...]
-    cache_clause: tuple[str, ...] | None = None
-    cached: tuple[str, ...] = ()
-    striding: int | None = None
-    layouts: tuple[tuple[str, Layout], ...] = ()
-    transposed: tuple[str, ...] = ()
+    mapping: Mapping = UNMAPPED
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
-    def layout(self, name: str) -> Layout:
-        """Return how the tiles of an array are laid out in shared memory; row by row unless said otherwise."""
-        return dict(self.layouts).get(name, ROW_BY_ROW)
+    def mapped(self, **fields: Any) -> Program:
+        """Return the program with these fields of its mapping replaced."""
+        return replace(self, mapping=replace(self.mapping, **fields))
 
     def array(self, name: str) -> Array:
         """Return the array of that name, global or of the block; raises ``KeyError`` where there is none."""

@@ -150,7 +150,7 @@ class _Lowering:
 
     def _widest(self) -> Expr | None:
         """Return how many threads have work in a block that strides: as many as its longest phase has iterations."""
-        if self.program.striding is None:
+        if self.program.mapping.striding is None:
             return None
         result: Expr | None = None
         for phase in phases(self.program):
@@ -185,7 +185,7 @@ class _Lowering:
 
     def _uneven(self) -> bool:
         """Say whether some phase is not proved to fill the block."""
-        return self.program.striding is None and any(
+        return self.program.mapping.striding is None and any(
             self.scope.polynomial(loop.extent) != extent
             for phase in phases(self.program)
             for loop, extent in zip(reversed(phase.threads), self.shape, strict=True)

@@ -18,10 +18,10 @@ from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, p
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import code_of
 from metafork.ir.program import (
-    ROW_BY_ROW,
     Assign,
     Barrier,
     Binary,
@@ -93,7 +93,7 @@ class PathLowering:
             for held in self.plan.windows
         ]
         for array, _ in self.plan.block_arrays:
-            tiles.append((self.plan.program.layout(array.name), array.extents[-1], array.element))
+            tiles.append((self.plan.program.mapping.layout(array.name), array.extents[-1], array.element))
         return declare_masks(tiles, self._symbols, self.taken)
 
     def lower(self) -> tuple[Stmt, ...]:
@@ -272,7 +272,7 @@ class PathLowering:
         ]
 
     def _phase(self, phase: Phase) -> list[Stmt]:
-        if self.plan.program.striding is not None:
+        if self.plan.program.mapping.striding is not None:
             return self._strided_phase(phase)
         names = [f"threadIdx.{letter}" for letter in "xyz"]
         declarations: list[Stmt] = []
@@ -384,7 +384,7 @@ class PathLowering:
     def _global(self, element: Element, indices: tuple[Expr, ...]) -> Element:
         extents = self.site.extent_code[element.array]
         name = self.block_arrays.get(element.array, element.array)
-        layout = self.plan.program.layout(element.array) if element.array in self.block_arrays else ROW_BY_ROW
+        layout = self.plan.program.mapping.layout(element.array) if element.array in self.block_arrays else ROW_BY_ROW
         if layout == ROW_BY_ROW:
             return Element(name, (linear_offset(indices, extents),), element.type)
         if len(indices) == 1:

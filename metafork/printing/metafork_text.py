@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from metafork.ir.mapping import Mapping
 from metafork.ir.program import Derived, Expr, Parameter, Phase, Program
 from metafork.ir.rewriting import fresh_name, names_of, variables
 from metafork.printing.expressions import array_declaration, expression, statements, thread_loop
@@ -88,12 +89,21 @@ def _assertion(condition: Expr) -> str:
     return f"assert({expression(condition)});"
 
 
+def _mapping_items(mapping: Mapping) -> list[str]:
+    """Return what no clause can say of a mapping; ``metafork.frontend.mapping_pragma`` reads it."""
+    items = [] if mapping.striding is None else [f"striding({mapping.striding})"]
+    items += [f"layout({name}, {one.turn}, {one.bits}, {one.padding})" for name, one in mapping.layouts]
+    if mapping.transposed:
+        items.append(f"transposed({', '.join(mapping.transposed)})")
+    return items
+
+
 def _schedule(program: Program, indent: int) -> list[str]:
-    if program.cached:
-        clause = f" cache({', '.join(program.cached)})"
-    else:
-        clause = " cache()" if program.cache_clause == () else ""
+    mapping = program.mapping
+    clause = f" cache({', '.join(mapping.cached)})" if mapping.decided or mapping.cached else ""
     lines = [f"{' ' * indent}meta_schedule{clause} {{"]
+    if items := _mapping_items(mapping):
+        lines.insert(0, f"{' ' * indent}#pragma metafork mapping {' '.join(items)}")
     bare = len(program.body) == 1 and isinstance(program.body[0], Phase)
     depth = indent + STEP
     for loop in program.grid:

@@ -9,7 +9,8 @@ from evaluators.banks.simulation import access_degree
 from evaluators.counter import NotKnown
 from metafork.algebra.polynomial import Polynomial
 from metafork.ir.evaluation import integer_value
-from metafork.ir.program import Assign, Element, Layout, Version, walk_expression, walk_statements
+from metafork.ir.mapping import Layout
+from metafork.ir.program import Assign, Element, Version, walk_expression, walk_statements
 from metafork.lowering.lowering import lower
 from metafork.swizzle.output.banks import bank_degree
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, program
@@ -59,7 +60,7 @@ void f(int N, int B0, int B1, {element} b[N * B0 * B1]) {{
 
 def test_nothing_in_shared_memory():
     assert degree(program(MATADD)) == 0
-    assert degree(replace(program(TRANSPOSE, 1), cached=())) == 0
+    assert degree(program(TRANSPOSE, 1).mapped(cached=())) == 0
 
 
 def test_consecutive_words_have_no_conflict_whatever_the_shape():
@@ -103,9 +104,9 @@ def test_columns_of_a_square_tile():
 
 def test_the_transposition():
     assert degree(program(TRANSPOSE, 1)) == 32
-    assert degree(replace(program(TRANSPOSE, 1), layouts=(("c", Layout("reversed")),))) == 4  # that of a
+    assert degree(program(TRANSPOSE, 1).mapped(layouts=(("c", Layout("reversed")),))) == 4  # that of a
     both = (("a", Layout("reversed")), ("c", Layout("reversed")))
-    assert degree(replace(program(TRANSPOSE, 1), layouts=both)) == 1
+    assert degree(program(TRANSPOSE, 1).mapped(layouts=both)) == 1
 
 
 def test_rows_of_whole_warps_have_no_conflict():
@@ -119,9 +120,9 @@ def test_matmul():
 
 
 def test_a_block_that_strides_is_counted_by_the_threads_of_a_warp():
-    assert degree(replace(program(TRANSPOSE, 1), striding=32)) == 32
+    assert degree(program(TRANSPOSE, 1).mapped(striding=32)) == 32
     wide = program(TRANSPOSE.replace("int dim0", "assert(32 <= B1 && 32 <= B0); int dim0"))
-    assert degree(replace(wide, striding=32)) == 1
+    assert degree(wide.mapped(striding=32)) == 1
 
 
 def test_threads_that_a_guard_keeps_out_ask_for_nothing():
@@ -153,7 +154,7 @@ def test_the_kernel_goes_where_the_simulation_says(layout, rows, columns):
     # As constants: the shapes that are listed for parameters are powers of two.
     text = text.replace("int B0, int B1, ", "").replace("B0", str(rows)).replace("B1", str(columns))
     subject = program(text)
-    subject = replace(subject, layouts=(("t", layout),))
+    subject = subject.mapped(layouts=(("t", layout),))
     kernel = lower(subject, "k")
     elements = [
         part

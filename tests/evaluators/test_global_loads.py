@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from comprehensive import registry
@@ -14,9 +12,9 @@ B, B0, s, m, dim0, ub1 = (Polynomial.symbol(name) for name in ("B", "B0", "s", "
 
 
 def loads(text, cached=None, striding=None, ir_strategies=()):
-    version = replace(program(text), striding=striding)
+    version = program(text).mapped(striding=striding)
     if cached is not None:
-        version = replace(version, cached=cached)
+        version = version.mapped(cached=cached)
     return COUNTER.evaluate(Version(version, ir_strategies))
 
 

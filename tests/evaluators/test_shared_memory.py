@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from evaluators.counter import NotKnown
@@ -14,7 +12,7 @@ N, B, s, B0, B1, ub1, m = (Polynomial.symbol(name) for name in ("N", "B", "s", "
 def words(text, cached=None):
     version = program(text)
     if cached is not None:
-        version = replace(version, cached=cached)
+        version = version.mapped(cached=cached)
     return COUNTER.evaluate(Version(version))
 
 
@@ -49,7 +47,7 @@ def test_the_papers_reduced_granularities():
 
 
 def test_matrix_addition_shares_nothing():
-    assert program(MATADD).cached == ()
+    assert program(MATADD).mapping.cached == ()
     assert words(MATADD).numerator == 0
 
 

@@ -6,7 +6,7 @@ what one kernel does wrong is reported for that point alone.
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
@@ -52,7 +52,7 @@ class Case:
             return self.program
         program = self.unit.schedules[0].program
         if self.cached is not None:
-            return replace(program, cached=self.cached)
+            return program.mapped(cached=self.cached)
         return with_cached_arrays(program).program
 
 

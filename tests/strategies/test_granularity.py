@@ -69,7 +69,7 @@ def test_the_second_case_of_figure_8():
     before, after = applied(TRANSPOSE)
     assert "meta_for (int v1 = 0; v1 < dim1 * s; v1++)" in lines(after)
     assert lines(after)[9:12] == ["int i = v0 * B0 + u0;", "int j = v1 * B1 + u1;", "c[i * N + j] = a[i][j];"]
-    assert after.cached == ("a", "c")
+    assert after.mapping.cached == ("a", "c")
     same_meaning(before, after, [{"N": 12, "s": 2, "B0": 3, "B1": 2}, {"N": 11, "s": 3, "B0": 2, "B1": 1}])
 
 

@@ -154,7 +154,7 @@ def test_nothing_to_replace(text):
 
 def test_arrays_in_shared_memory_are_left_there():
     text = nest("for (int k = 0; k < s; k++) c[i * B + j] += k;").replace("cache()", "cache(c)")
-    assert program(text).cached == ("c",)
+    assert program(text).mapping.cached == ("c",)
     assert isinstance(STRATEGY.apply(Version(program(text))), NotApplied)
 
 

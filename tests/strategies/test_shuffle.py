@@ -34,7 +34,7 @@ if shutil.which("ptxas") is None:
 
 def version(text, cached=None, ir_strategies=()):
     program = parse(Source("test.mf", text)).schedules[0].program
-    return Version(program if cached is None else replace(program, cached=cached), ir_strategies)
+    return Version(program if cached is None else program.mapped(cached=cached), ir_strategies)
 
 
 def stencil(body, arrays="const float a[N], float b[N]", types="int"):
@@ -214,7 +214,7 @@ def test_doubles_go_through_two_shuffles():
 
 @pytest.mark.parametrize("block", [(2, 2, 8), (1, 3, 5), (2, 1, 33)])
 def test_blocks_of_three_dimensions(block):
-    program = replace(parse(Source("heat3d.mf", HEAT3D.read_text())).schedules[0].program, cached=())
+    program = parse(Source("heat3d.mf", HEAT3D.read_text())).schedules[0].program.mapped(cached=())
     applied = STRATEGY.apply(Version(program))
     assert isinstance(applied, Applied)
     assert "2 loads became shuffles" in applied.note
@@ -256,9 +256,9 @@ def result():
 
 def test_the_tree_forks_into_shared_memory_and_shuffles(result):
     (tree,) = result.schedules
-    leaves = {leaf.version.ir_strategies or leaf.version.program.cached: leaf for leaf in tree.leaves}
+    leaves = {leaf.version.ir_strategies or leaf.version.program.mapping.cached: leaf for leaf in tree.leaves}
     assert set(leaves) == {("a",), ("shuffle",), ()}
-    assert leaves["shuffle",].version.program.cached == ()
+    assert leaves["shuffle",].version.program.mapping.cached == ()
     assert str(leaves["shuffle",].counters["global_loads"].numerator) == "3"
     assert str(leaves["a",].counters["global_loads"].numerator) == "ceil1*ceil2"
     assert str(leaves[()].counters["global_loads"].numerator) == "9"

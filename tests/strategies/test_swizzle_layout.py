@@ -12,7 +12,8 @@ from evaluators.bank_degree import COUNTER
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
 from metafork.ir.evaluation import integer_value
-from metafork.ir.program import BlockArray, IntConst, Layout, Var, Version, walk_statements
+from metafork.ir.mapping import Layout
+from metafork.ir.program import BlockArray, IntConst, Var, Version, walk_statements
 from metafork.ir.types import ScalarType
 from strategies.caching import STRATEGY as CACHING
 from strategies.strategy import Applied, NotApplied
@@ -61,9 +62,9 @@ def applied(text, number=0):
 def with_layout(case, layout):
     subject = case.lowered_program()
     blocks = [stmt.array.name for stmt in walk_statements(subject.body) if isinstance(stmt, BlockArray)]
-    layouts = tuple((name, layout) for name in (*subject.cached, *blocks))
+    layouts = tuple((name, layout) for name in (*subject.mapping.cached, *blocks))
     label = f"{case.function.name} {layout}"
-    return replace(case, program=replace(subject, layouts=layouts), label=label, _parsed=[])
+    return replace(case, program=subject.mapped(layouts=layouts), label=label, _parsed=[])
 
 
 def test_the_transposition_loses_its_conflicts_and_needs_no_word_more():
@@ -71,13 +72,13 @@ def test_the_transposition_loses_its_conflicts_and_needs_no_word_more():
     after = applied(TRUE)
     assert (degree(before), degree(after.version)) == (32, 1)
     assert SHARED_MEMORY.evaluate(after.version).numerator == SHARED_MEMORY.evaluate(before).numerator
-    assert dict(after.version.program.layouts) == {"a": Layout("reversed"), "c": Layout("reversed")}
+    assert dict(after.version.program.mapping.layouts) == {"a": Layout("reversed"), "c": Layout("reversed")}
     assert "c (columns moved by the row's bits in reverse): 32 to 1" in after.note
 
 
 def test_whole_warps_need_the_rows_own_bits_only():
     wide = applied(TRUE.replace("int dim0", "assert(32 <= B0 && 32 <= B1); int dim0"))
-    assert dict(wide.version.program.layouts) == {"c": Layout("row")}
+    assert dict(wide.version.program.mapping.layouts) == {"c": Layout("row")}
     assert degree(wide.version) == 1
 
 
@@ -95,13 +96,13 @@ def test_it_is_idempotent():
 
 def test_nothing_to_improve():
     assert isinstance(STRATEGY.apply(Version(program(JACOBI))), NotApplied)
-    assert isinstance(STRATEGY.apply(Version(replace(program(TRUE), cached=()))), NotApplied)
+    assert isinstance(STRATEGY.apply(Version(program(TRUE).mapped(cached=()))), NotApplied)
 
 
 def test_padding_where_bits_of_the_row_do_not_help():
     before = Version(program(DIAGONAL))
     after = applied(DIAGONAL).version
-    assert dict(after.program.layouts) == {"tile": Layout(padding=1)}
+    assert dict(after.program.mapping.layouts) == {"tile": Layout(padding=1)}
     assert (degree(before), degree(after)) == (32, 2)
     words = [SHARED_MEMORY.evaluate(version).numerator for version in (before, after)]
     assert (words[1] - words[0]).text() == "B"
@@ -163,7 +164,7 @@ def test_fields_of_structures(stride, element):
     after = STRATEGY.apply(before)
     if stride <= 4:  # at least half of the fields are used: they go through registers
         assert degree(after.version) == SHARED_MEMORY.evaluate(after.version).numerator.constant_value() == 0
-        assert after.version.program.transposed == ("x",)
+        assert after.version.program.mapping.transposed == ("x",)
     elif conflicts == 1:
         assert isinstance(after, NotApplied)
         assert f"uses 2 of {stride} fields" in after.reason
@@ -198,7 +199,7 @@ def test_every_layout_computes_what_the_program_means(tmp_path):
     # The padding of a tile shows any access outside of it, and the other layouts any two at one place.
     laid_out = [with_layout(case, layout) for case in tiled for layout in (Layout("reversed"), Layout(padding=1))]
     strides = [
-        replace(case, program=replace(case.program, striding=32), label=f"{case.label} striding")
+        replace(case, program=case.program.mapped(striding=32), label=f"{case.label} striding")
         for case in laid_out
         if case.function.name == "transpose_true"
     ]
@@ -210,7 +211,7 @@ def degree_matters(case):
     """Say whether something of two dimensions goes through shared memory."""
     subject = case.lowered_program()
     blocks = [stmt.array for stmt in walk_statements(subject.body) if isinstance(stmt, BlockArray)]
-    return any(len(array.extents) > 1 for array in [*blocks, *(subject.array(name) for name in subject.cached)])
+    return any(len(array.extents) > 1 for array in [*blocks, *(subject.array(name) for name in subject.mapping.cached)])
 
 
 def test_a_wrong_layout_is_noticed(tmp_path, monkeypatch):
@@ -246,7 +247,7 @@ def test_the_tree_of_an_array_of_structures():
         [((), 1), (("swizzle",), 0), (("caching",), 0)],
         [((), 4), (("swizzle",), 0), (("caching",), 0)],
     ]
-    moved = [leaf.version.program.transposed for schedule in result.schedules for leaf in schedule.leaves]
+    moved = [leaf.version.program.mapping.transposed for schedule in result.schedules for leaf in schedule.leaves]
     assert moved == [(), ("point",), (), (), ("particle",), ()]
 
 
@@ -263,8 +264,8 @@ void mixed(int N, int B, const float x[4 * N], const float y[3 * N], const float
   }
 }"""
     after = applied(mixed)
-    assert after.version.program.transposed == ("x",)
-    assert after.version.program.cached == ("y", "w")
+    assert after.version.program.mapping.transposed == ("x",)
+    assert after.version.program.mapping.cached == ("y", "w")
     assert after.note == "bank degrees: x (through the registers of a warp): 2 to 0"
     again = STRATEGY.apply(after.version)
     assert isinstance(again, NotApplied)

@@ -18,7 +18,7 @@ def test_a_version_strides_once():
     version = Version(programs.program(programs.MATMUL))
     applied = STRATEGY.apply(version)
     assert isinstance(applied, Applied)
-    assert applied.version.program.striding == WARP
+    assert applied.version.program.mapping.striding == WARP
     assert isinstance(STRATEGY.apply(applied.version), NotApplied)
 
 

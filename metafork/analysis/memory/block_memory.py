@@ -123,7 +123,7 @@ def _path(
     prover = Prover(known, facts.derived)
     held: list[HeldWindow] = []
     for array in program.arrays:
-        if array.name not in program.cached:
+        if array.name not in program.mapping.cached:
             continue
         own = [reference for reference in found if reference.array == array.name]
         try:
@@ -135,7 +135,7 @@ def _path(
     private = private_windows(program, prover, found)
     structures: list[Structure] = []
     for array in program.arrays:
-        if array.name in program.transposed:
+        if array.name in program.mapping.transposed:
             own = [reference for reference in found if reference.array == array.name]
             try:
                 structures += structures_of(program, scope, prover, array, own)
@@ -155,7 +155,7 @@ def _path(
 
 def _laid_out(window: Window, program: Program) -> Window:
     """Give a window the layout that the program has for its array; a row alone is not padded."""
-    layout = program.layout(window.array.name)
+    layout = program.mapping.layout(window.array.name)
     return replace(window, layout=layout if len(window.extents) > 1 else replace(layout, padding=0))
 
 
@@ -180,7 +180,7 @@ def block_array_elements(array: Array, program: Program, scope: Scope) -> Polyno
         if value is None:
             raise UnknownSizeError(f"an extent of {array.name} is no polynomial in parameters")
         last = axis == len(array.extents) - 1 and axis > 0
-        elements = elements * (value + program.layout(array.name).padding if last else value)
+        elements = elements * (value + program.mapping.layout(array.name).padding if last else value)
     return elements
 
 

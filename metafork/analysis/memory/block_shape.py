@@ -25,8 +25,8 @@ def block_shape(program: Program, scope: Scope, prover: Prover) -> tuple[Polynom
     their extents, a derived symbol of ``scope`` where no phase is proved to have it.  Raises ``UnknownShapeError``
     where an extent is no polynomial.
     """
-    if program.striding is not None:
-        return (Polynomial.constant(program.striding),)
+    if program.mapping.striding is not None:
+        return (Polynomial.constant(program.mapping.striding),)
     shape: list[Polynomial] = []
     nests = [tuple(reversed(phase.threads)) for phase in phases(program)]
     for axis in range(len(nests[0])):

@@ -58,7 +58,7 @@ def private_windows(program: Program, prover: Prover, found: Sequence[Reference]
     There are none where threads stride over the thread loops: an element then has no one thread of its own, and stays
     in global memory.
     """
-    if program.striding is not None:
+    if program.mapping.striding is not None:
         return ()
     windows: list[PrivateWindow] = []
     for array in program.arrays:
@@ -66,7 +66,7 @@ def private_windows(program: Program, prover: Prover, found: Sequence[Reference]
         across = any(loop.kind is LoopKind.BLOCK for reference in own for loop in reference.loops)
         written = any(reference.writes for reference in own)
         known = all(index is not None for reference in own for index in reference.indices)
-        if array.name in (*program.cached, *program.transposed) or not (across and written and known):
+        if array.name in (*program.mapping.cached, *program.mapping.transposed) or not (across and written and known):
             continue
         if any(reference.phase is None for reference in own):
             continue

@@ -77,7 +77,7 @@ def structures_of(
 
     Raises ``NoStructureError`` where some reference is in none, or moving them would not be right or of no use.
     """
-    if program.striding is not None:
+    if program.mapping.striding is not None:
         raise NoStructureError("threads stride over the thread loops")
     extents = [scope.polynomial(extent) for extent in array.extents[1:]]
     result: list[Structure] = []

@@ -22,8 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from metafork.ir.mapping import Layout
 from metafork.ir.names import fresh
-from metafork.ir.program import Declare, Expr, IntConst, Layout, Stmt, Var, binary, unary
+from metafork.ir.program import Declare, Expr, IntConst, Stmt, Var, binary, unary
 from metafork.ir.types import ScalarType
 
 BANKS = 32

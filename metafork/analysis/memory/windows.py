@@ -21,7 +21,8 @@ from metafork.algebra.prover import Prover
 from metafork.analysis.bounds import extreme, stays_within
 from metafork.analysis.facts import Scope
 from metafork.analysis.references import LoopKind, LoopRange, Reference
-from metafork.ir.program import ROW_BY_ROW, Array, Layout, ParameterKind, Program
+from metafork.ir.mapping import ROW_BY_ROW, Layout
+from metafork.ir.program import Array, ParameterKind, Program
 
 _VARYING = (LoopKind.THREAD, LoopKind.SERIAL)
 

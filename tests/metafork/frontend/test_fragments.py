@@ -32,7 +32,7 @@ def without_names(program):
         [(one.name, one.element, one.extents) for one in program.arrays],
         program.grid,
         program.body,
-        program.cache_clause,
+        program.mapping,
     )
 
 

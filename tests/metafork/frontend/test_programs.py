@@ -65,8 +65,8 @@ def test_matmul():
     assert assign.value == binary(
         "*", ir.Element("a", (var("p"), middle), T.FLOAT), ir.Element("b", (middle, column), T.FLOAT)
     )
-    assert program.cache_clause is None
-    assert program.cached == ()
+    assert not program.mapping.decided
+    assert program.mapping.cached == ()
     assert unit.transfers == ()
 
 
@@ -109,7 +109,8 @@ def test_transpose():
     assert [one.program.name for one in unit.schedules] == ["transpose_k0", "transpose_k1"]
     assert [one.function for one in unit.schedules] == ["transpose", "transpose_true"]
     linear, true = (one.program for one in unit.schedules)
-    assert linear.cache_clause == linear.cached == ("a", "c")
+    assert linear.mapping.decided
+    assert linear.mapping.cached == ("a", "c")
     n = var("N")
     assert [one.extents for one in linear.arrays] == [(n, n), (binary("*", n, n),)]
     store = linear.body[0].body[0].body[2]

@@ -29,7 +29,7 @@ def one_array_cached(case):
     """Each array cached alone, where that can be done: mixtures of shared and global memory."""
     original = case.unit.schedules[0].program
     for array in original.arrays:
-        alone = replace(original, cached=(array.name,))
+        alone = original.mapped(cached=(array.name,))
         if not block_memory(alone).left_out:
             yield replace(case, cached=(array.name,), label=f"{case.function.name} {array.name}", _parsed=[])
 
@@ -84,7 +84,7 @@ def barriers(kernel):
 
 
 def test_a_kernel_without_shared_memory_has_no_barrier():
-    assert barriers(lower(replace(program(MATADD), cached=()), "k")) == 0
+    assert barriers(lower(program(MATADD).mapped(cached=()), "k")) == 0
 
 
 def test_global_memories_that_are_never_written_are_read_only():

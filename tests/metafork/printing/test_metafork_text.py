@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from metafork.printing.metafork_text import metafork_text
@@ -113,5 +111,5 @@ def test_the_bound_of_a_time_loop_clashes_with_nothing():
 def test_the_cache_clause_says_what_is_cached_now():
     before = program(JACOBI)
     assert "meta_schedule {" in metafork_text(before)
-    assert "meta_schedule cache(a) {" in metafork_text(replace(before, cached=("a",)))
-    assert "meta_schedule {" in metafork_text(replace(program(TRANSPOSE), cached=()))
+    assert "meta_schedule cache(a) {" in metafork_text(before.mapped(cached=("a",)))
+    assert "meta_schedule cache() {" in metafork_text(program(TRANSPOSE).mapped(cached=()))

@@ -1,7 +1,5 @@
 """Arrays of structures: which are found, and that their kernels compute what the serial program does."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -23,7 +21,7 @@ SIZES = [{"N": 250, "B": 100}, {"N": 96, "B": 32}, {"N": 64, "B": 31}, {"N": 3, 
 
 def transposed(text, *names):
     subject = program(text)
-    return replace(subject, cached=(), transposed=names or tuple(array.name for array in subject.arrays))
+    return subject.mapped(cached=(), transposed=names or tuple(array.name for array in subject.arrays))
 
 
 def case(text, points, *names):

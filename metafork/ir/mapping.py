@@ -1,0 +1,55 @@
+"""The mapping of a program onto the device, apart from what it computes.
+
+``Program`` says what is computed; its ``Mapping`` where elements are kept and how many threads walk a block.  Two
+programs that differ in their mappings alone have the same accesses, dependences and facts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a tile of shared memory keeps element (row, column): at ``row*(columns + padding) + place``.
+
+    The row is the linear index over all dimensions but the last.  ``place`` is the column, combined by exclusive or
+    with low bits of the row (``"row"``), or with those in reverse order (``"reversed"``), as many as permute the
+    columns (``metafork.analysis.memory.tile_layout``), and at most ``bits``.  ``padding`` counts elements.  What has
+    one dimension is a tile of 32 words a row that is not padded.
+    """
+
+    turn: Literal["none", "row", "reversed"] = "none"
+    bits: int = 5
+    padding: int = 0
+
+
+ROW_BY_ROW = Layout()
+"""The layout of C."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """``cached`` names the arrays that go through shared memory.
+
+    ``decided`` says that this is the last word: of a ``cache`` clause, or of the caching strategy.  ``striding`` is the
+    least number of threads that a block has where it walks its thread loops with fewer than they ask for, and ``None``
+    where it has just those.  ``layouts`` are the arrays whose tiles in shared memory are not laid out row by row;
+    ``transposed`` are global ones whose structures warps move in the order of memory
+    (``metafork.analysis.memory.structures``).
+    """
+
+    cached: tuple[str, ...] = ()
+    decided: bool = False
+    striding: int | None = None
+    layouts: tuple[tuple[str, Layout], ...] = ()
+    transposed: tuple[str, ...] = ()
+
+    def layout(self, name: str) -> Layout:
+        """Return how the tiles of an array are laid out in shared memory; row by row unless said otherwise."""
+        return dict(self.layouts).get(name, ROW_BY_ROW)
+
+
+UNMAPPED = Mapping()
+"""Nothing in shared memory, and a thread for every iteration of the thread loops; to be decided."""

@@ -1,0 +1,88 @@
+"""A printed leaf reads back to the program it was printed from, mapping included."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from metafork import optimize
+from metafork.frontend import parse
+from metafork.ir.diagnostics import DiagnosticsError
+from metafork.ir.mapping import Layout
+from metafork.ir.source import Source
+from metafork.printing.metafork_text import metafork_text
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+TILES = """
+void f(int n, int B, float x[n][n], float y[n][n]) {
+  int m = n / B;
+  %s
+  meta_schedule cache(x) {
+    meta_for (int i = 0; i < m; i++)
+      meta_for (int j = 0; j < m; j++)
+        meta_for (int u = 0; u < B; u++)
+          meta_for (int v = 0; v < B; v++)
+            y[j * B + u][i * B + v] = x[i * B + v][j * B + u];
+  }
+}
+"""
+
+
+def read(text):
+    return parse(Source("read.mf", text)).schedules[0].program
+
+
+@pytest.mark.parametrize("name", ["aos", "jacobi1d", "matmul", "transpose", "blur"])
+def test_leaves_of_examples(name):
+    strategies, counters = ["+swizzle", "+thread_striding"], ["+bank_degree"]
+    result = optimize(EXAMPLES / f"{name}.mf", strategies=strategies, counters=counters)
+    mappings = set()
+    for schedule in result.schedules:
+        for leaf in schedule.leaves:
+            program = leaf.version.program
+            again = read(metafork_text(program))
+            for field in fields(program):
+                if field.name not in ("name", "span"):
+                    assert getattr(again, field.name) == getattr(program, field.name), (leaf.id, field.name)
+            mappings.add(program.mapping)
+    assert len(mappings) > 1
+
+
+def test_every_item_is_read():
+    program = read(TILES % "#pragma metafork mapping striding(64) layout(x, row, 3, 1) transposed(y)")
+    assert program.mapping.striding == 64
+    assert program.mapping.layouts == (("x", Layout("row", 3, 1)),)
+    assert program.mapping.transposed == ("y",)
+    assert (program.mapping.cached, program.mapping.decided) == (("x",), True)
+    assert read(metafork_text(program)).mapping == program.mapping
+
+
+def test_other_pragmas_mean_nothing():
+    assert read(TILES % "#pragma omp parallel").mapping.striding is None
+    assert read(TILES % "#pragma metafork mapping striding(64)\n  m = n / B;").mapping.striding is None
+
+
+@pytest.mark.parametrize(
+    ("items", "reason"),
+    [
+        ("striding(0)", "no number from 1 to 1024"),
+        ("striding(99999999999999999999)", "no number from 1 to 1024"),
+        ("striding(32) striding(64)", "stands twice"),
+        ("striding(32", "no item of a mapping"),
+        ("stride(32)", "no item of a mapping"),
+        ("layout(x, row, 5)", "no item of a mapping"),
+        ("layout(x, twisted, 5, 0)", "no turn of a layout"),
+        ("layout(x, row, 6, 0)", "no number from 0 to 5"),
+        ("layout(y, row, 5, 0)", "`y` is not in shared memory"),
+        ("transposed(x)", "stays out of shared memory"),
+        ("transposed(q)", "stays out of shared memory"),
+    ],
+)
+def test_what_does_not_fit_is_refused(items, reason):
+    text = TILES % f"#pragma metafork mapping {items}"
+    with pytest.raises(DiagnosticsError) as error:
+        read(text)
+    (diagnostic,) = error.value.diagnostics
+    assert diagnostic.code == "MF0320"
+    assert reason in diagnostic.message
+    assert text[diagnostic.span.start :].startswith("#pragma metafork")
