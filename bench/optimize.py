@@ -72,7 +72,7 @@ class Count:
     less_is_better: bool = True
     default_target: None = None
 
-    def evaluate(self, version: tuple[str, ...]) -> CounterValue:
+    def evaluate(self, version: tuple[str, ...], analyses: object = None) -> CounterValue:
         return CounterValue(self.shape * (20 - len(version)))
 
 
@@ -89,7 +89,7 @@ class Lowering:
     on_ir: bool = False
     at_leaf: bool = False
 
-    def apply(self, version: tuple[str, ...]) -> Applied:
+    def apply(self, version: tuple[str, ...], analyses: object = None) -> Applied:
         return Applied((*version, self.name))
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from comprehensive.emit import LeafCode, leaf_code
 from comprehensive.optimize import Result
 from comprehensive.tree.schedule_tree import Leaf
+from metafork.analysis.analyses import Analyses
 
 
 class LeafTexts:
     """The code of the leaves of one result, made once for whoever needs it."""
 
-    def __init__(self) -> None:
+    def __init__(self, analyses: Analyses) -> None:
+        self._analyses = analyses
         self._codes: dict[str, LeafCode] = {}
 
     def code_of(self, leaf: Leaf) -> LeafCode:
         """Return the code of a leaf.  Raises ``metafork.lowering.lowering.CannotLowerError``."""
         if leaf.kernel not in self._codes:
-            self._codes[leaf.kernel] = leaf_code(leaf)
+            self._codes[leaf.kernel] = leaf_code(leaf, self._analyses)
         return self._codes[leaf.kernel]
 
     def files(self, result: Result, ptx_target: str | None = None) -> tuple[dict[str, str], list[str]]:

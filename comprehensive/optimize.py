@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -26,6 +26,7 @@ from comprehensive.tree import render, report, tree_json
 from comprehensive.tree.document import TreeDocument, document_of, is_sign
 from comprehensive.tree.schedule_tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics
 from evaluators.counter import Counter
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse, read_source
 from metafork.ir.diagnostics import Diagnostic
@@ -43,7 +44,7 @@ class Result:
     """The comprehensive optimization of a file: one tree a schedule.
 
     ``unit`` is the parsed file, ``counters`` and ``strategies`` the names that were used; ``warnings`` are about
-    accesses that are not proved free of races.
+    accesses that are not proved free of races; ``analyses`` is what was found out on the way.
     """
 
     unit: TranslationUnit
@@ -51,6 +52,7 @@ class Result:
     counters: tuple[str, ...]
     strategies: tuple[str, ...]
     warnings: tuple[Diagnostic, ...] = ()
+    analyses: Analyses = field(default_factory=Analyses, repr=False, compare=False)
 
     @property
     def complete(self) -> bool:
@@ -125,6 +127,7 @@ def optimize(
     warnings = check_races(unit, strict=strict, deadline=deadline)
     taken = identifiers(source.text)
     trees: list[ScheduleTree] = []
+    analyses = Analyses()
     for schedule in unit.schedules:
         program = schedule.program
         report_on = None if progress is None else _named_progress(progress, program.name)
@@ -132,8 +135,10 @@ def optimize(
         if left == 0.0 and trees:
             trees.append(undiscussed(program, chosen, transformers, taken, fixed))
         else:
-            trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on))
-    return Result(unit, tuple(trees), tuple(c.name for c in chosen), tuple(s.name for s in transformers), warnings)
+            trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on, analyses))
+    return Result(
+        unit, tuple(trees), tuple(c.name for c in chosen), tuple(s.name for s in transformers), warnings, analyses
+    )
 
 
 def _named_progress(progress: Progress, name: str) -> Callable[[Statistics], None]:
@@ -158,15 +163,17 @@ def discuss(
     fixed: Mapping[str, Number] | None = None,
     time_limit: float | None = None,
     progress: Callable[[Statistics], None] | None = None,
+    analyses: Analyses | None = None,
 ) -> ScheduleTree:
     """Return the tree of one schedule.
 
     ``taken`` are the names of the whole input, ``fixed`` numbers for machine fields and targets.
     """
-    choice = with_cached_arrays(program)
+    analyses = analyses or Analyses()
+    choice = with_cached_arrays(program, analyses)
     program = choice.program
     start = start_of(program, counters, taken, fixed)
-    discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress)
+    discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress, analyses)
     return _tree(program, start, discussion.run(Version(program)), strategies, choice.reasons)
 
 

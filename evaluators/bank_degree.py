@@ -17,6 +17,7 @@ from evaluators.banks.shared_accesses import SharedAccess, UnknownAccessError, s
 from evaluators.banks.simulation import Listed, UnknownDegreeError, access_degree
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import UnknownShapeError
 from metafork.ir.program import Program, Version
@@ -32,24 +33,24 @@ class BankDegree:
     less_is_better: bool = True
     default_target: Fraction | None = Fraction(1)
 
-    def evaluate(self, version: Version) -> CounterValue | NotKnown:
+    def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the worst degree, a number."""
         try:
-            listed, accesses = bank_accesses(version.program)
+            listed, accesses = bank_accesses(version.program, analyses)
             degrees = [access_degree(access, access.layout, listed) for access in accesses]
         except (UnknownSizeError, UnknownShapeError, UnknownAccessError, UnknownDegreeError) as reason:
             return NotKnown(str(reason))
         return CounterValue(Polynomial.constant(max(degrees, default=0)))
 
 
-def bank_accesses(program: Program) -> tuple[Listed, tuple[SharedAccess, ...]]:
+def bank_accesses(program: Program, analyses: Analyses) -> tuple[Listed, tuple[SharedAccess, ...]]:
     """Return the accesses of a program to shared memory, and what its listed shapes are made of.
 
     Raises ``UnknownSizeError``, ``UnknownShapeError`` and ``UnknownAccessError``.
     """
-    memory = block_memory(program)
+    memory = block_memory(program, analyses)
     derived = (*memory.facts.derived, *(symbol for symbol in memory.derived if symbol not in memory.facts.derived))
-    return Listed(program, memory.facts, derived), shared_accesses(program, memory)
+    return Listed(program, memory.facts, derived), shared_accesses(program, memory, analyses)
 
 
 COUNTER = BankDegree()

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
 
 
@@ -64,6 +65,6 @@ class Counter(Protocol):
         """The target of a performance counter where the user gives none; ``None`` for resources."""
         ...
 
-    def evaluate(self, version: Version) -> CounterValue | NotKnown:
+    def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the value of the counter on a version of the program."""
         ...

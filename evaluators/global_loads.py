@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Literal, assert_never
 
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.bounds import extreme
-from metafork.analysis.facts import Facts, Scope, assigned_scalars, program_facts
+from metafork.analysis.facts import Facts, Scope, assigned_scalars
 from metafork.analysis.memory.block_memory import largest
 from metafork.analysis.references import LoopKind, LoopRange, counted_range
 from metafork.ir.kernel import Kernel, Space
@@ -54,7 +54,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.llvm.leaf_ptx import SHUFFLE, covering_only, grid_loop, leaf_ptx, load_places, passes_of
+from metafork.llvm.leaf_ptx import SHUFFLE, LeafPtx, covering_only, grid_loop, leaf_ptx, load_places, passes_of
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import TargetError, emit_ptx, optimize
 from metafork.lowering.lowering import CannotLowerError, lower
@@ -71,31 +71,34 @@ class GlobalLoads:
     less_is_better: bool = True
     default_target: Fraction | None = Fraction(8)
 
-    def evaluate(self, version: Version) -> CounterValue | NotKnown:
+    def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the loads as a polynomial in parameters and derived symbols."""
-        return global_loads(version)
+        return global_loads(version, analyses)
 
 
-@lru_cache(maxsize=64)
-def global_loads(version: Version) -> CounterValue | NotKnown:
-    """Return the value of the counter; the strategy asks for the same versions, hence the memory of past answers."""
+def global_loads(version: Version, analyses: Analyses) -> CounterValue | NotKnown:
+    """Return the value of the counter."""
+    return analyses.of(_global_loads, version)
+
+
+def _global_loads(version: Version, analyses: Analyses) -> CounterValue | NotKnown:
     try:
-        kernel = lower(version.program, version.program.name)
+        kernel = lower(version.program, version.program.name, analyses)
     except CannotLowerError as error:
         return NotKnown(f"no kernel: {error}")
     if SHUFFLE in version.ir_strategies:
-        return _remaining(kernel, version.ir_strategies)
+        return _remaining(kernel, version, analyses)
     try:
-        return _Count(kernel, program_facts(version.program)).value()
+        return _Count(kernel, analyses.facts(version.program)).value()
     except _UnknownCountError as reason:
         return NotKnown(str(reason))
 
 
-def _remaining(kernel: Kernel, ir_strategies: tuple[str, ...]) -> CounterValue | NotKnown:
+def _remaining(kernel: Kernel, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
     """Count the loads that stay on the way of launches that cover the grid, from the PTX."""
     try:
-        code = leaf_ptx(kernel, ir_strategies)
-        straight = emit_ptx(optimize(module_text(covering_only(kernel)), passes_of(ir_strategies)))
+        code = analyses.of(ptx_of_version, version)
+        straight = emit_ptx(optimize(module_text(covering_only(kernel)), passes_of(version.ir_strategies)))
         places, alone = load_places(code.plain), load_places(straight)
     except (TargetError, PtxError) as error:
         return NotKnown(f"no PTX to count: {error}")
@@ -110,6 +113,14 @@ def _remaining(kernel: Kernel, ir_strategies: tuple[str, ...]) -> CounterValue |
     assert code.report is not None
     replaced = {shuffle.span for shuffle in (*code.report.shuffles, *code.report.reuses)}
     return CounterValue(Polynomial.constant(len(places[0] - replaced)))
+
+
+def ptx_of_version(version: Version, analyses: Analyses) -> LeafPtx:
+    """Return the PTX of a version; to be asked for by ``analyses.of``.
+
+    Raises ``CannotLowerError``, ``ExternalFunctionError`` and ``TargetError``.
+    """
+    return leaf_ptx(lower(version.program, version.program.name, analyses), version.ir_strategies)
 
 
 class _UnknownCountError(Exception):

@@ -14,6 +14,7 @@ from evaluators.counter import CounterValue, NotKnown
 from evaluators.registers_per_thread import registers
 from evaluators.threads_per_block import COUNTER as THREADS_PER_BLOCK
 from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.ir.program import Version
 
@@ -30,12 +31,12 @@ class RegistersPerBlock:
     less_is_better: bool = True
     default_target: Fraction | None = None
 
-    def evaluate(self, version: Version) -> CounterValue | NotKnown:
+    def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return ``registers * 32 * ceil(threads / 32)``; not known where either factor is not."""
-        threads = THREADS_PER_BLOCK.evaluate(version)
+        threads = THREADS_PER_BLOCK.evaluate(version, analyses)
         if isinstance(threads, NotKnown):
             return threads
-        per_thread = registers(version)
+        per_thread = registers(version, analyses)
         if isinstance(per_thread, NotKnown):
             return per_thread
         # Every symbol of the product of extents is a constant of the launch.

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Literal
 
 from evaluators.counter import CounterValue, NotKnown
 from evaluators.registers.model import measure, shipped_model
 from metafork.algebra.polynomial import Polynomial
-from metafork.ir.kernel import Kernel
-from metafork.ir.program import Program, Version
+from metafork.analysis.analyses import Analyses
+from metafork.ir.program import Version
 from metafork.lowering.lowering import CannotLowerError, lower
 
 
@@ -30,29 +29,23 @@ class RegistersPerThread:
     less_is_better: bool = True
     default_target: Fraction | None = None
 
-    def evaluate(self, version: Version) -> CounterValue | NotKnown:
+    def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the estimate, a constant; not known where the program has no kernel form."""
-        estimate = registers(version)
+        estimate = registers(version, analyses)
         return estimate if isinstance(estimate, NotKnown) else CounterValue(Polynomial.constant(estimate))
 
 
-@lru_cache(maxsize=256)
-def registers(version: Version) -> int | NotKnown:
-    """Return the estimated 32-bit registers of a thread.
+def registers(version: Version, analyses: Analyses) -> int | NotKnown:
+    """Return the estimated 32-bit registers of a thread."""
+    return analyses.of(_registers, version)
 
-    Two counters and the register pressure strategies ask for the same versions, hence the memory of past answers.
-    """
+
+def _registers(version: Version, analyses: Analyses) -> int | NotKnown:
     try:
-        kernel = _kernel(version.program)
+        kernel = lower(version.program, version.program.name, analyses)
     except CannotLowerError as error:
         return NotKnown(f"no kernel: {error}")
-    return shipped_model().registers(measure(kernel, version.ir_strategies))
-
-
-@lru_cache(maxsize=32)
-def _kernel(program: Program) -> Kernel:
-    """Lower a program once for all of its IR strategies."""
-    return lower(program, program.name)
+    return shipped_model().registers(measure(kernel, version.ir_strategies, analyses))
 
 
 COUNTER = RegistersPerThread()

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Literal
 
 from evaluators.counter import CounterValue, NotKnown
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
 
@@ -26,10 +27,10 @@ class SharedMemory:
     less_is_better: bool = True
     default_target: Fraction | None = None
 
-    def evaluate(self, version: Version) -> CounterValue | NotKnown:
+    def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the words as a polynomial in parameters and derived symbols."""
         try:
-            memory = block_memory(version.program)
+            memory = block_memory(version.program, analyses)
         except UnknownSizeError as reason:
             return NotKnown(str(reason))
         return CounterValue(memory.words, derived=(*memory.facts.derived, *memory.derived))

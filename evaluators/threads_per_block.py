@@ -8,8 +8,8 @@ from typing import Literal
 
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import ONE
-from metafork.algebra.prover import Prover
-from metafork.analysis.facts import Scope, program_facts
+from metafork.analysis.analyses import Analyses
+from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_shape import UnknownShapeError, block_shape
 from metafork.ir.program import Version
 
@@ -27,12 +27,12 @@ class ThreadsPerBlock:
     less_is_better: bool = True
     default_target: Fraction | None = None
 
-    def evaluate(self, version: Version) -> CounterValue | NotKnown:
+    def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the number of threads as a polynomial in program parameters."""
-        facts = program_facts(version.program)
+        facts = analyses.facts(version.program)
         scope = Scope.of(facts)
         try:
-            shape = block_shape(version.program, scope, Prover(facts.constraints, facts.derived))
+            shape = block_shape(version.program, scope, analyses.prover(facts.constraints, facts.derived))
         except UnknownShapeError as reason:
             return NotKnown(str(reason))
         threads = ONE

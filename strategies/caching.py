@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, UnknownSizeError, block_memory
 from metafork.analysis.memory.private_windows import thread_renaming
@@ -38,7 +39,7 @@ class Caching:
     on_ir: bool = False
     at_leaf: bool = False
 
-    def apply(self, version: Version) -> Applied | NotApplied:
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version without cached arrays."""
         cached = version.program.mapping.cached
         if not cached:
@@ -59,15 +60,16 @@ class CachingChoice:
     reasons: tuple[tuple[str, str], ...]
 
 
-def with_cached_arrays(program: Program) -> CachingChoice:
+def with_cached_arrays(program: Program, analyses: Analyses | None = None) -> CachingChoice:
     """Decide which arrays go through shared memory at the start of the case discussion.
 
     A ``cache`` clause decides by itself.  Without one, an array is cached when threads share its elements (an index
     does not tell neighbours apart, or references of neighbours overlap), or when neighbours in x touch elements that
     are not neighbours in memory.  A window that grows with the data is not taken up unless the clause asks for it.
     """
+    analyses = analyses or Analyses()
     if program.mapping.decided:
-        left = dict(_left_out(program))
+        left = dict(_left_out(program, analyses))
         kept = tuple(name for name in program.mapping.cached if name not in left)
         asked = tuple((name, "the cache clause asks for it") for name in kept)
         refused = tuple((name, f"not cached: {why}") for name, why in left.items())
@@ -77,7 +79,9 @@ def with_cached_arrays(program: Program) -> CachingChoice:
     cached: list[str] = []
     try:
         private = {
-            window.array.name for plan in block_memory(program.mapped(cached=())).paths for window in plan.private
+            window.array.name
+            for plan in block_memory(program.mapped(cached=()), analyses).paths
+            for window in plan.private
         }
     except UnknownSizeError as reason:
         return CachingChoice(program.mapped(cached=(), decided=True), (("shared memory", str(reason)),))
@@ -85,11 +89,11 @@ def with_cached_arrays(program: Program) -> CachingChoice:
         if array.name in private:
             reasons[array.name] = "kept in registers: each thread is alone with its elements"
             continue
-        memory = block_memory(program.mapped(cached=(array.name,)))
+        memory = block_memory(program.mapped(cached=(array.name,)), analyses)
         if memory.left_out:
             reasons[array.name] = f"not cached: {memory.left_out[0][1]}"
             continue
-        why = _worth(memory, data)
+        why = _worth(memory, data, analyses)
         if why is None:
             reasons[array.name] = "not cached: neighbours share no element of it, and their accesses coalesce"
         elif why == "":
@@ -100,16 +104,16 @@ def with_cached_arrays(program: Program) -> CachingChoice:
     return CachingChoice(program.mapped(cached=tuple(cached), decided=True), tuple(reasons.items()))
 
 
-def _left_out(program: Program) -> tuple[tuple[str, str], ...]:
+def _left_out(program: Program, analyses: Analyses) -> tuple[tuple[str, str], ...]:
     try:
-        return block_memory(program).left_out
+        return block_memory(program, analyses).left_out
     except UnknownSizeError as reason:
         return tuple((name, str(reason)) for name in program.mapping.cached)
 
 
-def _worth(memory: BlockMemory, data: set[str]) -> str | None:
+def _worth(memory: BlockMemory, data: set[str], analyses: Analyses) -> str | None:
     """Say why the windows of one array are worth their memory: ``None`` if not, ``""`` if they were smaller."""
-    prover = Prover(memory.facts.constraints, memory.facts.derived)
+    prover = analyses.prover(memory.facts.constraints, memory.facts.derived)
     found: str | None = None
     for plan in memory.paths:
         for held in plan.windows:

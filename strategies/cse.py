@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.available import AvailableExpressions, Site, with_site_replaced
 from metafork.analysis.cfg.source_cfg import EnterFor, SourceCfg, build, successors
 from metafork.ir.program import (
@@ -82,7 +83,7 @@ class CommonSubexpressions:
         """``cse1`` or ``cse2``."""
         return f"cse{self.level}"
 
-    def apply(self, version: Version) -> Applied | NotApplied:
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version in which every repeated computation is shared, or that there is none."""
         program = version.program
         reuses = 0

@@ -32,7 +32,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from metafork.analysis.facts import Scope, program_facts
+from metafork.analysis.analyses import Analyses
+from metafork.analysis.facts import Scope
 from metafork.ir.program import BlockArray, Declare, Expr, For, Program, Stmt, Var, Version, walk_statements
 from metafork.ir.rewriting import (
     assigned_variables,
@@ -62,7 +63,7 @@ class Granularity:
     at_leaf: bool = False
     most_loops: int = 8
 
-    def apply(self, version: Version) -> Applied | NotApplied:
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version in which no granularity loop is left, or why there is none."""
         hidden = shadowed_name(version.program)
         if hidden is not None:
@@ -70,7 +71,7 @@ class Granularity:
         program = version.program
         notes: list[str] = []
         for _ in range(self.most_loops):
-            step = _reduced_once(program)
+            step = _reduced_once(program, analyses)
             if isinstance(step, NotApplied):
                 return Applied(replace(version, program=program), "; ".join(notes)) if notes else step
             program, note = step
@@ -78,11 +79,11 @@ class Granularity:
         return Applied(replace(version, program=program), "; ".join(notes))
 
 
-def _reduced_once(program: Program) -> tuple[Program, str] | NotApplied:
+def _reduced_once(program: Program, analyses: Analyses) -> tuple[Program, str] | NotApplied:
     """Return the program with one granularity loop less, and a note; or why it has none."""
     reasons: list[str] = []
-    for candidate, loop, origin in _candidates(program):
-        result = _without_loop(candidate, loop)
+    for candidate, loop, origin in _candidates(program, analyses):
+        result = _without_loop(candidate, loop, analyses)
         if not isinstance(result, NotApplied):
             new, note = result
             return new, f"{origin} joined the grid: its iterations are proved independent, and {note}"
@@ -90,17 +91,17 @@ def _reduced_once(program: Program) -> tuple[Program, str] | NotApplied:
     return NotApplied("; ".join(dict.fromkeys(reasons)) or "no loop or repetition holds all the work of a block")
 
 
-def _candidates(program: Program) -> Iterator[tuple[Program, For, str]]:
+def _candidates(program: Program, analyses: Analyses) -> Iterator[tuple[Program, For, str]]:
     """Yield programs with a counted loop on their spine: those that stand there, then rolled repetitions."""
     spine = spine_of(program)
     for loop in spine.loops:
         assert isinstance(loop.init, Declare)
         yield program, loop, f"the loop over {loop.init.name}"
     if spine.in_thread:
-        yield from _rolled(program, spine)
+        yield from _rolled(program, spine, analyses)
 
 
-def _rolled(program: Program, spine: Spine) -> Iterator[tuple[Program, For, str]]:
+def _rolled(program: Program, spine: Spine, analyses: Analyses) -> Iterator[tuple[Program, For, str]]:
     variable = fresh_name("k", names_of(program))
     steps = {loop.init.name for loop in spine.loops if isinstance(loop.init, Declare)}
     changing = assigned_variables(program.body) - steps
@@ -109,7 +110,7 @@ def _rolled(program: Program, spine: Spine) -> Iterator[tuple[Program, For, str]
         value = definition_of(stmt)
         if value is not None and not (variables(value) | {stmt.name}) & changing:
             definitions[stmt.name] = value
-    for body in rolled_bodies(spine.innermost, variable, program_facts(program), definitions):
+    for body in rolled_bodies(spine.innermost, variable, analyses.facts(program), definitions):
         loop = body[-1]
         assert isinstance(loop, For)
         first = spine.innermost[0]
@@ -131,20 +132,20 @@ def _repetitions(loop: For) -> str:
     return "" if extent is None else str(getattr(extent, "value", ""))
 
 
-def _without_loop(program: Program, loop: For) -> tuple[Program, str] | NotApplied:
+def _without_loop(program: Program, loop: For, analyses: Analyses) -> tuple[Program, str] | NotApplied:
     """Return the program in which a loop of the spine is part of the grid."""
     extent = counted_extent(loop)
     assert extent is not None
     assert isinstance(loop.init, Declare)
     variable = loop.init.name
     uniform = {scalar.name for scalar in program.parameters} | {scalar.name for scalar in program.derived}
-    if not variables(extent) <= uniform or Scope.of(program_facts(program)).polynomial(extent) is None:
+    if not variables(extent) <= uniform or Scope.of(analyses.facts(program)).polynomial(extent) is None:
         return NotApplied("its extent is no known quantity of parameters")
     carried = assigned_variables(loop.body) - _declared_below(loop.body)
     if carried:
         return NotApplied(f"{', '.join(sorted(carried))} is carried from one iteration to the next")
     private = frozenset(stmt.array.name for stmt in walk_statements(loop.body) if isinstance(stmt, BlockArray))
-    proof = iterations_independent(program, variable, private)
+    proof = iterations_independent(program, variable, analyses, private)
     if not proof:
         return NotApplied(proof.reason)
     taken = set(names_of(program))

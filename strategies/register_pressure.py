@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from evaluators.counter import NotKnown
 from evaluators.registers_per_thread import registers
+from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import external_functions, parsed
@@ -33,12 +34,12 @@ class RegisterPressure:
     on_ir: bool = True
     at_leaf: bool = False
 
-    def apply(self, version: Version) -> Applied | NotApplied:
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with this level appended to its IR strategies, where that lowers the count."""
         if self.name in version.ir_strategies:
             return NotApplied("it is applied already")
         changed = replace(version, ir_strategies=(*version.ir_strategies, self.name))
-        before, after = registers(version), registers(changed)
+        before, after = registers(version, analyses), registers(changed, analyses)
         if isinstance(before, NotKnown):
             return NotApplied(before.reason)
         if isinstance(after, NotKnown):
@@ -46,7 +47,7 @@ class RegisterPressure:
         if after >= before:
             return NotApplied(f"LLVM's code would take {after} registers a thread, no fewer than {before}")
         # Only now: whether the leaf could be emitted at all costs a lowering of its own.
-        names = external_functions(parsed(module_text(lower(version.program, version.program.name))))
+        names = external_functions(parsed(module_text(lower(version.program, version.program.name, analyses))))
         if names:
             return NotApplied(f"LLVM has no exact code for {', '.join(names)}; nvcc's device library does")
         return Applied(changed, f"takes {after} registers a thread instead of {before}, by LLVM's own passes")

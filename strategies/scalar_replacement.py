@@ -36,6 +36,7 @@ from functools import partial
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import (
@@ -82,11 +83,11 @@ class ScalarReplacement:
     on_ir: bool = False
     at_leaf: bool = True
 
-    def apply(self, version: Version) -> Applied | NotApplied:
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with scalars instead of elements, or that no loop updates one element."""
         program = version.program
         try:
-            rewriter = _Rewriter.of(program)
+            rewriter = _Rewriter.of(program, analyses)
         except UnknownSizeError as reason:
             return NotApplied(str(reason))
         body = rewriter.block(program.body)
@@ -121,8 +122,8 @@ class _Rewriter:
     done: list[str] = field(default_factory=list)
 
     @staticmethod
-    def of(program: Program) -> _Rewriter:
-        memory = block_memory(program)
+    def of(program: Program, analyses: Analyses) -> _Rewriter:
+        memory = block_memory(program, analyses)
         near = {*program.mapping.cached, *program.mapping.transposed}
         near |= {window.array.name for path in memory.paths for window in path.private}
         scope = Scope.of(memory.facts)
@@ -131,7 +132,7 @@ class _Rewriter:
                 scope.values.pop(stmt.name, None)
         return _Rewriter(
             scope,
-            Prover(memory.facts.constraints, memory.facts.derived),
+            analyses.prover(memory.facts.constraints, memory.facts.derived),
             frozenset(array.name for array in program.arrays) - near,
             set(names_of(program)),
         )

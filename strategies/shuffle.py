@@ -17,15 +17,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from evaluators.counter import CounterValue, NotKnown
-from evaluators.global_loads import global_loads
+from evaluators.global_loads import global_loads, ptx_of_version
 from metafork.algebra.polynomial import ONE, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
-from metafork.analysis.facts import program_facts
+from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
-from metafork.llvm.leaf_ptx import SHUFFLE, LeafPtx, leaf_ptx, load_places
+from metafork.llvm.leaf_ptx import SHUFFLE, LeafPtx, load_places
 from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
-from metafork.lowering.lowering import CannotLowerError, lower
+from metafork.lowering.lowering import CannotLowerError
 from metafork.ptx.shuffles.shuffle import KernelReport
 from strategies.strategy import Applied, NotApplied
 
@@ -42,26 +42,25 @@ class Shuffle:
     on_ir: bool = True
     at_leaf: bool = False
 
-    def apply(self, version: Version) -> Applied | NotApplied:
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with shuffles, or the reason why no load can be replaced."""
         if SHUFFLE in version.ir_strategies:
             return NotApplied("it is applied already")
         shuffled = replace(version, ir_strategies=(*version.ir_strategies, SHUFFLE))
-        result = self._kept(version, shuffled)
+        result = self._kept(version, shuffled, analyses)
         cached = version.program.mapping.cached
         if isinstance(result, Applied) or not cached:
             return result
         uncached = replace(shuffled, program=version.program.mapped(cached=()))
-        other = self._kept(version, uncached)
+        other = self._kept(version, uncached, analyses)
         if isinstance(other, Applied):
             return Applied(uncached, f"took {', '.join(cached)} out of shared memory; {other.note}")
         return NotApplied(f"{result.reason}; without {', '.join(cached)} in shared memory: {other.reason}")
 
-    def _kept(self, before: Version, after: Version) -> Applied | NotApplied:
+    def _kept(self, before: Version, after: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return ``after`` where loads are replaced and are proved to be fewer than those of ``before``."""
         try:
-            kernel = lower(after.program, after.program.name)
-            code = leaf_ptx(kernel, after.ir_strategies)
+            code = analyses.of(ptx_of_version, after)
         except CannotLowerError as error:
             return NotApplied(f"no kernel: {error}")
         except ExternalFunctionError as error:
@@ -72,12 +71,12 @@ class Shuffle:
         assert report is not None
         if not report.shuffles and not report.reuses:
             return NotApplied(_why_none(report))
-        old, new = global_loads(before), global_loads(after)
+        old, new = global_loads(before, analyses), global_loads(after, analyses)
         if isinstance(old, NotKnown):
             return NotApplied(f"global_loads is not known: {old.reason}")
         if isinstance(new, NotKnown):
             return NotApplied(f"global_loads is not known afterwards: {new.reason}")
-        if not _fewer(before, old, new):
+        if not _fewer(before, old, new, analyses):
             return NotApplied(f"{new.numerator} loads a thread are not proved to be fewer than {old.numerator}")
         shuffles, reuses = _on_the_straight_way(code)
         words = [f"{shuffles} loads became shuffles"] if shuffles else []
@@ -106,16 +105,16 @@ def _proof(report: KernelReport) -> str:
     return f"proved by symbolic emulation{assuming}"
 
 
-def _fewer(version: Version, old: CounterValue, new: CounterValue) -> bool:
+def _fewer(version: Version, old: CounterValue, new: CounterValue, analyses: Analyses) -> bool:
     if old.denominator != ONE or new.denominator != ONE:
         return False
-    facts = program_facts(version.program)
+    facts = analyses.facts(version.program)
     derived = tuple(dict.fromkeys((*facts.derived, *old.derived, *new.derived)))
     known = [constraint for symbol in derived for constraint in symbol.constraints()]
     difference = old.numerator - new.numerator
     if difference.is_constant:
         return difference.constant_value() >= 1
-    prover = Prover((*facts.constraints, *known), derived)
+    prover = analyses.prover((*facts.constraints, *known), derived)
     if any(coefficient < 0 for coefficient in old.numerator.terms().values()) or not new.numerator.is_constant:
         return bool(prover.proves(at_most(ONE, difference)))
     # Without negative terms the least value of each symbol gives the least of the whole.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
 
 
@@ -50,6 +51,6 @@ class Strategy(Protocol):
         """Whether it worsens no counter and so is also applied at a finished leaf (``cse``)."""
         ...
 
-    def apply(self, version: Version) -> Applied | NotApplied:
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the transformed version, or why there is none."""
         ...

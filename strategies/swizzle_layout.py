@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 from evaluators.bank_degree import bank_accesses
 from evaluators.banks.shared_accesses import SharedAccess, UnknownAccessError
 from evaluators.banks.simulation import Listed, UnknownDegreeError, access_degree
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import UnknownShapeError
 from metafork.ir.mapping import Layout
@@ -54,16 +55,16 @@ class SwizzleLayout:
     on_ir: bool = False
     at_leaf: bool = False
 
-    def apply(self, version: Version) -> Applied | NotApplied:
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with structures in registers, and new layouts for the tiles that have conflicts."""
         program = version.program
         try:
-            listed, accesses = bank_accesses(program)
+            listed, accesses = bank_accesses(program, analyses)
             degrees = {
                 array: max(access_degree(one, one.layout, listed) for one in accesses if one.array == array)
                 for array in dict.fromkeys(access.array for access in accesses)
             }
-            transposed, left_out = _transposed(program, degrees)
+            transposed, left_out = _transposed(program, degrees, analyses)
             tiles = {array: degree for array, degree in degrees.items() if array not in transposed.mapping.transposed}
             chosen = _chosen(listed, accesses, tiles)
         except (UnknownSizeError, UnknownShapeError, UnknownAccessError, UnknownDegreeError) as reason:
@@ -82,12 +83,12 @@ class SwizzleLayout:
         return Applied(after, f"bank degrees: {'; '.join(notes)}")
 
 
-def _transposed(program: Program, degrees: Mapping[str, int]) -> tuple[Program, list[str]]:
+def _transposed(program: Program, degrees: Mapping[str, int], analyses: Analyses) -> tuple[Program, list[str]]:
     """Return the program with structures in registers instead of shared memory, and why the other arrays stay.
 
     Where everything in shared memory is made of structures all of it leaves, else what has conflicts.
     """
-    left_out = dict(block_memory(_moved(program, program.mapping.cached)).left_out)
+    left_out = dict(block_memory(_moved(program, program.mapping.cached), analyses).left_out)
     movable = [array for array in degrees if array in program.mapping.cached and array not in left_out]
     if len(movable) < len(degrees):
         movable = [array for array in movable if degrees[array] > 1]

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
 from strategies.strategy import Applied, NotApplied
@@ -42,14 +43,16 @@ class ThreadStriding:
     on_ir: bool = False
     at_leaf: bool = False
 
-    def apply(self, version: Version) -> Applied | NotApplied:
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with fewer threads."""
         if version.program.mapping.striding is not None:
             return NotApplied("threads stride over this block already")
         program = version.program.mapped(striding=WARP)
         note = "a warp or more threads walk the thread loops of a block"
         try:
-            private = {held.array.name for path in block_memory(version.program).paths for held in path.private}
+            private = {
+                held.array.name for path in block_memory(version.program, analyses).paths for held in path.private
+            }
         except UnknownSizeError as reason:
             return NotApplied(str(reason))
         if private:

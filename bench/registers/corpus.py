@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Version
@@ -63,11 +64,11 @@ def leaves(path: Path) -> Iterator[Leaf]:
     unit = parse(Source(path.name, path.read_text(encoding="utf-8")))
     for schedule in unit.schedules:
         seen = set()
-        start = Version(with_cached_arrays(schedule.program).program)
+        start = Version(with_cached_arrays(schedule.program, Analyses()).program)
         for chosen in _CHOICES:
             version = start
             for strategy in chosen:
-                result = strategy.apply(version)
+                result = strategy.apply(version, Analyses())
                 version = result.version if isinstance(result, Applied) else version
             # Compared as PTX, for there the names of values are numbers.
             code = ptx_of(parsed(optimize(module_text(lower(version.program, "kernel")))))

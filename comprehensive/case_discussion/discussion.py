@@ -24,6 +24,7 @@ from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf, Statis
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Verdict
+from metafork.analysis.analyses import Analyses
 from strategies.strategy import NotApplied
 
 INCONSISTENT = NoLeaf("inconsistent")
@@ -39,6 +40,7 @@ class Discussion(Generic[V]):
         strategies: Sequence[StrategyOf[V]],
         time_limit: float | None = None,
         progress: Callable[[Statistics], None] | None = None,
+        analyses: Analyses | None = None,
     ) -> None:
         self.start = start
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
@@ -47,7 +49,7 @@ class Discussion(Generic[V]):
         # As in the paper, resource counters stand before performance counters.
         self._counters = tuple(sorted(counters, key=lambda counter: counter.kind == "performance"))
         self._strategies = tuple(strategies)
-        self._measured: Measurements[V] = Measurements(start, self.systems, self.statistics)
+        self._measured: Measurements[V] = Measurements(start, self.systems, self.statistics, analyses or Analyses())
         self._notes: dict[tuple[str, str], None] = {}
         self._cases: list[Case[V]] = []
         self._complete = True

@@ -19,16 +19,18 @@ from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.analyses import Analyses
 from strategies.strategy import NotApplied
 
 
 class Measurements(Generic[V]):
     """The values and transformed versions of one run; nothing of it outlives the run."""
 
-    def __init__(self, start: Start, systems: Systems, statistics: Statistics) -> None:
+    def __init__(self, start: Start, systems: Systems, statistics: Statistics, analyses: Analyses) -> None:
         self._start = start
         self._systems = systems
         self._statistics = statistics
+        self._analyses = analyses
         # A version is a whole program: it is hashed once, and then known by the identity of the one kept here.
         self._versions: dict[V, V] = {}
         self._values: dict[tuple[str, int], CounterValue | NotKnown] = {}
@@ -43,7 +45,7 @@ class Measurements(Generic[V]):
         if key not in self._values:
             assert self._versions.get(version) is version, "only versions that were kept are measured"
             self._statistics.evaluations += 1
-            value = counter.evaluate(version)
+            value = counter.evaluate(version, self._analyses)
             self._values[key] = value if isinstance(value, NotKnown) else self._in_own_symbols(value)
         return self._values[key]
 
@@ -106,7 +108,7 @@ class Measurements(Generic[V]):
         if key not in self._applications:
             assert self._versions.get(version) is version, "only versions that were kept are transformed"
             self._statistics.applications += 1
-            applied = strategy.apply(version)
+            applied = strategy.apply(version, self._analyses)
             self._applications[key] = (
                 applied if isinstance(applied, NotApplied) else (self.keep(applied.version), applied.note)
             )

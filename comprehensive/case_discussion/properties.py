@@ -21,6 +21,7 @@ from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf, Schedu
 from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Verdict
+from metafork.analysis.analyses import Analyses
 from strategies.strategy import NotApplied
 
 EFFORT = 4_000_000
@@ -183,14 +184,15 @@ def idempotence(
 ) -> list[Check]:
     """Applying a strategy to its own result changes no counter, on every version given."""
     checks = []
+    analyses = Analyses()
     for strategy in strategies:
         changed = [
             f"{counter.name} of {version}"
             for version in versions
-            for once in [_result(strategy, version)]
-            for twice in [_result(strategy, once)]
+            for once in [_result(strategy, version, analyses)]
+            for twice in [_result(strategy, once, analyses)]
             for counter in counters
-            if once != twice and counter.evaluate(once) != counter.evaluate(twice)
+            if once != twice and counter.evaluate(once, analyses) != counter.evaluate(twice, analyses)
         ]
         name = f"{strategy.name} is idempotent"
         checks.append(Check(name, Verdict.NO if changed else Verdict.YES, "; ".join(changed) or "no counter changes"))
@@ -199,11 +201,13 @@ def idempotence(
 
 def commuting(version: V, counters: Sequence[CounterOf[V]], strategies: Sequence[StrategyOf[V]]) -> Check:
     """Any two strategies give the same counters in either order (a premise that the printed Lemma 3 needs)."""
+    analyses = Analyses()
     for first, second in combinations(strategies, 2):
-        one, other = _result(second, _result(first, version)), _result(first, _result(second, version))
+        one = _result(second, _result(first, version, analyses), analyses)
+        other = _result(first, _result(second, version, analyses), analyses)
         if one != other:
             for counter in counters:
-                if counter.evaluate(one) != counter.evaluate(other):
+                if counter.evaluate(one, analyses) != counter.evaluate(other, analyses):
                     ground = f"{counter.name} depends on the order of {first.name} and {second.name}"
                     return Check("strategies commute", Verdict.NO, ground)
     return Check("strategies commute", Verdict.YES, "no counter depends on the order of any two of them")
@@ -220,14 +224,15 @@ def optimality(
     ``versions`` are those of the leaves, in their order.
     """
     checks = []
+    analyses = Analyses()
     for counter in counters:
         improving = [strategy for strategy in strategies if counter.name in strategy.improves]
         left: dict[int, list[str]] = {}
         for number, version in enumerate(versions, 1):
-            here = counter.evaluate(version)
+            here = counter.evaluate(version, analyses)
             left[number] = []
             for strategy in improving:
-                there = counter.evaluate(_result(strategy, version))
+                there = counter.evaluate(_result(strategy, version, analyses), analyses)
                 if isinstance(here, CounterValue) and isinstance(there, CounterValue) and same(here, there):
                     continue
                 left[number].append(strategy.name)
@@ -240,8 +245,8 @@ def optimality(
     return checks
 
 
-def _result(strategy: StrategyOf[V], version: V) -> V:
-    applied = strategy.apply(version)
+def _result(strategy: StrategyOf[V], version: V, analyses: Analyses) -> V:
+    applied = strategy.apply(version, analyses)
     return version if isinstance(applied, NotApplied) else applied.version
 
 

@@ -16,6 +16,7 @@ from comprehensive.systems.systems import System
 from comprehensive.tree.schedule_tree import Statistics, Tree
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.analyses import Analyses
 from strategies.strategy import NotApplied
 
 V = TypeVar("V", bound=Hashable)
@@ -36,7 +37,7 @@ class CounterOf(Protocol[V_contra]):
     def less_is_better(self) -> bool: ...  # noqa: D102
     @property
     def default_target(self) -> Fraction | None: ...  # noqa: D102
-    def evaluate(self, version: V_contra) -> CounterValue | NotKnown: ...  # noqa: D102
+    def evaluate(self, version: V_contra, analyses: Analyses) -> CounterValue | NotKnown: ...  # noqa: D102
 
 
 class AppliedOf(Protocol[V_co]):
@@ -59,7 +60,7 @@ class StrategyOf(Protocol[V]):
     def on_ir(self) -> bool: ...  # noqa: D102
     @property
     def at_leaf(self) -> bool: ...  # noqa: D102
-    def apply(self, version: V) -> AppliedOf[V] | NotApplied: ...  # noqa: D102
+    def apply(self, version: V, analyses: Analyses) -> AppliedOf[V] | NotApplied: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)

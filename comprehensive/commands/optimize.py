@@ -136,7 +136,7 @@ def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool
     from metafork.lowering.lowering import CannotLowerError
 
     stem = result.unit.name
-    texts = LeafTexts()
+    texts = LeafTexts(result.analyses)
     try:
         leaves, problems = texts.files(result, ptx_target)
     except CannotLowerError as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from comprehensive.tree.schedule_tree import Leaf
+from metafork.analysis.analyses import Analyses
 from metafork.ir.kernel import Kernel
 
 
@@ -28,12 +29,12 @@ EMBEDDED_TARGET = "sm_75"
 CodeOf = Callable[[Leaf], LeafCode]
 
 
-def leaf_code(leaf: Leaf) -> LeafCode:
+def leaf_code(leaf: Leaf, analyses: Analyses | None = None) -> LeafCode:
     """Lower a leaf's program and print it, for the leaf's own kernel name."""
     from metafork.lowering import lowering
     from metafork.printing import cuda
 
-    kernel = lowering.lower(leaf.version.program, leaf.kernel)
+    kernel = lowering.lower(leaf.version.program, leaf.kernel, analyses)
     text = cuda.kernel_text(kernel)
     if not leaf.version.ir_strategies:
         return LeafCode(kernel, text)

@@ -32,6 +32,7 @@ from comprehensive.verification.translation.translation import validations
 from evaluators.counter import NotKnown
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.prover import Verdict
+from metafork.analysis.analyses import Analyses
 from metafork.ir.source import Source
 from metafork.ir.translation_unit import Function
 
@@ -327,7 +328,7 @@ class _Run:
     def _shared_bytes(self, tree: ScheduleTree, leaf: int, parameters: dict[str, int]) -> int | None:
         value = tree.leaves[leaf - 1].counters.get(SHARED_MEMORY.name)
         if value is None:
-            evaluated = SHARED_MEMORY.evaluate(tree.leaves[leaf - 1].version)
+            evaluated = SHARED_MEMORY.evaluate(tree.leaves[leaf - 1].version, Analyses())
             if isinstance(evaluated, NotKnown):
                 return None
             value = evaluated

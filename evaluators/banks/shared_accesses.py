@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, less_than
-from metafork.algebra.prover import Prover
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, PathPlan
 from metafork.analysis.memory.block_shape import block_shape
@@ -60,14 +60,14 @@ class UnknownAccessError(Exception):
     """An access goes no one knows where; the message names the array."""
 
 
-def shared_accesses(program: Program, memory: BlockMemory) -> tuple[SharedAccess, ...]:
+def shared_accesses(program: Program, memory: BlockMemory, analyses: Analyses) -> tuple[SharedAccess, ...]:
     """Return the accesses of a block to shared memory, equal ones once.
 
     Raises ``UnknownAccessError``, and ``UnknownShapeError`` where a thread extent is no polynomial.
     """
     scope = Scope.of(memory.facts)
     scope.derived.extend(symbol for symbol in memory.derived if symbol not in scope.derived)
-    shape = block_shape(program, scope, Prover(memory.facts.constraints, memory.facts.derived))
+    shape = block_shape(program, scope, analyses.prover(memory.facts.constraints, memory.facts.derived))
     found: list[SharedAccess] = []
     for plan in memory.paths:
         found += _of_threads(plan, scope, shape)

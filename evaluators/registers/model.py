@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from math import exp, log
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from llvmlite.binding import ModuleRef
 
@@ -38,13 +38,16 @@ from metafork.llvm.leaf_ptx import SHUFFLE, countable, covering_first, passes_of
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline
 from metafork.llvm.targets import Nvptx
-from metafork.ptx.shuffles.shuffle import shuffle_text
 
 LEAST, MOST = 8, 255
 NVCC_UNROLLS_BY = 4
 _FORMAT, _VERSION = "metafork-register-model", 3
 _NAME = re.compile(r'%(?:"[^"]*"|[-\w.$]+)|^(?:"[^"]*"|[-\w.$]+)(?=:)', re.MULTILINE)
 """A value or a block of LLVM IR, where it is used and where it stands."""
+
+
+S = TypeVar("S", bound=Hashable)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +86,30 @@ ANY_SIGN = frozenset({"from_text", "loads", "stores", "shared"})
 """The terms whose exponents may be negative."""
 
 
-def measure(kernel: Kernel, ir_strategies: Sequence[str] = ()) -> Terms:
+def measure(kernel: Kernel, ir_strategies: Sequence[str] = (), memory: Memory | None = None) -> Terms:
     """Lower, optimize and count.
 
     Without IR strategies the standard pipeline runs on IR whose loops carry nvcc's unrolling; with them, theirs run on
-    the IR as it is, and ``shuffle`` on the PTX.
+    the IR as it is, and ``shuffle`` on the PTX.  ``memory`` remembers the IR of a
+    kernel, and what code was counted: of several versions of a program the optimizer may make the same code.
 
     Raises ``ValueError`` (``TargetError`` among them) where the kernel cannot be lowered.
     """
     target = Nvptx() if ir_strategies else Nvptx(unroll=NVCC_UNROLLS_BY)
     shuffles = SHUFFLE in ir_strategies
-    module = parsed(module_text(covering_first(kernel) if shuffles else kernel, target))
+    memory = memory or _Forgetful()
+    module = parsed(memory.of(_text, (covering_first(kernel) if shuffles else kernel, target)))
     run_pipeline(module, passes_of(ir_strategies))
     if shuffles:
+        from metafork.ptx.shuffles.shuffle import shuffle_text
+
         ptx = countable(shuffle_text(ptx_of(module), shuffle_options(kernel)).text)
         return _terms(module, read_blocks(ptx), from_text=False)
-    return _counted(_Optimized(_without_names(str(module)), not ir_strategies, module))
+    return memory.of(_counted, Optimized(_without_names(str(module)), not ir_strategies, module))
 
 
 @dataclass(frozen=True, slots=True)
-class _Optimized:
+class Optimized:
     """Optimized IR; modules that differ by names alone are equal, as they are counted alike."""
 
     text: str
@@ -110,9 +117,27 @@ class _Optimized:
     module: ModuleRef = field(compare=False)
 
 
-@lru_cache(maxsize=64)
-def _counted(optimized: _Optimized) -> Terms:
-    """Count, once for all versions of a program of which the optimizer makes the same code."""
+class Memory(Protocol):
+    """What remembers the results of one run, by what was computed and of what (``analysis.analyses``)."""
+
+    def of(self, analysis: Callable[[S, Any], T], subject: S) -> T:
+        """Return ``analysis(subject, ...)``, computed once."""
+        ...
+
+
+class _Forgetful:
+    """Computes everything anew."""
+
+    def of(self, analysis: Callable[[S, Any], T], subject: S) -> T:
+        return analysis(subject, self)
+
+
+def _text(subject: tuple[Kernel, Nvptx], _: object) -> str:
+    return module_text(*subject)
+
+
+def _counted(optimized: Optimized, _: object) -> Terms:
+    """Return the terms of optimized code."""
     return _terms(optimized.module, read_blocks(ptx_of(optimized.module)), optimized.from_text)
 
 

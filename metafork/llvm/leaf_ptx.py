@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from metafork.ir.kernel import Kernel
 from metafork.ir.polynomial_code import conjunction
@@ -40,11 +40,13 @@ from metafork.ir.program import (
 from metafork.ir.types import ScalarType
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import STANDARD, emit_ptx, optimize
-from metafork.ptx.shuffles.shuffle import KernelReport, Options, shuffle_text
 from metafork.ptx.text.cfg import build_cfg
 from metafork.ptx.text.flatten import flatten
 from metafork.ptx.text.parser import parse
 from metafork.ptx.text.source import Span
+
+if TYPE_CHECKING:  # the emulator takes time to load, and most leaves have no shuffles
+    from metafork.ptx.shuffles.shuffle import KernelReport, Options
 
 SHUFFLE = "shuffle"
 """The name of the IR strategy that replaces loads by warp shuffles."""
@@ -74,7 +76,6 @@ def passes_of(ir_strategies: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in ir_strategies if name != SHUFFLE) or STANDARD
 
 
-@lru_cache(maxsize=8)
 def leaf_ptx(kernel: Kernel, ir_strategies: tuple[str, ...], target: str = "sm_80") -> LeafPtx:
     """Return the PTX of a kernel under its IR strategies.
 
@@ -87,6 +88,8 @@ def leaf_ptx(kernel: Kernel, ir_strategies: tuple[str, ...], target: str = "sm_8
     plain = emit_ptx(ir, target)
     if not shuffles:
         return LeafPtx(ir, plain, plain, None)
+    from metafork.ptx.shuffles.shuffle import shuffle_text
+
     result = shuffle_text(plain, shuffle_options(kernel))
     return LeafPtx(ir, plain, result.text, result.kernels[0])
 
@@ -97,6 +100,8 @@ def shuffle_options(kernel: Kernel) -> Options:
     C lets nobody rely on signed sums that overflow, so the indices of a program may be taken not to; unsigned ones
     wrap, and in PTX the two look alike.  A kernel with unsigned sums of its own gets proofs without that assumption.
     """
+    from metafork.ptx.shuffles.shuffle import Options
+
     return Options(signed_index=not _sums_unsigned(covering_only(kernel).body))
 
 

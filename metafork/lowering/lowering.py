@@ -8,11 +8,11 @@ nest asks for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metafork.algebra.polynomial import Polynomial
-from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import (
     BlockMemory,
@@ -58,28 +58,32 @@ class CannotLowerError(Exception):
     """A program has no kernel; the message names the expression that stands in the way."""
 
 
-def lower(program: Program, name: str) -> Kernel:
+def lower(program: Program, name: str, analyses: Analyses | None = None) -> Kernel:
     """Return the kernel of a program, called ``name``.
 
     Raises ``CannotLowerError`` where the size of a block or of its own arrays is no polynomial in parameters.
     """
+    return replace((analyses or Analyses()).of(_kernel, program), name=name)
+
+
+def _kernel(program: Program, analyses: Analyses) -> Kernel:
     try:
-        memory = block_memory(program)
+        memory = block_memory(program, analyses)
         scope = Scope.of(memory.facts)
         scope.derived.extend(symbol for symbol in memory.derived if symbol not in scope.derived)
-        shape = block_shape(program, scope, Prover(memory.facts.constraints, memory.facts.derived))
+        shape = block_shape(program, scope, analyses.prover(memory.facts.constraints, memory.facts.derived))
     except (UnknownSizeError, UnknownShapeError) as reason:
         raise CannotLowerError(str(reason)) from reason
-    return _Lowering(program, name, memory, scope, shape).kernel()
+    return _Lowering(program, memory, scope, shape, analyses).kernel()
 
 
 @dataclass(slots=True)
 class _Lowering:
     program: Program
-    name: str
     memory: BlockMemory
     scope: Scope
     shape: tuple[Polynomial, ...]
+    analyses: Analyses
 
     def kernel(self) -> Kernel:
         scalars = self._scalars()
@@ -137,7 +141,7 @@ class _Lowering:
         x, y, z = self._padded([code_of(extent, symbols, wide=True) for extent in self.shape])
         grid_x, grid_y, grid_z = self._padded([loop.extent for loop in reversed(self.program.grid)])
         return Kernel(
-            self.name,
+            self.program.name,
             arguments,
             (*globals_, *shared, *private),
             body,
@@ -216,7 +220,7 @@ class _Lowering:
         arrays = [*plan.program.arrays, *(array for array, _ in plan.block_arrays)]
         extents = {array.name: tuple(self.scope.polynomial(extent) for extent in array.extents) for array in arrays}
         known = [constraint for pair in plan.conditions for constraint in self.scope.implied(*pair)]
-        prover = Prover((*self.memory.facts.constraints, *known), self.memory.facts.derived)
+        prover = self.analyses.prover((*self.memory.facts.constraints, *known), self.memory.facts.derived)
         return Site(symbols, extents, {array.name: array.extents for array in arrays}, len(self.shape), prover)
 
     def _grid_loops(self, body: tuple[Stmt, ...], taken: set[str]) -> tuple[Stmt, ...]:

@@ -23,9 +23,10 @@ from itertools import combinations
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, equal, less_than
 from metafork.algebra.prover import PROVED, Proof, Prover, Verdict
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, uniform_paths
-from metafork.analysis.facts import Facts, Scope, program_facts
-from metafork.analysis.references import LoopKind, LoopRange, Reference, references
+from metafork.analysis.facts import Facts, Scope
+from metafork.analysis.references import LoopKind, LoopRange, Reference
 from metafork.ir.program import Program
 from strategies.loops.affine import affine_conflict
 
@@ -44,23 +45,26 @@ class _Case:
     premises: tuple[Constraint, ...]
 
 
-def iterations_independent(program: Program, loop: str, private: frozenset[str] = frozenset()) -> Proof:
+def iterations_independent(
+    program: Program, loop: str, analyses: Analyses, private: frozenset[str] = frozenset()
+) -> Proof:
     """Say whether the iterations of the serial loop with variable ``loop`` are independent.
 
     Every access to an array that is written stands inside the loop (the caller sees to that), and no local hides
     another name.  ``private`` are block arrays declared inside the loop: each iteration has its own.  A NO or an
     UNKNOWN says in ``reason`` which two accesses are at fault.
     """
-    facts = program_facts(program)
+    facts = analyses.facts(program)
     for path in uniform_paths(program):
-        proof = _on_path(path, facts, loop, private)
+        proof = _on_path(path, analyses.references(path.program, facts), facts, loop, private)
         if not proof:
             return proof
     return PROVED
 
 
-def _on_path(path: UniformPath, facts: Facts, loop: str, private: frozenset[str]) -> Proof:
-    accesses = references(path.program, facts)
+def _on_path(
+    path: UniformPath, accesses: tuple[Reference, ...], facts: Facts, loop: str, private: frozenset[str]
+) -> Proof:
     written = {access.array for access in accesses if access.writes} - private
     accesses = tuple(access for access in accesses if access.array in written)
     scope = Scope.of(facts)

@@ -32,7 +32,7 @@ FERMAT = Constraint((X + 1) ** 3 + (Y + 1) ** 3, "==", (Z + 1) ** 3)
 
 
 class Slow(MadeStrategy):
-    def apply(self, version):
+    def apply(self, version, analyses=None):
         time.sleep(0.05)
         return super().apply(version)
 
@@ -95,7 +95,7 @@ def test_a_slow_strategy_of_a_program_ends_with_the_run(monkeypatch):
     class Sleeping:
         name, improves, on_ir, at_leaf = "sleeping", frozenset({"shared_memory", "threads_per_block"}), False, False
 
-        def apply(self, version):
+        def apply(self, version, analyses=None):
             calls.append(time.monotonic())
             time.sleep(0.4)
             return Applied(version, "nothing")

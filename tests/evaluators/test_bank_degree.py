@@ -8,6 +8,7 @@ from evaluators.bank_degree import COUNTER, bank_accesses
 from evaluators.banks.simulation import access_degree
 from evaluators.counter import NotKnown
 from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.analyses import Analyses
 from metafork.ir.evaluation import integer_value
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Assign, Element, Version, walk_expression, walk_statements
@@ -20,7 +21,7 @@ TRANSPOSE = (EXAMPLES / "transpose.mf").read_text()
 
 
 def degree(subject):
-    value = COUNTER.evaluate(Version(subject))
+    value = COUNTER.evaluate(Version(subject), Analyses())
     assert not isinstance(value, NotKnown), value
     assert value.denominator == Polynomial.constant(1)
     return int(value.numerator.constant_value())
@@ -66,14 +67,16 @@ def test_nothing_in_shared_memory():
 def test_consecutive_words_have_no_conflict_whatever_the_shape():
     subject = program(JACOBI)
     assert degree(subject) == 1
-    listed, accesses = bank_accesses(subject)
+    listed, accesses = bank_accesses(subject, Analyses())
     unlisted = replace(listed, facts=None, derived=())  # no point can be made of it: the value is proved
     assert {access_degree(access, access.layout, unlisted) for access in accesses} == {1}
 
 
 def test_threads_that_read_one_word_are_served_together():
-    accesses = [a for a in bank_accesses(program(tile("[v][u]", "[0][0]")))[1] if not a.row and not a.column]
-    listed, _ = bank_accesses(program(tile("[v][u]", "[0][0]")))
+    accesses = [
+        a for a in bank_accesses(program(tile("[v][u]", "[0][0]")), Analyses())[1] if not a.row and not a.column
+    ]
+    listed, _ = bank_accesses(program(tile("[v][u]", "[0][0]")), Analyses())
     assert [access_degree(access, Layout(), listed) for access in accesses] == [1]
 
 
@@ -134,14 +137,14 @@ def test_threads_that_a_guard_keeps_out_ask_for_nothing():
 
 
 def test_an_index_that_is_no_polynomial_is_not_known():
-    value = COUNTER.evaluate(Version(program(tile("[v][u]", "[v * u / 3][0]"))))
+    value = COUNTER.evaluate(Version(program(tile("[v][u]", "[v * u / 3][0]"))), Analyses())
     assert isinstance(value, NotKnown)
     assert "t" in value.reason
 
 
 def test_shapes_that_the_program_excludes_leave_nothing_to_list():
     few = tile("[v][u]", "[u][v]", columns="B0").replace("meta_schedule", "assert(B0 == 5);\n  meta_schedule", 1)
-    value = COUNTER.evaluate(Version(program(few)))
+    value = COUNTER.evaluate(Version(program(few)), Analyses())
     assert isinstance(value, NotKnown)
     assert "no listed block shape" in value.reason
 

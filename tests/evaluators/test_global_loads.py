@@ -5,6 +5,7 @@ from evaluators.counter import NotKnown
 from evaluators.global_loads import COUNTER
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
 
@@ -15,7 +16,7 @@ def loads(text, cached=None, striding=None, ir_strategies=()):
     version = program(text).mapped(striding=striding)
     if cached is not None:
         version = version.mapped(cached=cached)
-    return COUNTER.evaluate(Version(version, ir_strategies))
+    return COUNTER.evaluate(Version(version, ir_strategies), Analyses())
 
 
 def fresh(value):

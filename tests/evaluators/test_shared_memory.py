@@ -3,6 +3,7 @@ import pytest
 from evaluators.counter import NotKnown
 from evaluators.shared_memory import COUNTER
 from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
 
@@ -13,7 +14,7 @@ def words(text, cached=None):
     version = program(text)
     if cached is not None:
         version = version.mapped(cached=cached)
-    return COUNTER.evaluate(Version(version))
+    return COUNTER.evaluate(Version(version), Analyses())
 
 
 def schedule(body, cache="a, b", parameters="int N, int B, int m", arrays="const float a[N], float b[N]", before=""):

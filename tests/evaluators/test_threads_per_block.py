@@ -1,6 +1,7 @@
 from evaluators.counter import NotKnown
 from evaluators.threads_per_block import COUNTER
 from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, program
 
@@ -8,7 +9,7 @@ N, B, B0, B1, B2, ub1 = (Polynomial.symbol(name) for name in ("N", "B", "B0", "B
 
 
 def threads(text):
-    return COUNTER.evaluate(Version(program(text)))
+    return COUNTER.evaluate(Version(program(text)), Analyses())
 
 
 def test_the_product_of_the_thread_extents():

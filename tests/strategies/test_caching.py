@@ -1,5 +1,6 @@
 import pytest
 
+from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.program import Version
 from metafork.ir.source import Source
@@ -9,7 +10,7 @@ from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
 
 
 def choice(text):
-    return with_cached_arrays(parse(Source("test.mf", text)).schedules[0].program)
+    return with_cached_arrays(parse(Source("test.mf", text)).schedules[0].program, Analyses())
 
 
 def nest(body, clause="", arrays="const float a[4 * N], float b[N]"):
@@ -66,11 +67,11 @@ def test_every_array_has_a_reason():
 
 def test_taking_out_is_idempotent():
     version = Version(choice(TRANSPOSE).program)
-    once = STRATEGY.apply(version)
+    once = STRATEGY.apply(version, Analyses())
     assert isinstance(once, Applied)
     assert once.version.program == version.program.mapped(cached=())
     assert "a, c" in once.note
-    assert isinstance(STRATEGY.apply(once.version), NotApplied)
+    assert isinstance(STRATEGY.apply(once.version, Analyses()), NotApplied)
 
 
 def test_arrays_of_the_block_stay():
@@ -90,6 +91,6 @@ void f(int N, int B, float b[N]) {
     from evaluators.shared_memory import COUNTER
 
     version = Version(choice(text).program)
-    applied = STRATEGY.apply(version)
-    assert str(COUNTER.evaluate(version).numerator) == "2*B"
-    assert str(COUNTER.evaluate(applied.version).numerator) == "B"
+    applied = STRATEGY.apply(version, Analyses())
+    assert str(COUNTER.evaluate(version, Analyses()).numerator) == "2*B"
+    assert str(COUNTER.evaluate(applied.version, Analyses()).numerator) == "B"

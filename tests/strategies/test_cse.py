@@ -2,6 +2,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
 from metafork.printing.metafork_text import metafork_text
 from strategies.cse import STRATEGIES
@@ -15,7 +16,7 @@ CSE1, CSE2 = STRATEGIES
 
 
 def applied(strategy, text):
-    result = strategy.apply(Version(program(text)))
+    result = strategy.apply(Version(program(text)), Analyses())
     assert isinstance(result, Applied), result
     return result.version.program
 
@@ -48,8 +49,8 @@ def test_the_first_case_of_figure_7():
 
 def test_the_second_case_of_figure_7_whatever_comes_first():
     version = Version(program(JACOBI))
-    first = GRANULARITY.apply(CSE1.apply(version).version).version.program
-    second = CSE1.apply(GRANULARITY.apply(version).version).version.program
+    first = GRANULARITY.apply(CSE1.apply(version, Analyses()).version, Analyses()).version.program
+    second = CSE1.apply(GRANULARITY.apply(version, Analyses()).version, Analyses()).version.program
     assert first == second
 
 
@@ -62,7 +63,7 @@ def test_level_1_stays_in_its_basic_block():
 
 
 def test_level_2_follows_the_dominator_tree():
-    after = CSE2.apply(CSE1.apply(Version(program(MATADD))).version).version.program
+    after = CSE2.apply(CSE1.apply(Version(program(MATADD)), Analyses()).version, Analyses()).version.program
     assert [line for line in inner_lines(after) if "t2" in line] == [
         "int t2 = N / 2;",
         "if (i < N && j < t2) {",
@@ -103,7 +104,7 @@ def test_sums_and_products_are_found_in_any_order(body, expected):
 )
 def test_what_is_different_is_not_shared(body):
     for strategy in STRATEGIES:
-        assert isinstance(strategy.apply(Version(program(nest(body)))), NotApplied)
+        assert isinstance(strategy.apply(Version(program(nest(body))), Analyses()), NotApplied)
 
 
 def test_floating_sums_are_shared_only_as_they_stand():
@@ -132,19 +133,19 @@ def test_floating_sums_are_shared_only_as_they_stand():
 
 def test_a_branch_does_not_serve_what_follows_it():
     text = nest("if (j < N) { c[j * s + 1] = 1; } c[j * s + 1] = 2;")
-    assert isinstance(CSE2.apply(Version(program(text))), NotApplied)
+    assert isinstance(CSE2.apply(Version(program(text)), Analyses()), NotApplied)
 
 
 def test_a_closed_scope_does_not_serve_what_it_dominates():
     text = nest("for (;;) { c[j * s] = 1; break; } c[j * s] = 2;")
-    assert isinstance(CSE2.apply(Version(program(text))), NotApplied)
+    assert isinstance(CSE2.apply(Version(program(text)), Analyses()), NotApplied)
 
 
 def test_a_reassignment_on_any_path_ends_a_value():
     text = nest("int x = j; c[x + N] = 1; if (i) { x = 3; } c[x + N] = 2;")
-    assert isinstance(CSE2.apply(Version(program(text))), NotApplied)
+    assert isinstance(CSE2.apply(Version(program(text)), Analyses()), NotApplied)
     text = nest("int x = j; c[x + N] = 1; while (x < 5) { c[x + N] = 2; x++; }")
-    assert isinstance(CSE2.apply(Version(program(text))), NotApplied)
+    assert isinstance(CSE2.apply(Version(program(text)), Analyses()), NotApplied)
 
 
 def test_a_value_from_before_a_loop_serves_in_it():
@@ -155,9 +156,9 @@ def test_a_value_from_before_a_loop_serves_in_it():
 
 def test_what_a_guard_protects_is_not_moved_before_it():
     text = nest("if (s > 0 && N / s > 1) { c[0] = N / s; }")
-    assert isinstance(CSE2.apply(Version(program(text))), NotApplied)
+    assert isinstance(CSE2.apply(Version(program(text)), Analyses()), NotApplied)
     text = nest("if (j < 1 && j + N < 7) { c[0] = j + N; }")
-    assert isinstance(CSE2.apply(Version(program(text))), NotApplied)
+    assert isinstance(CSE2.apply(Version(program(text)), Analyses()), NotApplied)
     text = nest("if (s > 0 && N / 3 > 1) { c[0] = N / 3; }")
     assert "int t1 = N / 3;" in inner_lines(applied(CSE2, text))
 
@@ -165,7 +166,7 @@ def test_what_a_guard_protects_is_not_moved_before_it():
 def test_a_sum_is_regrouped_only_where_no_part_can_overflow():
     # x may be negative, so that x + x + t could overflow on its way.
     text = nest("int x = i - 1; c[0] = (N + s) % 7; c[1] = (x + x + s + N) % 7;")
-    assert isinstance(CSE2.apply(Version(program(text))), NotApplied)
+    assert isinstance(CSE2.apply(Version(program(text)), Analyses()), NotApplied)
     text = nest("c[N] = (N + s) % 7; c[s] = (i + j + s + N) % 7;")
     assert "c[s] = (i + j + t1) % 7;" in inner_lines(applied(CSE1, text))
     text = nest("int x = i - 1; c[0] = (N + s) % 7; c[1] = (N + x + s + x) % 7;")
@@ -181,9 +182,9 @@ def test_temporaries_clash_with_nothing():
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_second_application_finds_nothing_and_the_text_can_be_read(text, strategy):
     before = program(text)
-    result = strategy.apply(Version(before))
+    result = strategy.apply(Version(before), Analyses())
     after = result.version.program if isinstance(result, Applied) else before
-    assert isinstance(strategy.apply(Version(after)), NotApplied)
+    assert isinstance(strategy.apply(Version(after), Analyses()), NotApplied)
     assert program(metafork_text(after)) == after
 
 
@@ -201,8 +202,8 @@ def test_no_value_changes_and_nothing_new_overflows(body, n, s):
         assume(False)
     version = Version(before)
     for strategy in STRATEGIES:
-        result = strategy.apply(version)
+        result = strategy.apply(version, Analyses())
         if isinstance(result, Applied):
             version = result.version
-            assert isinstance(strategy.apply(version), NotApplied)
+            assert isinstance(strategy.apply(version, Analyses()), NotApplied)
             assert results(version.program, point, 2) == expected

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from metafork.analysis.analyses import Analyses
 from metafork.ir.program import For, If, Phase, Version, walk_statements
 from metafork.printing.metafork_text import metafork_text
 from strategies.cse import STRATEGIES
@@ -15,13 +16,13 @@ from tests.strategies.interpreter import memories, program, results, run
 
 def applied(text):
     before = program(text)
-    result = STRATEGY.apply(Version(before))
+    result = STRATEGY.apply(Version(before), Analyses())
     assert isinstance(result, Applied), result
     return before, result.version.program
 
 
 def refused(text):
-    result = STRATEGY.apply(Version(program(text)))
+    result = STRATEGY.apply(Version(program(text)), Analyses())
     assert isinstance(result, NotApplied), metafork_text(result.version.program)
     return result.reason
 
@@ -100,7 +101,7 @@ def test_figure_2_appears_only_where_the_block_divides():
 @pytest.mark.parametrize("text", [JACOBI, TRANSPOSE, MATMUL, MATADD])
 def test_a_second_application_finds_nothing(text):
     _, after = applied(text)
-    assert isinstance(STRATEGY.apply(Version(after)), NotApplied)
+    assert isinstance(STRATEGY.apply(Version(after), Analyses()), NotApplied)
 
 
 @pytest.mark.parametrize("text", [JACOBI, TRANSPOSE, MATMUL, MATADD])
@@ -166,7 +167,7 @@ def test_loops_and_repetitions_join_the_grid(body, expected):
     if expected is not None:
         assert expected in lines(after)
     same_meaning(before, after, POINTS)
-    assert isinstance(STRATEGY.apply(Version(after)), NotApplied)
+    assert isinstance(STRATEGY.apply(Version(after), Analyses()), NotApplied)
     assert program(metafork_text(after)) == after
 
 
@@ -227,7 +228,7 @@ def test_two_names_that_hide_each_other_are_left_alone():
     (phase,) = before.body
     declaration, loop = phase.body
     hiding = replace(phase, body=(declaration, replace(loop, body=(declaration, *loop.body))))
-    result = STRATEGY.apply(Version(replace(before, body=(hiding,))))
+    result = STRATEGY.apply(Version(replace(before, body=(hiding,))), Analyses())
     assert isinstance(result, NotApplied)
     assert "hides another x" in result.reason
 
@@ -290,7 +291,7 @@ def test_whatever_is_applied_computes_the_same(body, s, width, blocks, rest):
     point = {"N": s * width * blocks + rest, "s": s, "B": width}
     arrays = memories(before, point, 7)
     assume(run(before, point, arrays, 3).keeps_promise())
-    result = STRATEGY.apply(Version(before))
+    result = STRATEGY.apply(Version(before), Analyses())
     if isinstance(result, NotApplied):
         assert result.reason
         return
@@ -345,7 +346,7 @@ def test_a_rounded_up_grid_fits_where_its_dividend_does():
 
 
 def test_what_cse_shared_leaves_no_copies():
-    version = STRATEGIES[0].apply(Version(program(MATMUL))).version
-    after = STRATEGY.apply(version).version.program
+    version = STRATEGIES[0].apply(Version(program(MATMUL)), Analyses()).version
+    after = STRATEGY.apply(version, Analyses()).version.program
     assert "c[p][q] += a[p][t1] * b[t1][q];" in lines(after)
     same_meaning(version.program, after, [{"n": 8, "B0": 2, "ub1": 2, "s": 2}])

@@ -1,6 +1,7 @@
 import pytest
 
 from evaluators.registers_per_thread import COUNTER
+from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.program import Version
 from metafork.ir.source import Source
@@ -36,7 +37,7 @@ LEVELS = pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: st
 
 
 def count(one):
-    return COUNTER.evaluate(one).numerator.constant_value()
+    return COUNTER.evaluate(one, Analyses()).numerator.constant_value()
 
 
 def test_there_are_three_levels_on_the_ir():
@@ -47,7 +48,7 @@ def test_there_are_three_levels_on_the_ir():
 
 @LEVELS
 def test_a_level_is_kept_only_where_it_lowers_the_count(strategy):
-    result = strategy.apply(PRODUCT)
+    result = strategy.apply(PRODUCT, Analyses())
     changed = Version(PRODUCT.program, (strategy.name,))
     if count(changed) < count(PRODUCT):
         assert result == Applied(changed, result.note)
@@ -57,12 +58,12 @@ def test_a_level_is_kept_only_where_it_lowers_the_count(strategy):
 
 
 def test_rolling_the_loop_helps_a_product():
-    assert any(isinstance(strategy.apply(PRODUCT), Applied) for strategy in STRATEGIES)
+    assert any(isinstance(strategy.apply(PRODUCT, Analyses()), Applied) for strategy in STRATEGIES)
 
 
 @LEVELS
 def test_a_level_is_idempotent(strategy):
-    again = strategy.apply(Version(PRODUCT.program, (strategy.name,)))
+    again = strategy.apply(Version(PRODUCT.program, (strategy.name,)), Analyses())
     assert isinstance(again, NotApplied)
     assert "already" in again.reason
 
@@ -70,7 +71,7 @@ def test_a_level_is_idempotent(strategy):
 def test_in_sequence_the_count_only_falls():
     current, counts = PRODUCT, [count(PRODUCT)]
     for strategy in STRATEGIES:
-        result = strategy.apply(current)
+        result = strategy.apply(current, Analyses())
         if isinstance(result, Applied):
             current = result.version
             counts.append(count(current))
@@ -79,18 +80,20 @@ def test_in_sequence_the_count_only_falls():
 
 
 def test_a_refusal_says_the_numbers():
-    refused = [result for strategy in STRATEGIES if isinstance(result := strategy.apply(PRODUCT), NotApplied)]
+    refused = [
+        result for strategy in STRATEGIES if isinstance(result := strategy.apply(PRODUCT, Analyses()), NotApplied)
+    ]
     lowest = min(count(Version(PRODUCT.program, (strategy.name,))) for strategy in STRATEGIES)
     best = next(s for s in STRATEGIES if count(Version(PRODUCT.program, (s.name,))) == lowest)
     # Nothing lowers the count below that of the best level.
-    refused += [s.apply(Version(PRODUCT.program, (best.name,))) for s in STRATEGIES if s.name != best.name]
+    refused += [s.apply(Version(PRODUCT.program, (best.name,)), Analyses()) for s in STRATEGIES if s.name != best.name]
     assert refused
     assert all("no fewer than" in result.reason for result in refused)
 
 
 @LEVELS
 def test_what_llvm_cannot_emit_exactly_is_left_to_nvcc(strategy):
-    result = strategy.apply(version("exp(a[p][k])"))
+    result = strategy.apply(version("exp(a[p][k])"), Analyses())
     assert isinstance(result, NotApplied)
 
 

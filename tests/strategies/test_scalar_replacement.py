@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from comprehensive.optimize import optimize
 from evaluators.global_loads import global_loads
+from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
 from metafork.printing.metafork_text import metafork_text
 from strategies.granularity import STRATEGY as GRANULARITY
@@ -38,14 +39,14 @@ def lines(subject):
 
 
 def applied(text, strategy=STRATEGY):
-    result = strategy.apply(Version(program(text)))
+    result = strategy.apply(Version(program(text)), Analyses())
     assert isinstance(result, Applied), result
     return result
 
 
 def same_results(text):
     before = program(text)
-    after = STRATEGY.apply(Version(before))
+    after = STRATEGY.apply(Version(before), Analyses())
     if isinstance(after, Applied):
         for point in (POINT, {"N": 1, "s": 3, "B": 1}):
             assert results(after.version.program, point, 1) == results(before, point, 1)
@@ -142,26 +143,26 @@ def test_what_becomes_a_scalar_means_the_same(body):
 def test_the_product_of_matrices_is_interchanged_and_its_blocks_of_one_element_are_in_registers_already():
     after = applied(MATMUL)
     assert "after the loops over z and w were interchanged" in after.note
-    assert isinstance(STRATEGY.apply(after.version), NotApplied)
-    single = GRANULARITY.apply(Version(program(MATMUL))).version
-    assert isinstance(STRATEGY.apply(single), NotApplied)
+    assert isinstance(STRATEGY.apply(after.version, Analyses()), NotApplied)
+    single = GRANULARITY.apply(Version(program(MATMUL)), Analyses()).version
+    assert isinstance(STRATEGY.apply(single, Analyses()), NotApplied)
 
 
 @pytest.mark.parametrize("text", [JACOBI, MATADD, TRANSPOSE])
 def test_nothing_to_replace(text):
-    assert isinstance(STRATEGY.apply(Version(program(text))), NotApplied)
+    assert isinstance(STRATEGY.apply(Version(program(text)), Analyses()), NotApplied)
 
 
 def test_arrays_in_shared_memory_are_left_there():
     text = nest("for (int k = 0; k < s; k++) c[i * B + j] += k;").replace("cache()", "cache(c)")
     assert program(text).mapping.cached == ("c",)
-    assert isinstance(STRATEGY.apply(Version(program(text))), NotApplied)
+    assert isinstance(STRATEGY.apply(Version(program(text)), Analyses()), NotApplied)
 
 
 def test_fewer_loads_from_global_memory():
     text = nest("for (int k = 0; k < N; k++) for (int l = 0; l < s; l++) a[(i * B + j) * s + l] += k;")
     before, after = Version(program(text)), applied(text).version
-    assert [global_loads(version).numerator.text() for version in (before, after)] == ["N*s", "s"]
+    assert [global_loads(version, Analyses()).numerator.text() for version in (before, after)] == ["N*s", "s"]
 
 
 PLACE = st.sampled_from(
@@ -198,7 +199,7 @@ def test_random_loops_compute_the_same(inner, inner_bound, outer_bound, first, d
         f"for (int k = 0; k < {outer_bound}; k++) {{ {first}for (int l = 0; l < {inner_bound}; l++) {{ {inner} }} }}"
     )
     subject = program(text)
-    after = STRATEGY.apply(Version(subject))
+    after = STRATEGY.apply(Version(subject), Analyses())
     event(type(after).__name__)
     if isinstance(after, NotApplied):
         return
@@ -214,7 +215,7 @@ def test_random_loops_compute_the_same(inner, inner_bound, outer_bound, first, d
 def test_the_kernels_compute_what_the_program_means(tmp_path):
     points = [{"n": n, "B0": b, "ub1": u, "s": s} for n, b, u, s in ((13, 2, 2, 3), (16, 4, 4, 1), (12, 3, 2, 2))]
     case = Case(MATMUL, points)
-    after = STRATEGY.apply(Version(case.lowered_program())).version.program
+    after = STRATEGY.apply(Version(case.lowered_program()), Analyses()).version.program
     triangle = nest("for (int k = j; k < i; k++) { c[i * B + j] += k + d[k][1]; }")
     other = Case(triangle, [{"N": n, "s": 1, "B": b} for n, b in ((1, 1), (5, 3), (8, 8))])
     cases = [replace(case, program=after), replace(other, program=applied(triangle).version.program)]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from comprehensive.optimize import optimize
+from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.program import Version
 from metafork.ir.source import Source
@@ -103,7 +104,7 @@ def played(kernel, ptx, rows, columns, block, grid=None):
 
 
 def test_a_stencil_loads_once_a_row(jacobi2d):
-    applied = STRATEGY.apply(jacobi2d)
+    applied = STRATEGY.apply(jacobi2d, Analyses())
     assert isinstance(applied, Applied)
     assert applied.version == replace(jacobi2d, ir_strategies=("shuffle",))
     assert applied.note.startswith(
@@ -113,14 +114,14 @@ def test_a_stencil_loads_once_a_row(jacobi2d):
 
 def test_it_takes_the_place_of_shared_memory(jacobi2d):
     cached = version(JACOBI2D.read_text(), ("a",))
-    applied = STRATEGY.apply(cached)
+    applied = STRATEGY.apply(cached, Analyses())
     assert isinstance(applied, Applied)
     assert applied.version == replace(jacobi2d, ir_strategies=("shuffle",))
     assert applied.note.startswith("took a out of shared memory; ")
 
 
 def test_it_is_idempotent(jacobi2d):
-    again = STRATEGY.apply(replace(jacobi2d, ir_strategies=("shuffle",)))
+    again = STRATEGY.apply(replace(jacobi2d, ir_strategies=("shuffle",)), Analyses())
     assert again == NotApplied("it is applied already")
 
 
@@ -190,14 +191,14 @@ def test_the_straight_way_is_apart_from_the_loops(kernel):
     ],
 )
 def test_it_refuses_what_is_not_proved(text, word):
-    refused = STRATEGY.apply(version(text))
+    refused = STRATEGY.apply(version(text), Analyses())
     assert isinstance(refused, NotApplied)
     assert word in refused.reason
 
 
 def test_doubles_go_through_two_shuffles():
     text = stencil("if (x < N) b[x] = a[x] + a[x + 1];", "const double a[N + 1], double b[N]")
-    applied = STRATEGY.apply(version(text))
+    applied = STRATEGY.apply(version(text), Analyses())
     assert isinstance(applied, Applied)
     f = lower(applied.version.program, "f")
     code = leaf_ptx(f, applied.version.ir_strategies)
@@ -215,7 +216,7 @@ def test_doubles_go_through_two_shuffles():
 @pytest.mark.parametrize("block", [(2, 2, 8), (1, 3, 5), (2, 1, 33)])
 def test_blocks_of_three_dimensions(block):
     program = parse(Source("heat3d.mf", HEAT3D.read_text())).schedules[0].program.mapped(cached=())
-    applied = STRATEGY.apply(Version(program))
+    applied = STRATEGY.apply(Version(program), Analyses())
     assert isinstance(applied, Applied)
     assert "2 loads became shuffles" in applied.note
     heat = lower(program, "heat")

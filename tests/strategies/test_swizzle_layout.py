@@ -10,6 +10,7 @@ from comprehensive.optimize import optimize
 from comprehensive.verification import Options, verify
 from evaluators.bank_degree import COUNTER
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
 from metafork.ir.evaluation import integer_value
 from metafork.ir.mapping import Layout
@@ -50,11 +51,11 @@ void diagonal(int N, int B, int b[N * B * B]) {
 
 
 def degree(version):
-    return int(COUNTER.evaluate(version).numerator.constant_value())
+    return int(COUNTER.evaluate(version, Analyses()).numerator.constant_value())
 
 
 def applied(text, number=0):
-    result = STRATEGY.apply(Version(program(text, number)))
+    result = STRATEGY.apply(Version(program(text, number)), Analyses())
     assert isinstance(result, Applied), result
     return result
 
@@ -71,7 +72,10 @@ def test_the_transposition_loses_its_conflicts_and_needs_no_word_more():
     before = Version(program(TRUE))
     after = applied(TRUE)
     assert (degree(before), degree(after.version)) == (32, 1)
-    assert SHARED_MEMORY.evaluate(after.version).numerator == SHARED_MEMORY.evaluate(before).numerator
+    assert (
+        SHARED_MEMORY.evaluate(after.version, Analyses()).numerator
+        == SHARED_MEMORY.evaluate(before, Analyses()).numerator
+    )
     assert dict(after.version.program.mapping.layouts) == {"a": Layout("reversed"), "c": Layout("reversed")}
     assert "c (columns moved by the row's bits in reverse): 32 to 1" in after.note
 
@@ -91,12 +95,12 @@ def test_other_elements_and_programs(text):
 
 def test_it_is_idempotent():
     after = applied(TRUE).version
-    assert isinstance(STRATEGY.apply(after), NotApplied)
+    assert isinstance(STRATEGY.apply(after, Analyses()), NotApplied)
 
 
 def test_nothing_to_improve():
-    assert isinstance(STRATEGY.apply(Version(program(JACOBI))), NotApplied)
-    assert isinstance(STRATEGY.apply(Version(program(TRUE).mapped(cached=()))), NotApplied)
+    assert isinstance(STRATEGY.apply(Version(program(JACOBI)), Analyses()), NotApplied)
+    assert isinstance(STRATEGY.apply(Version(program(TRUE).mapped(cached=())), Analyses()), NotApplied)
 
 
 def test_padding_where_bits_of_the_row_do_not_help():
@@ -104,13 +108,13 @@ def test_padding_where_bits_of_the_row_do_not_help():
     after = applied(DIAGONAL).version
     assert dict(after.program.mapping.layouts) == {"tile": Layout(padding=1)}
     assert (degree(before), degree(after)) == (32, 2)
-    words = [SHARED_MEMORY.evaluate(version).numerator for version in (before, after)]
+    words = [SHARED_MEMORY.evaluate(version, Analyses()).numerator for version in (before, after)]
     assert (words[1] - words[0]).text() == "B"
 
 
 def test_taking_arrays_out_of_shared_memory_forgets_their_layouts():
-    swizzled = CACHING.apply(applied(TRUE).version).version
-    assert swizzled == CACHING.apply(Version(program(TRUE))).version
+    swizzled = CACHING.apply(applied(TRUE).version, Analyses()).version
+    assert swizzled == CACHING.apply(Version(program(TRUE)), Analyses()).version
 
 
 @pytest.mark.parametrize("turn", ["row", "reversed"])
@@ -161,16 +165,21 @@ def test_fields_of_structures(stride, element):
     before = Version(program(structures(stride, element)))
     conflicts = stride & -stride
     assert degree(before) == conflicts
-    after = STRATEGY.apply(before)
+    after = STRATEGY.apply(before, Analyses())
     if stride <= 4:  # at least half of the fields are used: they go through registers
-        assert degree(after.version) == SHARED_MEMORY.evaluate(after.version).numerator.constant_value() == 0
+        assert (
+            degree(after.version) == SHARED_MEMORY.evaluate(after.version, Analyses()).numerator.constant_value() == 0
+        )
         assert after.version.program.mapping.transposed == ("x",)
     elif conflicts == 1:
         assert isinstance(after, NotApplied)
         assert f"uses 2 of {stride} fields" in after.reason
     else:
         assert degree(after.version) == 1
-        assert SHARED_MEMORY.evaluate(after.version).numerator == SHARED_MEMORY.evaluate(before).numerator
+        assert (
+            SHARED_MEMORY.evaluate(after.version, Analyses()).numerator
+            == SHARED_MEMORY.evaluate(before, Analyses()).numerator
+        )
 
 
 def test_fields_of_structures_are_the_right_ones(tmp_path):
@@ -267,13 +276,13 @@ void mixed(int N, int B, const float x[4 * N], const float y[3 * N], const float
     assert after.version.program.mapping.transposed == ("x",)
     assert after.version.program.mapping.cached == ("y", "w")
     assert after.note == "bank degrees: x (through the registers of a warp): 2 to 0"
-    again = STRATEGY.apply(after.version)
+    again = STRATEGY.apply(after.version, Analyses())
     assert isinstance(again, NotApplied)
     assert "w is not moved through registers" in again.reason
     both = applied(mixed.replace("cache(x, y, w)", "cache(x, y)"))
     way = "(through the registers of a warp)"
     assert both.note == f"bank degrees: x {way}: 2 to 0; y {way}: 1 to 0"
-    assert isinstance(STRATEGY.apply(both.version), NotApplied)
+    assert isinstance(STRATEGY.apply(both.version, Analyses()), NotApplied)
 
 
 def test_leaves_as_they_are_shipped():

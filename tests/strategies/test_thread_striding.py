@@ -6,6 +6,7 @@ from comprehensive.optimize import optimize
 from comprehensive.verification import Options, verify
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Prover
+from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
 from strategies.strategy import Applied, NotApplied
 from strategies.thread_striding import STRATEGY, WARP
@@ -16,10 +17,10 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.mf"))
 
 def test_a_version_strides_once():
     version = Version(programs.program(programs.MATMUL))
-    applied = STRATEGY.apply(version)
+    applied = STRATEGY.apply(version, Analyses())
     assert isinstance(applied, Applied)
     assert applied.version.program.mapping.striding == WARP
-    assert isinstance(STRATEGY.apply(applied.version), NotApplied)
+    assert isinstance(STRATEGY.apply(applied.version, Analyses()), NotApplied)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

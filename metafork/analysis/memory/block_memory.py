@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import uniform_paths
-from metafork.analysis.facts import Facts, Scope, program_facts
+from metafork.analysis.facts import Facts, Scope
 from metafork.analysis.memory.private_windows import PrivateWindow, private_windows
 from metafork.analysis.memory.structures import NoStructureError, Structure, structures_of
 from metafork.analysis.memory.window_store import Store, WrittenBox, written_boxes
 from metafork.analysis.memory.windows import NotCacheableError, Window, array_windows
-from metafork.analysis.references import Reference, references
+from metafork.analysis.references import Reference
 from metafork.ir.program import Array, BlockArray, Expr, Program, walk_statements
 from metafork.ir.types import ScalarType
 
@@ -78,16 +79,20 @@ class UnknownSizeError(Exception):
     """The size of an array of the block is no known polynomial; the message names it."""
 
 
-def block_memory(program: Program) -> BlockMemory:
+def block_memory(program: Program, analyses: Analyses | None = None) -> BlockMemory:
     """Return what a block of ``program`` keeps in shared memory and in registers, path by path.
 
     Raises ``UnknownSizeError`` where an array declared at block level has no polynomial size.
     """
-    facts = program_facts(program)
+    return (analyses or Analyses()).of(_block_memory, program)
+
+
+def _block_memory(program: Program, analyses: Analyses) -> BlockMemory:
+    facts = analyses.facts(program)
     scope = Scope.of(facts)
     left_out: dict[str, str] = {}
-    plans = [_path(path.conditions, path.program, facts, scope, left_out) for path in uniform_paths(program)]
-    words = largest(Prover(facts.constraints, facts.derived), scope, [plan.words for plan in plans])
+    plans = [_path(path.conditions, path.program, facts, scope, left_out, analyses) for path in uniform_paths(program)]
+    words = largest(analyses.prover(facts.constraints, facts.derived), scope, [plan.words for plan in plans])
     new = tuple(symbol for symbol in scope.derived if symbol not in facts.derived)
     return BlockMemory(facts, tuple(plans), words, new, tuple(left_out.items()))
 
@@ -115,12 +120,13 @@ def _path(
     facts: Facts,
     scope: Scope,
     left_out: dict[str, str],
+    analyses: Analyses,
 ) -> PathPlan:
-    found = references(program, facts)
+    found = analyses.references(program, facts)
     known: list[Constraint] = [*facts.constraints]
     for condition, truth in conditions:
         known.extend(scope.implied(condition, truth))
-    prover = Prover(known, facts.derived)
+    prover = analyses.prover(known, facts.derived)
     held: list[HeldWindow] = []
     for array in program.arrays:
         if array.name not in program.mapping.cached:

@@ -27,7 +27,7 @@ class MadeCounter:
     less_is_better: bool = True
     default_target: Fraction | None = None
 
-    def evaluate(self, version):
+    def evaluate(self, version, analyses=None):
         value = self.value(version)
         if isinstance(value, int):
             value = Polynomial.constant(value)
@@ -48,7 +48,7 @@ class MadeStrategy:
     at_leaf: bool = False
     refuses: Callable[[Version], str | None] = lambda version: None
 
-    def apply(self, version):
+    def apply(self, version, analyses=None):
         reason = self.refuses(version)
         if reason:
             return NotApplied(reason)

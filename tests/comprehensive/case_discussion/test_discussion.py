@@ -23,6 +23,7 @@ from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import ONE, Polynomial, at_most, less_than
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.analyses import Analyses
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, Result, jacobi, start, symbol
 
 S, B, N, Z, R = (symbol(name) for name in ("s", "B", "N", "Z", "R"))
@@ -130,7 +131,7 @@ def test_all_counters_are_accepted_on_the_version_of_the_leaf():
     assert_sound(outcome, begin, strategies)
     for case in outcome.cases:
         for counter in counters:
-            value = counter.evaluate(case.version).numerator
+            value = counter.evaluate(case.version, Analyses()).numerator
             accepted = at_most(value, symbol(counter.symbol))
             assert Discussion(begin, counters, strategies).systems.implies(case.paths[0], accepted) is Verdict.YES
 
@@ -338,7 +339,7 @@ def test_optimality_and_idempotence_where_strategies_commute(order):
 class Again(MadeStrategy):
     """Idempotent, yet of use again after another strategy."""
 
-    def apply(self, version):
+    def apply(self, version, analyses=None):
         return Result(version if version[-1:] == (self.name,) else (*version, self.name))
 
 

@@ -12,6 +12,7 @@ from comprehensive.optimize import Result, discuss, optimize
 from comprehensive.tree.schedule_tree import Node
 from comprehensive.verification import Options, plain_code, verify
 from metafork.algebra.polynomial import at_most
+from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.diagnostics import DiagnosticsError
 from metafork.ir.kernel import Space
@@ -272,7 +273,7 @@ void carried(int N, int s, int B, int a[N + 1]) {
     collapsed = text.replace("{{", "{").replace("}}", "}").replace("{grid}", " * s").replace("{loop}", "")
     collapsed = collapsed.replace("{index}", "(i / s * B + j) * s + i % s").replace("{step}", "i % s")
     right = optimize(serial, counters=COUNTERS, strategies=())
-    parsed = with_cached_arrays(parse(Source("collapsed.mf", collapsed)).schedules[0].program).program
+    parsed = with_cached_arrays(parse(Source("collapsed.mf", collapsed)).schedules[0].program, Analyses()).program
     wrong = replace(right.schedules[0].leaves[0].version, program=parsed)
 
     def code(leaf):

@@ -18,6 +18,7 @@ from evaluators.registers.model import (
 from evaluators.registers_per_block import COUNTER as PER_BLOCK
 from evaluators.registers_per_thread import COUNTER as PER_THREAD
 from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.program import Version
 from metafork.ir.source import Source
@@ -46,7 +47,7 @@ def nest(body, parameters="const double a[8 * n], double b[8 * n]"):
 
 
 def registers(one):
-    value = PER_THREAD.evaluate(one)
+    value = PER_THREAD.evaluate(one, Analyses())
     assert isinstance(value, CounterValue)
     return int(value.numerator.constant_value())
 
@@ -58,7 +59,7 @@ def test_the_counters_say_what_they_are():
 
 def test_the_value_is_a_constant_and_always_the_same():
     one = nest("b[p] = a[p] + a[n + p];")
-    values = {PER_THREAD.evaluate(one).numerator for _ in range(3)}
+    values = {PER_THREAD.evaluate(one, Analyses()).numerator for _ in range(3)}
     assert len(values) == 1
     assert values.pop().is_constant
 
@@ -85,7 +86,7 @@ def test_a_leaf_with_ir_strategies_is_counted_as_the_ptx_it_is():
 
 def test_registers_of_a_block_are_those_of_whole_warps():
     one = nest("b[p] = a[p];")
-    value = PER_BLOCK.evaluate(one)
+    value = PER_BLOCK.evaluate(one, Analyses())
     (warps,) = [symbol for symbol in value.derived if symbol.kind == "ceiling"]
     assert warps.operands == (Polynomial.symbol("B"), Polynomial.constant(32))
     assert value.numerator == Polynomial.symbol(warps.name) * 32 * registers(one)
@@ -104,7 +105,7 @@ def test_a_constant_block_has_a_constant_number_of_registers():
         }
         """
     )
-    value = PER_BLOCK.evaluate(one)
+    value = PER_BLOCK.evaluate(one, Analyses())
     assert value.numerator == Polynomial.constant(64 * registers(one))
     assert not [symbol for symbol in value.derived if symbol.kind == "ceiling"]
 
@@ -113,11 +114,11 @@ def test_what_has_no_kernel_has_no_count(monkeypatch):
     from evaluators import registers_per_thread as module
     from metafork.lowering.lowering import CannotLowerError
 
-    def refuse(program, name):
+    def refuse(program, name, analyses):
         raise CannotLowerError("the extent of t is no polynomial")
 
     monkeypatch.setattr(module, "lower", refuse)
-    value = PER_THREAD.evaluate(nest("b[p] = a[p] + 0.123;"))
+    value = PER_THREAD.evaluate(nest("b[p] = a[p] + 0.123;"), Analyses())
     assert isinstance(value, NotKnown)
     assert "the extent of t" in value.reason
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from metafork.algebra.polynomial import Polynomial, at_most, equal, less_than
 from metafork.algebra.prover import Verdict
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Facts, program_facts
 from strategies.loops.affine import affine_conflict
 from strategies.loops.dependence import Certificates, iterations_independent
@@ -18,18 +19,18 @@ SMALL = st.integers(-3, 3)
 
 def test_the_papers_granularity_loops_are_independent():
     for text, loop in ((JACOBI, "k"), (TRANSPOSE, "k"), (MATMUL, "w")):
-        assert iterations_independent(program(text), loop).verdict is Verdict.YES
+        assert iterations_independent(program(text), loop, Analyses()).verdict is Verdict.YES
 
 
 def test_a_sum_over_a_loop_is_a_conflict():
-    proof = iterations_independent(program(MATMUL), "z")
+    proof = iterations_independent(program(MATMUL), "z", Analyses())
     assert proof.verdict is Verdict.NO
     assert "element of c" in proof.reason
 
 
 def test_a_guarded_conflict_is_not_called_certain():
     text = MATMUL.replace("c[p][q + x] +=", "if (w == 0) c[p][q] +=")
-    assert iterations_independent(program(text), "w").verdict is Verdict.UNKNOWN
+    assert iterations_independent(program(text), "w", Analyses()).verdict is Verdict.UNKNOWN
 
 
 def test_systems_that_are_not_affine_are_not_called_solvable():

@@ -1,0 +1,92 @@
+"""The analyses of one run: what was found out about a program is found out once.
+
+Counters and strategies ask for the same facts, references, plans and kernels of the same few programs.  An
+``Analyses`` is made for a run and handed to them; nothing of it outlives the run.  Facts and references depend on what
+a program computes alone, so versions that differ in their mappings share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from metafork.algebra.polynomial import Constraint
+from metafork.algebra.prover import Prover
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.facts import Facts, program_facts
+from metafork.analysis.references import Reference, references
+from metafork.ir.mapping import UNMAPPED
+from metafork.ir.program import Program
+
+S = TypeVar("S", bound=Hashable)
+T = TypeVar("T")
+
+
+class Analyses:
+    """Results by analysis and subjects; subjects are compared by value, and hashed once each."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, Hashable] = {}
+        # A subject is a whole program: once hashed it is known by its identity, and kept alive for that.
+        self._known: dict[int, tuple[Hashable, Hashable]] = {}
+        self._results: dict[tuple[object, ...], Any] = {}
+
+    def of(self, analysis: Callable[[S, Analyses], T], subject: S) -> T:
+        """Return ``analysis(subject, self)``, computed once; what it raised is raised again."""
+        result: T = self._once((analysis, self._identity(subject)), lambda: analysis(subject, self))
+        return result
+
+    def facts(self, program: Program) -> Facts:
+        """Return the facts of a program."""
+        return self.of(_facts, self.unmapped(program))
+
+    def unmapped(self, program: Program) -> Program:
+        """Return the program without its mapping: what it computes."""
+        return self.of(_unmapped, program)
+
+    def references(self, program: Program, facts: Facts) -> tuple[Reference, ...]:
+        """Return the accesses of a program to arrays, in evaluation order, with indices in terms of ``facts``."""
+        unmapped = self.unmapped(program)
+        key = (references, self._identity(unmapped), self._identity(facts))
+        found: tuple[Reference, ...] = self._once(key, lambda: references(unmapped, facts))
+        return found
+
+    def prover(self, premises: Iterable[Constraint], quotients: Iterable[DerivedSymbol]) -> Prover:
+        """Return the prover from these premises, with all that it has proved so far."""
+        given = (tuple(premises), tuple(quotients))
+        prover: Prover = self._once((Prover, given), lambda: Prover(*given))
+        return prover
+
+    def _once(self, key: tuple[object, ...], compute: Callable[[], Any]) -> Any:
+        if key not in self._results:
+            try:
+                self._results[key] = compute()
+            except Exception as error:
+                self._results[key] = _Raised(error)
+                raise
+        result = self._results[key]
+        if isinstance(result, _Raised):
+            raise result.error
+        return result
+
+    def _identity(self, subject: Hashable) -> int:
+        known = self._known.get(id(subject))
+        if known is None:
+            known = self._known[id(subject)] = (subject, self._kept.setdefault(subject, subject))
+        return id(known[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """What an analysis raised instead of a result."""
+
+    error: Exception
+
+
+def _unmapped(program: Program, _: Analyses) -> Program:
+    return replace(program, mapping=UNMAPPED)
+
+
+def _facts(program: Program, _: Analyses) -> Facts:
+    return program_facts(program)
