@@ -151,9 +151,11 @@ class _Run:
                     continue
                 for point in points[leaf.id]:
                     jobs[function.name].append(_Job(tree, row, point, self._line(function, point)))
+                place = self.found.named(name, f"{name} leaf {leaf.id}")
                 if not points[leaf.id]:
-                    place = self.found.named(name, f"{name} leaf {leaf.id}")
                     self.found.notes.append(f"{place}: no small point was found; it was not run")
+                elif not any(point.walks for point in points[leaf.id]):
+                    self.found.notes.append(f"{place}: no point was found at which a block walks the grid")
         if functions:
             with _directory(directory) as where:
                 build = Build(self.result, where, functions, self.code_of, self.options.jobs, self.options.optimization)
