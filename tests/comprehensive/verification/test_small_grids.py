@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from comprehensive.optimize import optimize
-from comprehensive.verification.points import TOGETHER, WALKS, Points, chosen_points
+from comprehensive.verification.point_choice import chosen_points
+from comprehensive.verification.points import TOGETHER, WALKS, Points
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 ONE_BLOCK = """
