@@ -141,10 +141,10 @@ class Build:
         self._run_all([("objcopy", "-w", kept, name) for name in references])
         links = []
         for name in drivers:
-            objects = (f"{name}.o", "checked.o", "host.o", "reference.o", *contract, *init)
+            objects = (f"{name}.o", "checked.o", "host.o", "reference.o", *contract, *init[:1])
             links.append((*_compiler("CXX", "g++"), *SANITIZERS, *objects, "-lm", "-o", f"{name}_checked"))
             if raced:
-                objects = (f"{name}_raced.o", "raced.o", "host_raced.o", "reference_raced.o", *init)
+                objects = (f"{name}_raced.o", "raced.o", "host_raced.o", "reference_raced.o", *init[1:])
                 links.append((*_compiler("CXX", "g++"), *objects, "-lm", "-o", f"{name}_race"))
         self._run_all(links)
 
@@ -161,18 +161,22 @@ class Build:
         return ("contract.o",)
 
     def _init(self) -> tuple[str, ...]:
-        """Compile the user's file that fills arrays; raises ``BuildError`` where it has no function for this one."""
+        """Compile the user's file that fills arrays, with sanitizers and without.
+
+        Raises ``BuildError`` where it has a function for none of the input's.
+        """
         if self.init is None:
             return ()
-        home = self.init.resolve().parent
-        self._step((*self._cc(str(self.init.resolve()), "init.o"), f"-I{home}"))
+        source, home = str(self.init.resolve()), f"-I{self.init.resolve().parent}"
+        for target, more in (("init.o", SANITIZERS), ("init_raced.o", ())):
+            self._step((*self._cc(source, target, more), home))
         wanted = {f"{function.name}{INIT_SUFFIX}" for function in self.functions}
         symbols = subprocess.run(
             ("nm", "--defined-only", "-g", "init.o"), cwd=self.directory, capture_output=True, text=True, check=True
         )
         if not wanted & {line.split()[-1] for line in symbols.stdout.splitlines() if line}:
             raise BuildError(f"{self.init} defines no function that fills arrays: {', '.join(sorted(wanted))}")
-        return ("init.o",)
+        return ("init.o", "init_raced.o")
 
     def run(self, function: int, lines: Sequence[str], *, raced: bool = False, seconds: float = 120.0) -> Iterator[Run]:
         """Run one function's program at points given as the driver reads them; yield one ``Run`` a point.

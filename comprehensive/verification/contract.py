@@ -14,7 +14,20 @@ from dataclasses import dataclass, field, replace
 
 from comprehensive.verification.driver import CONTRACT_PREFIX, as_reference, edited, quoted
 from metafork.expression_text import expression, statements, thread_loop
-from metafork.ir import Array, BlockArray, Call, Element, Expr, IntConst, Program, walk_statements
+from metafork.ir import (
+    Array,
+    Assign,
+    BlockArray,
+    Call,
+    Declare,
+    Element,
+    Expr,
+    For,
+    IntConst,
+    Program,
+    Var,
+    walk_statements,
+)
 from metafork.source_cfg_substitution import arrays_read, map_body, map_expression, variables
 from metafork.translation_unit import Schedule, TranslationUnit
 from metafork.types import ScalarType
@@ -28,16 +41,17 @@ class _Sites:
 
     rows: list[tuple[str, str, str]] = field(default_factory=list)
 
-    def added(self, element: Element, index: Expr, extent: Expr, uniform: frozenset[str]) -> IntConst:
+    def added(
+        self, element: Element, index: Expr, extent: Expr, uniform: frozenset[str], from_memory: frozenset[str]
+    ) -> IntConst:
         text = expression(element)
         place, limit = expression(index), expression(extent)
-        if variables(index) <= uniform and not arrays_read(index):
-            row = (text, f"add assert(0 <= {place})", f"add assert({place} < {limit})")
-        elif arrays_read(index):
+        if arrays_read(index) or variables(index) & from_memory:
             row = (text, *2 * ("the index comes from memory: give the arrays meaningful values (--init)",))
+        elif variables(index) <= uniform:
+            row = (text, f"add assert(0 <= {place})", f"add assert({place} < {limit})")
         else:
-            inside = f"0 <= {place} && {place} < {limit}"
-            row = (text, *2 * (f"add an assert under which {inside}, or give the arrays such values (--init)",))
+            row = (text, *2 * (f"add an assert under which 0 <= {place} && {place} < {limit}",))
         self.rows.append(row)
         return IntConst(len(self.rows) - 1)
 
@@ -75,6 +89,7 @@ def _checking(program: Program, sites: _Sites) -> Callable[[Expr], Expr | None]:
     arrays: dict[str, Array] = {array.name: array for array in program.arrays}
     own = [stmt.array for stmt in walk_statements(program.body) if isinstance(stmt, BlockArray)]
     arrays |= {array.name: array for array in own}
+    from_memory = _from_memory(program)
     uniform = frozenset([*(one.name for one in program.parameters), *(one.name for one in program.derived)])
 
     def checked(expr: Expr) -> Expr | None:
@@ -82,9 +97,29 @@ def _checking(program: Program, sites: _Sites) -> Callable[[Expr], Expr | None]:
             return None
         indices = []
         for index, extent in zip(expr.indices, arrays[expr.array].extents, strict=True):
-            site = sites.added(expr, index, extent, uniform)
+            site = sites.added(expr, index, extent, uniform, from_memory)
             inner = map_expression(index, checked)
             indices.append(Call(_CHECK, (inner, extent, site), ScalarType.LONG_LONG))
         return replace(expr, indices=tuple(indices))
 
     return checked
+
+
+def _from_memory(program: Program) -> frozenset[str]:
+    """Return the scalars of a schedule whose values depend on what arrays hold, loop variables by their bounds."""
+    found: frozenset[str] = frozenset()
+    while True:
+        more = found
+        for stmt in walk_statements(program.body):
+            match stmt:
+                case Declare(name=name, value=read) | Assign(target=Var(name=name), value=read):
+                    pass
+                case For(init=Declare(name=name) | Assign(target=Var(name=name)), condition=read):
+                    pass
+                case _:
+                    continue
+            if read is not None and (arrays_read(read) or variables(read) & more):
+                more |= {name}
+        if more == found:
+            return found
+        found = more

@@ -296,13 +296,12 @@ class _Run:
         note = self._shows_nothing(job, run)
         if not note:
             return False
-        job.row.left_out = job.row.left_out or note
-        if run.outside:
-            _, numbers, _ = run.outside
+        job.row.left_out = job.row.left_out or note.partition(": ")[2]
+        first = run.outside[1] if run.outside else run.problem
+        if first and not any(one.startswith(note) for one in self.found.notes):
             point = ", ".join(f"{name}={value}" for name, value in job.point.parameters.items())
-            known = any(one.startswith(note) for one in self.found.notes)
-            note = "" if known else f"{note} (first left out: {numbers} at {point})"
-        if note and note not in self.found.notes:
+            note = f"{note} (first: {first} at {point})"
+        if not any(one.startswith(note) for one in self.found.notes):
             self.found.notes.append(note)
         return True
 

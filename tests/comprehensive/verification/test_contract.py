@@ -70,7 +70,7 @@ def hints(found):
 def test_a_point_outside_of_the_contract_is_left_out_with_a_hint(index, access, hint):
     found = verified(FREE.replace("INDEX", index))
     assert [failure.text() for failure in found.failures] == []
-    assert any(f"at {access}: {hint}" in note and "first left out: index" in note for note in hints(found))
+    assert any(f"at {access}: {hint}" in note and "(first: index " in note for note in hints(found))
     assert all(row.points < 12 and row.points == row.raced_points for row in found.leaves)
 
 
@@ -112,6 +112,14 @@ def test_data_can_be_given(tmp_path):
     found = verified(SPARSE, init=init)
     assert hints(found) == []
     assert [row.points for row in found.leaves] == [row.raced_points for row in found.leaves] == [12]
+
+
+def test_data_that_leave_the_arrays_are_said(tmp_path):
+    init = tmp_path / "matrix.c"
+    init.write_text(MATRIX.replace("i <= n", "i <= n + 1"))
+    found = verified(SPARSE, init=init)
+    assert [row.points for row in found.leaves] == [0]
+    assert any("heap-buffer-overflow" in note for note in found.notes)
 
 
 def test_data_for_no_function_of_the_file_is_an_error(tmp_path):
