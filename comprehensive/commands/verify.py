@@ -90,7 +90,7 @@ def command(
     dataflow is proved to be the source's; elsewhere it is tested.
     """
     from comprehensive.verification import BuildError, Options, verify
-    from metafork.diagnostics import DiagnosticsError
+    from metafork.ir.diagnostics import DiagnosticsError
 
     options = Options(
         points=points,

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from comprehensive.verification.driver import CONTRACT_PREFIX, as_reference, edited, quoted
-from metafork.expression_text import expression, statements, thread_loop
-from metafork.ir import (
+from metafork.ir.program import (
     Array,
     Assign,
     BlockArray,
@@ -28,9 +27,10 @@ from metafork.ir import (
     Var,
     walk_statements,
 )
-from metafork.source_cfg_substitution import arrays_read, map_body, map_expression, variables
-from metafork.translation_unit import Schedule, TranslationUnit
-from metafork.types import ScalarType
+from metafork.ir.rewriting import arrays_read, map_body, map_expression, variables
+from metafork.ir.translation_unit import Schedule, TranslationUnit
+from metafork.ir.types import ScalarType
+from metafork.printing.expressions import expression, statements, thread_loop
 
 _CHECK = "metafork_inside"
 

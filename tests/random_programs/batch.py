@@ -21,15 +21,15 @@ from comprehensive import registry
 from comprehensive.emit import rendered_files, runtime_include_dir
 from comprehensive.emit.signature import signature_of
 from comprehensive.optimize import Result, discuss
-from comprehensive.tree import ScheduleTree
+from comprehensive.tree.schedule_tree import ScheduleTree
 from comprehensive.verification import plain_code
 from comprehensive.verification.builds import CodeOf
 from comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
 from comprehensive.verification.points import Points
-from metafork.expression_text import expression
 from metafork.frontend import parse
-from metafork.source import Source
-from metafork.translation_unit import TranslationUnit
+from metafork.ir.source import Source
+from metafork.ir.translation_unit import TranslationUnit
+from metafork.printing.expressions import expression
 from tests.random_programs.generator import Generator, file_text
 
 COUNTERS = ("threads_per_block", "shared_memory")

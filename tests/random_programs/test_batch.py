@@ -6,8 +6,8 @@ import pytest
 
 from comprehensive.emit import LeafCode
 from comprehensive.verification import plain_code
-from metafork.cuda import kernel_text
-from metafork.ir import Assign, Element, For, If, IntConst, While, binary
+from metafork.ir.program import Assign, Element, For, If, IntConst, While, binary
+from metafork.printing.cuda import kernel_text
 from tests.random_programs.batch import check_batch
 from tests.random_programs.fuzz import fuzz_batches
 from tests.random_programs.generator import Generator

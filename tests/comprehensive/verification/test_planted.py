@@ -15,8 +15,8 @@ from comprehensive.optimize import Result, optimize
 from comprehensive.verification import Options, verify
 from evaluators.counter import CounterValue
 from evaluators.shared_memory import SharedMemory
-from metafork.ir import Assign, Element, walk_statements
-from metafork.source import Source
+from metafork.ir.program import Assign, Element, walk_statements
+from metafork.ir.source import Source
 
 OPTIONS = Options(points=12, jobs=2, optimization="-O0", dataflow_seconds=0)
 COUNTERS = ("threads_per_block", "shared_memory")
@@ -272,7 +272,7 @@ void changed(int n, int B, const int a[n], int b[n]) {
 
 def test_cse_without_kills(monkeypatch):
     assert noticed(CHANGED, ("cse1",)) == set()
-    monkeypatch.setattr("metafork.source_cfg_available.defined_by", lambda stmt: None)
+    monkeypatch.setattr("metafork.analysis.cfg.available.defined_by", lambda stmt: None)
     assert "code" in noticed(CHANGED, ("cse1",))
 
 
