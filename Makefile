@@ -37,9 +37,12 @@ unit: $(VENV)/.installed-test
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/optimize.py
 
-# Random programs, verified without end; failures are kept under build/fuzz.
+# Random programs, verified without end; failures are kept under build/fuzz.  `make fuzz BATCH=20000` only compares the
+# leaves of so many programs with the serial elision, many programs a build; COUNT, START, MINUTES and JOBS as well.
 fuzz: $(VENV)/.installed-test
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.random_programs.fuzz
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.random_programs.fuzz \
+	  $(if $(START),--start $(START)) $(if $(COUNT),--count $(COUNT)) \
+	  $(if $(BATCH),--batch $(BATCH) --jobs $(JOBS)) $(if $(MINUTES),--minutes $(MINUTES))
 
 clean:
 	rm -rf build $(VENV) *.egg-info

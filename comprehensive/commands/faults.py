@@ -16,6 +16,8 @@ from metafork.ir.source import Source
 FORMATS = ("text", "json", "sarif")
 INCOMPLETE = 4
 """The exit status where the time limit ended a run early: what was found is written, and marked as incomplete."""
+NOT_VERIFIED = 5
+"""The exit status of ``verify`` where nothing failed, and some leaf never ran."""
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 

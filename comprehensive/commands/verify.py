@@ -14,6 +14,7 @@ import click
 
 from comprehensive.commands.faults import (
     INCOMPLETE,
+    NOT_VERIFIED,
     diagnostics_option,
     mistakes_of_options,
     print_diagnostics,
@@ -53,6 +54,12 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
     help=f"Compare estimates with ptxas on these targets; {TARGETS} where nvcc and ptxas are present, or none.",
 )
 @click.option("--no-races", is_flag=True, help="Do not look for races and uninitialised shared memory.")
+@click.option(
+    "--init",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="F.c",
+    help="A C file whose functions NAME_init take the parameters of NAME and fill its arrays before each run.",
+)
 @click.option("--jobs", type=click.IntRange(min=1), help="Compilers at a time; by default one a processor.")
 @click.option("--time-limit", type=click.FloatRange(min=0), help="Seconds for each file; what is left then is said.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON (an array for several files).")
@@ -69,6 +76,7 @@ def command(
     seed: int,
     registers: tuple[str, ...] | None,
     no_races: bool,
+    init: Path | None,
     jobs: int | None,
     time_limit: float | None,
     as_json: bool,
@@ -78,7 +86,8 @@ def command(
 
     Guards are proved; each leaf runs on the CPU build at points inside its conditions and on their boundaries, against
     the serial elision, bit for bit, with bounds, uninitialised shared memory and races checked. The exit status is 1
-    where anything fails. Where isl can, a leaf's dataflow is proved to be the source's; elsewhere it is tested.
+    where anything fails, and 5 where nothing does but some leaf never ran: it is not verified. Where isl can, a leaf's
+    dataflow is proved to be the source's; elsewhere it is tested.
     """
     from comprehensive.verification import BuildError, Options, verify
     from metafork.ir.diagnostics import DiagnosticsError
@@ -90,8 +99,9 @@ def command(
         time_limit=time_limit,
         targets=_targets(registers),
         races=not no_races,
+        init=init,
     )
-    failed = incomplete = False
+    failed = incomplete = unverified = False
     documents = []
     for path in files:
         texts: dict[str, str] = {}
@@ -116,18 +126,19 @@ def command(
                 raise click.ClickException(f"{path}: {error}") from error
         failed = failed or not found.passed
         incomplete = incomplete or not found.complete
+        unverified = unverified or bool(found.not_verified)
         if as_json:
             documents.append(found.to_json().rstrip())
         else:
-            skipped = sum(1 for leaf in found.leaves if leaf.not_run or not leaf.points)
+            skipped = len(found.not_verified)
             verdict = "FAILED" if not found.passed else "verified" if found.complete else "not finished in time"
             if skipped and verdict == "verified":
-                verdict = f"verified, but {skipped} of {len(found.leaves)} leaves were not run"
+                verdict = f"not verified: {skipped} of {len(found.leaves)} leaves never ran"
             click.echo(f"{path}: {verdict}")
             click.echo(found.table())
     if as_json:
         click.echo(documents[0] if len(files) == 1 and documents else "[" + ",\n".join(documents) + "]")
-    context.exit(1 if failed else INCOMPLETE if incomplete else 0)
+    context.exit(1 if failed else INCOMPLETE if incomplete else NOT_VERIFIED if unverified else 0)
 
 
 @contextmanager

@@ -19,8 +19,11 @@ from pathlib import Path
 from comprehensive.emit import LeafCode, rendered_files, runtime_include_dir, write_files
 from comprehensive.emit.outputs import Optimized
 from comprehensive.tree.schedule_tree import Leaf
+from comprehensive.verification.contract import contract_text
 from comprehensive.verification.driver import (
+    CONTRACT_PREFIX,
     ELISION_FLAGS,
+    INIT_SUFFIX,
     SERIAL_PREFIX,
     SUPPORT_DIRECTORY,
     driver_text,
@@ -64,7 +67,8 @@ class Run:
     ``problem`` is empty where both programs gave the same arrays; ``launches`` are (schedule, leaf, parameters, bytes
     of shared memory) as the dispatcher traced them; ``reached`` are (schedule, parameters) to which the serial
     reference came; ``finished`` is false where the program ended there; ``reference_failed`` says that it was the
-    serial reference that ended it, on the values made up for it.
+    serial reference that ended it, on the values made up for it.  ``outside`` is where the serial program leaves an
+    array (the access, its index and extent, a hint), and nothing else is known then.
     """
 
     problem: str
@@ -72,30 +76,37 @@ class Run:
     finished: bool = True
     reference_failed: bool = False
     reached: tuple[tuple[str, dict[str, int]], ...] = field(default=(), hash=False)
+    outside: tuple[str, ...] = ()
 
 
 class Build:
     """A directory with the programs of one result; ``jobs`` compilers run at a time.
 
     ``optimization`` is the compiler's level for the checked kernels: ``-O1`` shows what a wrong ``restrict`` does,
-    ``-O0`` compiles in a quarter of the time.
+    ``-O0`` compiles in a quarter of the time.  ``init`` is a C file whose functions ``NAME_init`` fill arrays.
+    ``unchecked`` says, after ``make``, why the serial program's indices are not checked; empty where they are.
     """
 
     def __init__(self, result: Optimized, directory: Path, functions: Sequence[Function], code_of: CodeOf = plain_code,
-                 jobs: int = 2, optimization: str = "-O1") -> None:  # fmt: skip
+                 jobs: int = 2, optimization: str = "-O1", init: Path | None = None) -> None:  # fmt: skip
         self.result = result
         self.directory = directory
         self.functions = tuple(functions)
         self.code_of = code_of
         self.jobs = jobs
         self.optimization = optimization
+        self.init = init
+        self.unchecked = ""
 
     def make(self, *, raced: bool = True) -> None:
         """Compile and link.  Raises ``BuildError``."""
         unit = self.result.unit
         files = rendered_files(self.result, code_of=self.code_of)
         generated = f"{unit.name}.cu"
-        files |= {"metafork_reference.c": telling_reference_text(unit)}
+        files |= {
+            "metafork_reference.c": telling_reference_text(unit),
+            "metafork_contract.c": contract_text(unit),
+        }
         if raced:
             told = rendered_files(self.result, code_of=raced_code_of(self.code_of))
             files["metafork_raced.cu"] = told[generated]
@@ -103,13 +114,16 @@ class Build:
         for name, function in zip(drivers, self.functions, strict=True):
             files[f"{name}.c"] = driver_text(unit, function)
         write_files(self.directory, files)
+        contract = self._contract()
+        unless = () if contract else ("-DMETAFORK_NO_CONTRACT",)
+        init = self._init()
         steps = [
             self._cxx(generated, "checked.o", (self.optimization, *SANITIZERS)),
             self._cc(f"{unit.name}_host.c", "host.o", SANITIZERS, ("-Dmain=metafork_host_main",)),
             self._cc(
                 "metafork_reference.c", "reference.o", SANITIZERS, (*ELISION_FLAGS, "-Dmain=metafork_serial_main")
             ),
-            *(self._cc(f"{name}.c", f"{name}.o", SANITIZERS) for name in drivers),
+            *(self._cc(f"{name}.c", f"{name}.o", SANITIZERS, unless) for name in drivers),
         ]
         if raced:
             steps.insert(1, self._cxx("metafork_raced.cu", "raced.o"))
@@ -118,7 +132,7 @@ class Build:
                 self._cc(
                     "metafork_reference.c", "reference_raced.o", (), (*ELISION_FLAGS, "-Dmain=metafork_serial_main")
                 ),
-                *(self._cc(f"{name}.c", f"{name}_raced.o") for name in drivers),
+                *(self._cc(f"{name}.c", f"{name}_raced.o", (), ("-DMETAFORK_NO_CONTRACT",)) for name in drivers),
             ]
         self._run_all(steps)
         # What the file defines beside its schedules' functions exists twice now: the reference keeps its own to itself.
@@ -127,12 +141,42 @@ class Build:
         self._run_all([("objcopy", "-w", kept, name) for name in references])
         links = []
         for name in drivers:
-            objects = (f"{name}.o", "checked.o", "host.o", "reference.o")
+            objects = (f"{name}.o", "checked.o", "host.o", "reference.o", *contract, *init[:1])
             links.append((*_compiler("CXX", "g++"), *SANITIZERS, *objects, "-lm", "-o", f"{name}_checked"))
             if raced:
-                objects = (f"{name}_raced.o", "raced.o", "host_raced.o", "reference_raced.o")
+                objects = (f"{name}_raced.o", "raced.o", "host_raced.o", "reference_raced.o", *init[1:])
                 links.append((*_compiler("CXX", "g++"), *objects, "-lm", "-o", f"{name}_race"))
         self._run_all(links)
+
+    def _contract(self) -> tuple[str, ...]:
+        """Compile the checked program; where the compiler does not accept it, points are run without."""
+        defines = (*ELISION_FLAGS, "-Dmain=metafork_contract_main")
+        try:
+            self._step(self._cc("metafork_contract.c", "contract.o", SANITIZERS, defines))
+        except BuildError as error:
+            self.unchecked = str(error).partition("\n")[2].partition("\n")[0]
+            return ()
+        # The reference keeps what else the file defines.
+        self._step(("objcopy", "-w", f"--keep-global-symbol={CONTRACT_PREFIX}*", "contract.o"))
+        return ("contract.o",)
+
+    def _init(self) -> tuple[str, ...]:
+        """Compile the user's file that fills arrays, with sanitizers and without.
+
+        Raises ``BuildError`` where it has a function for none of the input's.
+        """
+        if self.init is None:
+            return ()
+        source, home = str(self.init.resolve()), f"-I{self.init.resolve().parent}"
+        for target, more in (("init.o", SANITIZERS), ("init_raced.o", ())):
+            self._step((*self._cc(source, target, more), home))
+        wanted = {f"{function.name}{INIT_SUFFIX}" for function in self.functions}
+        symbols = subprocess.run(
+            ("nm", "--defined-only", "-g", "init.o"), cwd=self.directory, capture_output=True, text=True, check=True
+        )
+        if not wanted & {line.split()[-1] for line in symbols.stdout.splitlines() if line}:
+            raise BuildError(f"{self.init} defines no function that fills arrays: {', '.join(sorted(wanted))}")
+        return ("init.o", "init_raced.o")
 
     def run(self, function: int, lines: Sequence[str], *, raced: bool = False, seconds: float = 120.0) -> Iterator[Run]:
         """Run one function's program at points given as the driver reads them; yield one ``Run`` a point.
@@ -189,6 +233,9 @@ def _compiler(variable: str, otherwise: str) -> tuple[str, ...]:
 REFERENCE = "reference\n"
 """What the driver says between the two calls of a point."""
 
+OUTSIDE = "outside "
+"""How the driver's line begins where the serial program leaves an array."""
+
 _REACHED = re.compile(r"^reached (\w+)((?: \w+=-?\d+)*)\n", re.MULTILINE)
 _LAUNCH = re.compile(
     r"^metafork: (\w+) leaf (\d+)((?: \w+=-?\d+)*) grid=\S+ block=\S+ shared_bytes=(\d+)", re.MULTILINE
@@ -226,6 +273,9 @@ def _one_run(program: Path, lines: Sequence[str], seconds: float) -> list[Run]:
         reached = tuple((m[1], _values(m[2])) for m in _REACHED.finditer(text))
         text = _REACHED.sub("", text)
         last = number == len(said) - 1
+        if text.startswith(OUTSIDE):
+            runs.append(Run("", (), outside=tuple(text.removeprefix(OUTSIDE).strip().split("|"))))
+            continue
         past_reference = text.startswith(REFERENCE)
         text = text.removeprefix(REFERENCE)
         if last and ended:

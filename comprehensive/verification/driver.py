@@ -3,7 +3,8 @@
 The serial elision is the reference: the input compiled as C with the three keywords defined away and its functions
 renamed.  The driver reads one point a line, ``MACHINE|VALUE ...`` with the function's scalars in order, fills two
 copies of every array alike, calls both functions, compares the arrays bit for bit and prints ``same`` or where they
-differ, after a line ``point N`` on both streams.  On its way the reference says to which schedules it comes.
+differ, after a line ``point N`` on both streams.  On its way the reference says to which schedules it comes.  Before
+them the checked program runs (``contract``); where it leaves an array, the line is ``outside ...``, and neither runs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ from metafork.printing.expressions import expression
 SERIAL_PREFIX = "metafork_serial_"
 """What the names of the reference functions start with."""
 
+CONTRACT_PREFIX = "metafork_contract_"
+"""What the names of the checked functions start with (``contract``)."""
+
+INIT_SUFFIX = "_init"
+"""What the name of a user's function that fills the arrays of a function ends with."""
+
 SUPPORT_DIRECTORY = Path(__file__).parent
 """Where the header is that a driver includes."""
 
@@ -31,26 +38,29 @@ class CannotDriveError(Exception):
 
 def reference_text(unit: TranslationUnit) -> str:
     """Return the serial elision of a file as C, its functions under ``SERIAL_PREFIX``; compile with ELISION_FLAGS."""
-    return _reference(unit, _without_dropped(unit, {}))
+    return as_reference(unit, edited(unit, {}))
 
 
 def telling_reference_text(unit: TranslationUnit) -> str:
     """Return the same, but each schedule tells ``driver_reached`` its name and parameters when control comes to it."""
-    telling: dict[int, str] = {}
+    telling: dict[int, tuple[int, str]] = {}
     for schedule in unit.schedules:
         names = [parameter.name for parameter in schedule.program.parameters]
         form = "".join(f" {name}=%lld" for name in names)
         values = "".join(f", (long long)({name})" for name in names)
         told = f'driver_reached("reached {schedule.program.name}{form}\\n"{values})'
         # One statement before and after, so that it may stand wherever the schedule does.
-        telling[schedule.span.start] = f"for (int metafork_once = ({told}, 1); metafork_once; metafork_once = 0) "
-    text = _without_dropped(unit, telling)
-    return "extern void driver_reached(const char *, ...);\n" + _reference(unit, text)
+        start = schedule.span.start
+        telling[start] = start, f"for (int metafork_once = ({told}, 1); metafork_once; metafork_once = 0) "
+    return "extern void driver_reached(const char *, ...);\n" + as_reference(unit, edited(unit, telling))
 
 
-def _without_dropped(unit: TranslationUnit, inserted: Mapping[int, str]) -> str:
-    """Return the text of a file with more put in at some places, and without what a fragment's host leaves out."""
-    edits = [(start, start, more) for start, more in inserted.items()]
+def edited(unit: TranslationUnit, changes: Mapping[int, tuple[int, str]]) -> str:
+    """Return the text of a file with stretches (from a start to an end) replaced by others.
+
+    What a fragment's host leaves out is left out.
+    """
+    edits = [(start, end, more) for start, (end, more) in changes.items()]
     edits += [(span.start, span.end, "") for function in unit.functions for span in function.dropped]
     text = unit.source.text
     for start, end, more in sorted(edits, reverse=True):
@@ -58,8 +68,9 @@ def _without_dropped(unit: TranslationUnit, inserted: Mapping[int, str]) -> str:
     return text
 
 
-def _reference(unit: TranslationUnit, text: str) -> str:
-    renaming = "".join(f"#define {f.name} {SERIAL_PREFIX}{f.name}\n" for f in unit.functions)
+def as_reference(unit: TranslationUnit, text: str, prefix: str = SERIAL_PREFIX) -> str:
+    """Return a file's text, as it may have been edited, as C that stands by itself, its functions under a prefix."""
+    renaming = "".join(f"#define {f.name} {prefix}{f.name}\n" for f in unit.functions)
     if not any(function.fragment for function in unit.functions):
         # What the drop-in's file includes for the user, the reference includes too.
         included = "".join(
@@ -67,7 +78,7 @@ def _reference(unit: TranslationUnit, text: str) -> str:
             for header, used in (("assert.h", "assert"), ("math.h", ""))
             if used in unit.source.text and f"<{header}>" not in unit.source.text
         )
-        return f"{included}{renaming}#line 1 {_quoted(unit.source.name)}\n{text}\n"
+        return f"{included}{renaming}#line 1 {quoted(unit.source.name)}\n{text}\n"
     function = unit.functions[0]
     declarations = ", ".join(parameter.declaration for parameter in function.parameters)
     return f"#include <assert.h>\n#include <math.h>\n{renaming}void {function.name}({declarations})\n{{\n{text}\n}}\n"
@@ -89,12 +100,15 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         '#include "driver_support.h"',
         f'#include "{unit.name}.h"',
         f"extern {function.returns} {SERIAL_PREFIX}{function.name}({declarations});",
+        f"extern {function.returns} {CONTRACT_PREFIX}{function.name}({declarations});",
+        f"extern void {function.name}{INIT_SUFFIX}({declarations}) __attribute__((weak));",
         "int main(void) {",
         "  static char line[4096];",
         "  driver_begin();",
         "  for (long point = 0; fgets(line, sizeof line, stdin); point++) {",
         "    char *values = strchr(line, '|');",
         "    if (!values) return 2;",
+        "    driver_seed(line);",
         "    *values++ = 0;",
         '    if (*line) setenv("METAFORK_MACHINE", line, 1); else unsetenv("METAFORK_MACHINE");',
         '    fprintf(driver_report, "point %ld\\n", point), fprintf(stderr, "point %ld\\n", point);',
@@ -103,9 +117,19 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
     lines += [f"    {_scalar(parameter)}" for parameter in scalars]
     for parameter in arrays:
         lines += [f"    {line}" for line in _buffers(parameter)]
+    # The user may fill arrays that the function only reads: C does not see their qualifiers here.
+    first = ", ".join(f"{p.name}_ours" if p.array is not None else p.name for p in function.parameters)
+    lines.append(f"    if ({function.name}{INIT_SUFFIX}) {function.name}{INIT_SUFFIX}({first});")
+    lines += [f"    memcpy({p.name}_theirs, {p.name}_ours, {p.name}_bytes);" for p in arrays]
     ours = ", ".join(f"{p.name}_ours" if p.array is not None else p.name for p in function.parameters)
     theirs = ", ".join(f"{p.name}_theirs" if p.array is not None else p.name for p in function.parameters)
+    release = " ".join(f"free({p.name}_ours); free({p.name}_theirs);" for p in arrays)
     lines += [
+        "#if !defined(METAFORK_NO_CONTRACT)",
+        f"    if (setjmp(driver_home)) {{ {release} continue; }}",
+        f"    {CONTRACT_PREFIX}{function.name}({theirs});",
+        *(f"    memcpy({p.name}_theirs, {p.name}_ours, {p.name}_bytes);" for p in arrays),
+        "#endif",
         f"    {SERIAL_PREFIX}{function.name}({theirs});",
         '    fprintf(driver_report, "reference\\n"), fflush(driver_report);',
         f"    {function.name}({ours});",
@@ -116,8 +140,8 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         lines.append(
             f'    differ |= compare("{name}", {name}_ours, {name}_theirs, {name}_bytes, {_element(parameter).size});'
         )
-    lines += [f"    free({p.name}_ours); free({p.name}_theirs);" for p in arrays]
     lines += [
+        f"    {release}",
         '    if (!differ) fprintf(driver_report, "same\\n");',
         "    fflush(driver_report);",
         "  }",
@@ -133,7 +157,8 @@ def point_line(machine: str, scalars: Sequence[str | int | float]) -> str:
     return f"{machine}|{' '.join(str(value) for value in scalars)}\n"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a text as a string of C."""
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -160,5 +185,4 @@ def _buffers(parameter: FunctionParameter) -> list[str]:
         f"*{name}_theirs = malloc({name}_bytes + !{name}_bytes);",
         f"if (!{name}_ours || !{name}_theirs) return 3;",
         f"{fill}({name}_ours, {name}_bytes, {element.size});",
-        f"memcpy({name}_theirs, {name}_ours, {name}_bytes);",
     ]

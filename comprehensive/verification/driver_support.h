@@ -1,4 +1,5 @@
 /* What every driver uses: values to fill arrays with, what the reference tells, and the comparison bit for bit. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +7,12 @@
 #include <unistd.h>
 
 static unsigned long long driver_state = 1;
+
+/* What fills the arrays of a point depends on the point alone, not on what ran before. */
+__attribute__((unused)) static void driver_seed(const char *line) {
+  driver_state = 14695981039346656037ull;
+  for (; *line; line++) driver_state = (driver_state ^ (unsigned char)*line) * 1099511628211ull;
+}
 
 /* The driver's own output after driver_begin: the program under test may print what it likes. */
 static FILE *driver_report;
@@ -21,6 +28,17 @@ void driver_reached(const char *form, ...) {
   va_start(values, form);
   if (driver_report) vfprintf(driver_report, form, values);
   va_end(values);
+}
+
+static jmp_buf driver_home;
+
+/* The checked program leaves an array: the point is over. */
+__attribute__((noreturn)) void driver_outside(const char *access, const char *hint, long long index, long long extent) {
+  if (driver_report) {
+    fprintf(driver_report, "outside %s|index %lld, extent %lld|%s\n", access, index, extent, hint);
+    fflush(driver_report);
+  }
+  longjmp(driver_home, 1);
 }
 
 static unsigned driver_number(void) {

@@ -24,7 +24,8 @@ from comprehensive.verification.builds import Build, BuildError, CodeOf, Run, pl
 from comprehensive.verification.driver import CannotDriveError, driver_text, point_line
 from comprehensive.verification.guards import guard_checks, point_checks
 from comprehensive.verification.optimality import optimality_notes
-from comprehensive.verification.points import Point, Points, chosen_points, compiled
+from comprehensive.verification.point_choice import chosen_points
+from comprehensive.verification.points import Point, Points, compiled
 from comprehensive.verification.registers import registers_by_target
 from comprehensive.verification.result import Failure, LeafResult, Verification
 from comprehensive.verification.second_opinion import sympy_check
@@ -54,7 +55,8 @@ class Options:
     """How much is done: points a leaf, the seed, compilers at a time, seconds for all, targets of ``ptxas``.
 
     ``optimization`` is the level at which kernels are compiled (``-O0`` is quicker); ``dataflow_seconds`` bound the
-    proofs of dataflow of one schedule (0: none are tried).
+    proofs of dataflow of one schedule (0: none are tried).  ``init`` is a C file with a function ``NAME_init`` for each
+    function NAME whose arrays it fills: it takes NAME's parameters, and is called before NAME at every point.
     """
 
     points: int = POINTS
@@ -65,6 +67,7 @@ class Options:
     races: bool = True
     optimization: str = "-O1"
     dataflow_seconds: float = 30.0
+    init: Path | None = None
 
 
 def verify(
@@ -148,18 +151,26 @@ class _Run:
             for leaf in tree.leaves:
                 row = rows[name, leaf.id]
                 if function is None:
-                    row.not_run = "not run"
+                    row.not_run = "no driver calls its function"
                     continue
                 for point in points[leaf.id]:
                     jobs[function.name].append(_Job(tree, row, point, self._line(function, point)))
+                place = self.found.named(name, f"{name} leaf {leaf.id}")
                 if not points[leaf.id]:
-                    place = self.found.named(name, f"{name} leaf {leaf.id}")
-                    self.found.notes.append(f"{place}: no small point was found; it was not run")
+                    row.not_run = "no small point was found"
+                    self.found.notes.append(f"{place}: {row.not_run}; it was not run")
+                elif not any(point.walks for point in points[leaf.id]):
+                    self.found.notes.append(f"{place}: no point was found at which a block walks the grid")
         if functions:
             with _directory(directory) as where:
-                build = Build(self.result, where, functions, self.code_of, self.options.jobs, self.options.optimization)
+                build = Build(
+                    self.result, where, functions, self.code_of, self.options.jobs, self.options.optimization,
+                    self.options.init,
+                )  # fmt: skip
                 self.progress("compile", 0, 1)
                 build.make(raced=self.options.races)
+                if build.unchecked:
+                    self.found.notes.append(f"indices of the serial run were not checked: {build.unchecked}")
                 self._run_jobs(build, functions, jobs)
         for number, target in enumerate(self.options.targets):
             self.progress("registers", number, len(self.options.targets))
@@ -234,11 +245,10 @@ class _Run:
                     return
                 seconds = min(300.0, max(1.0, self.remaining()))
                 pairs = self._runs(build, number, function, part, seconds)
-                for job, run in pairs:
-                    self._judge(job, run)
+                judged = [job for job, run in pairs if self._judge(job, run)]
                 if self.options.races:
-                    runs = build.run(number, [job.line for job, _ in pairs], raced=True, seconds=seconds)
-                    for (job, _), run in zip(pairs, runs, strict=True):
+                    runs = build.run(number, [job.line for job in judged], raced=True, seconds=seconds)
+                    for job, run in zip(judged, runs, strict=True):
                         self._judge_race(job, run)
                 done += len(part)
                 self.progress("run", done, whole)
@@ -262,14 +272,15 @@ class _Run:
                 pairs[place] = (job, run)
         return pairs
 
-    def _judge(self, job: _Job, run: Run) -> None:
+    def _judge(self, job: _Job, run: Run) -> bool:
+        """Take up what a run shows about a leaf; say whether it shows anything."""
         if self._left_out(job, run):
-            return
+            return False
         job.row.points += 1
         job.row.marks |= job.point.marks
         if run.problem:
             self._fail("code", job, run.problem)
-            return
+            return True
         own = [launch for launch in run.launches if launch[0] == job.tree.program.name]
         leaves = {leaf for _, leaf, _, _ in own}
         if job.row.leaf not in leaves:
@@ -280,20 +291,32 @@ class _Run:
                 expected = self._shared_bytes(job.tree, leaf, parameters)
                 if expected is not None and expected != launched:
                     self._fail("resources", job, f"{launched} bytes of shared memory launched, {expected} counted")
+        return True
 
     def _left_out(self, job: _Job, run: Run) -> bool:
         note = self._shows_nothing(job, run)
-        if note and note not in self.found.notes:
+        if not note:
+            return False
+        job.row.left_out = job.row.left_out or note.partition(": ")[2]
+        first = run.outside[1] if run.outside else run.problem
+        if first and not any(one.startswith(note) for one in self.found.notes):
+            point = ", ".join(f"{name}={value}" for name, value in job.point.parameters.items())
+            note = f"{note} (first: {first} at {point})"
+        if not any(one.startswith(note) for one in self.found.notes):
             self.found.notes.append(note)
-        return bool(note)
+        return True
 
     def _shows_nothing(self, job: _Job, run: Run) -> str:
         """Return why a point shows nothing about its leaf; empty where it does.
 
-        So it is where the serial reference itself failed, and where the host code does not come to the schedule with
-        the point's parameters (it stands under a condition, or they are made up on the way) and the leaf did not run.
+        So it is where the serial program leaves its arrays or the serial reference fails, and where the host code does
+        not come to the schedule with the point's parameters (it stands under a condition, or they are made up on the
+        way) and the leaf did not run.
         """
         name = job.tree.program.name
+        if run.outside:
+            access, _, hint = run.outside
+            return f"{name}: points are left out where the serial program itself leaves an array, at {access}: {hint}"
         if run.reference_failed:
             return f"{name}: points are left out where the serial program itself fails on made-up values"
         if run.problem or self._meant(job, run):

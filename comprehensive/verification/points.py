@@ -3,7 +3,8 @@
 Parameter values are sampled so that sizes divide and do not, blocks are small, wide and full, and extents are 1; the
 tree is then walked with an interval for each machine symbol, which gives every leaf that some machine chooses for these
 parameters, and the boundaries exactly: a limit equal to a counter (``Z`` at the words of the leaf), or one below the
-counter of another leaf.  Everything is small enough to run in milliseconds.
+counter of another leaf.  At about half of the points where there is more than one block the machine's grid is smaller
+than the leaf's, so that blocks walk it.  Everything is small enough to run in milliseconds.
 """
 
 from __future__ import annotations
@@ -33,6 +34,17 @@ SIZES = (1, 1, 2, 2, 3, 3, 4, 5, 7, 8, 16, 17, 31, 32, 33, 64, 100, 129, 257, 30
 WIDE = SIZES[12:]
 """Those about as large as a warp, or larger."""
 
+GRID_FIELDS = ("grid_dim_x", "grid_dim_y", "grid_dim_z")
+"""The machine's limits of a launch; a kernel's x is the innermost loop of the grid."""
+
+WALKS = "a block walks the grid in "
+"""How marks begin that say in which dimension a launch has fewer blocks than the leaf's grid."""
+
+TOGETHER = "several threads walk the grid"
+"""The mark of such a launch whose blocks have threads enough to disturb each other."""
+
+SEVERAL_THREADS = 4
+
 Values = dict[str, int]
 Interval = tuple[int, int | None]
 
@@ -45,6 +57,11 @@ class Point:
     parameters: Mapping[str, int] = field(hash=False)
     machine: Mapping[str, int] = field(hash=False)
     marks: frozenset[str] = frozenset()
+
+    @property
+    def walks(self) -> bool:
+        """Whether a launch has fewer blocks here than the leaf's grid."""
+        return any(mark.startswith(WALKS) for mark in self.marks)
 
     def text(self) -> str:
         """Return the point as ``n=4, B0=2; T=4, Z=8``."""
@@ -141,6 +158,7 @@ class Points:
         threads = [phase.threads for phase in walk_statements(program.body) if isinstance(phase, Phase)]
         self._threads = [prod_of([scope.polynomial(loop.extent) for loop in loops]) for loops in threads]
         self._grid = prod_of([scope.polynomial(loop.extent) for loop in program.grid])
+        self._grids = {leaf.id: leaf.version.program.grid for leaf in tree.leaves}
 
     # ---- parameters ----
 
@@ -329,7 +347,28 @@ class Points:
                     special.add(f"{symbol} is one below what another leaf needs")
             whole = {**point, **{symbol: machine[self._fields[symbol]] for symbol in intervals}}
             if self.displayed_at(whole) == [leaf]:
-                yield Point(leaf, parameters, machine, frozenset(special))
+                limits = self._small_grid(point, leaf)
+                special |= {f"{WALKS}{limit[-1]}" for limit in limits}
+                if limits and self._most_threads(point) >= SEVERAL_THREADS:
+                    special.add(TOGETHER)
+                yield Point(leaf, parameters, {**machine, **limits}, frozenset(special))
+
+    def _small_grid(self, point: Values, leaf: int) -> Values:
+        """Return limits of the grid below the leaf's own, in some dimensions or in none, by field of the machine."""
+        random = self._numbers
+        limits: Values = {}
+        if random.random() < 0.5:
+            return limits
+        try:
+            values = {**point, **self._scalars(point)}
+            extents = [evaluated(loop.extent, values) for loop in reversed(self._grids[leaf])]
+        except (ZeroDivisionError, ValueError):
+            return limits
+        one_block = random.random() < 0.4
+        for limit, extent in zip(GRID_FIELDS, extents, strict=False):
+            if extent > 1 and limit not in self.tree.machine and (one_block or random.random() < 0.7):
+                limits[limit] = 1 if one_block else random.randint(1, min(3, extent - 1))
+        return limits
 
     def disagreements(
         self, point: Values, leaf: int, intervals: Mapping[str, Interval]
@@ -369,34 +408,3 @@ def prod_of(values: list[Polynomial | None]) -> Polynomial | None:
     """Return the product, ``None`` where a factor is not known."""
     known = [value for value in values if value is not None]
     return prod(known, start=Polynomial.constant(1)) if len(known) == len(values) else None
-
-
-def chosen_points(finder: Points, wanted: int, tries: int) -> dict[int, list[Point]]:
-    """Return up to ``wanted`` points a leaf, those first that show something that no earlier one shows."""
-    pool: dict[int, list[Point]] = {leaf.id: [] for leaf in finder.tree.leaves}
-    enough = 6 * wanted
-    for point in finder.parameter_points(tries):
-        for leaf, intervals in finder.leaves_at(point):
-            if len(pool[leaf]) < enough:
-                pool[leaf] += finder.at(point, leaf, intervals)
-        if all(len(points) >= enough for points in pool.values()):
-            break
-    return {leaf: _varied(points, wanted) for leaf, points in pool.items()}
-
-
-def _varied(points: list[Point], wanted: int) -> list[Point]:
-    """Order greedily by what is new, then thin out evenly."""
-    chosen: list[Point] = []
-    rest: list[Point] = []
-    shown: set[str] = set()
-    for point in points:
-        if point.marks - shown:
-            shown |= point.marks
-            chosen.append(point)
-        else:
-            rest.append(point)
-    missing = wanted - len(chosen)
-    if missing > 0 and rest:
-        step = max(1, len(rest) // missing)
-        chosen += rest[::step][:missing]
-    return chosen[:wanted]

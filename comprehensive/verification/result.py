@@ -43,7 +43,8 @@ class Failure:
 class LeafResult:
     """One leaf: how many points it ran at, on how many of them which check failed, and registers by target.
 
-    ``registers`` maps a target to (estimate, what ptxas allotted).
+    ``registers`` maps a target to (estimate, what ptxas allotted).  ``not_run`` says why no run was tried, ``left_out``
+    why one showed nothing.
     """
 
     schedule: str
@@ -56,6 +57,12 @@ class LeafResult:
     registers: dict[str, tuple[int | None, int]] = field(default_factory=dict)
     dataflow: Validation | None = None
     not_run: str = ""
+    left_out: str = ""
+
+    @property
+    def verified(self) -> bool:
+        """Whether it ran at all: what never ran is not verified."""
+        return self.points > 0
 
 
 @dataclass(slots=True)
@@ -73,6 +80,11 @@ class Verification:
     def passed(self) -> bool:
         """Whether nothing failed; what is unknown or was not run does not count as failed, and is shown."""
         return not self.failures
+
+    @property
+    def not_verified(self) -> tuple[LeafResult, ...]:
+        """The leaves that never ran."""
+        return tuple(row for row in self.leaves if not row.verified)
 
     def refute(self, schedule: str, checks: Sequence[Check]) -> None:
         """Take up the refuted guards as failures."""
@@ -114,7 +126,7 @@ class Verification:
             (
                 f"{row.schedule} {row.leaf}",
                 *(self.state(check, row) for check in CHECKS),
-                str(row.points) if not row.not_run else row.not_run,
+                str(row.points) if row.verified else "not verified",
                 str(len(row.marks)),
                 spelled(row.strategies),
             )
@@ -135,6 +147,9 @@ class Verification:
         lines += self._register_lines()
         lines += [f"note: {note}" for note in self.notes]
         lines += [f"FAIL {failure.text()}" for failure in self.failures]
+        for row in self.not_verified:
+            place = f"{row.schedule} leaf {row.leaf} ({spelled(row.strategies)})"
+            lines.append(f"not verified: {place}: {row.not_run or row.left_out or 'it never ran'}")
         if not self.complete:
             lines.append("incomplete: the time limit was reached")
         return "\n".join(lines) + "\n"
@@ -169,12 +184,22 @@ class Verification:
             "source": self.source,
             "passed": self.passed,
             "complete": self.complete,
+            "not_verified": [
+                {
+                    "schedule": row.schedule,
+                    "leaf": row.leaf,
+                    "strategies": list(row.strategies),
+                    "reason": row.not_run or row.left_out,
+                }
+                for row in self.not_verified
+            ],
             "leaves": [
                 {
                     "schedule": row.schedule,
                     "leaf": row.leaf,
                     "kernel": row.kernel,
                     "strategies": list(row.strategies),
+                    "verified": row.verified,
                     "points": row.points,
                     "special_points": sorted(row.marks),
                     **{check: self.state(check, row) for check in CHECKS},

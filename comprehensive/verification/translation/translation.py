@@ -153,12 +153,17 @@ def _shape_parameters(program: Program) -> list[str]:
 
 
 def _shapes(names: Sequence[str]) -> Iterator[dict[str, int]]:
-    """Yield small shapes, each once: unequal numbers first (equal ones hide exchanged dimensions), then ones."""
+    """Yield small shapes, each once: unequal numbers first (equal ones hide exchanged dimensions), then ones.
+
+    The second has another number than the first for every parameter, and neither is 1: a granularity of 1 shows
+    little, and of one number alone it is not seen whether it is squared or doubled.
+    """
     random = Random(1)
     first = {name: 2 + number % 2 for number, name in enumerate(names)}
+    second = {name: 3 - number % 2 for number, name in enumerate(names)}
     others = [{name: random.randint(1, 4) for name in names} for _ in range(20)]
     known: list[dict[str, int]] = []
-    for shape in (first, dict.fromkeys(names, 1), *others):
+    for shape in (first, second, dict.fromkeys(names, 1), *others):
         if shape not in known:
             known.append(shape)
             yield shape

@@ -253,7 +253,13 @@ def test_right_transformations_are_proved(name):
 def test_a_block_size_that_sizes_an_array_is_fixed_too():
     found = validate(SIZED, SIZED)
     assert found.verdict is Verdict.YES
-    assert found.detail == "proved for B=2; B=1; B=3 and all n"
+    assert found.detail == "proved for B=2; B=3; B=1 and all n"
+
+
+def test_every_parameter_has_two_values_above_one():
+    """A granularity of 1 shows little, and one number alone not whether it is squared or doubled."""
+    found = validate(SMOOTH, SMOOTH)
+    assert found.detail == "proved for s=2, B=3; s=3, B=2; s=1, B=1 and all n"
 
 
 CUBE = "int n, int m, int B, const float x[n * m * m], float y[n * m * m]"

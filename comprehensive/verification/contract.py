@@ -1,0 +1,125 @@
+"""The serial program with every index of its schedules checked against the extent that it declares.
+
+Parameters are made up, and a program may say nothing about values that it was never meant for: ``a[j]`` with ``j``
+beyond ``n``.  Such a point is outside of the program's own contract, and shows nothing about a leaf.  AddressSanitizer
+sees only what leaves an array altogether, and not far; here each dimension is checked.  The text is the input's but for
+its schedules, which are printed from what the compiler understood; the reference that results are compared with is
+another text, the input's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from comprehensive.verification.driver import CONTRACT_PREFIX, as_reference, edited, quoted
+from metafork.ir.program import (
+    Array,
+    Assign,
+    BlockArray,
+    Call,
+    Declare,
+    Element,
+    Expr,
+    For,
+    IntConst,
+    Program,
+    Var,
+    walk_statements,
+)
+from metafork.ir.rewriting import arrays_read, map_body, map_expression, variables
+from metafork.ir.translation_unit import Schedule, TranslationUnit
+from metafork.ir.types import ScalarType
+from metafork.printing.expressions import expression, statements, thread_loop
+
+_CHECK = "metafork_inside"
+
+
+@dataclass(slots=True)
+class _Sites:
+    """The places that are checked: what an access is called, and what to do where its index is low or high."""
+
+    rows: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def added(
+        self, element: Element, index: Expr, extent: Expr, uniform: frozenset[str], from_memory: frozenset[str]
+    ) -> IntConst:
+        text = expression(element)
+        place, limit = expression(index), expression(extent)
+        if arrays_read(index) or variables(index) & from_memory:
+            row = (text, *2 * ("the index comes from memory: give the arrays meaningful values (--init)",))
+        elif variables(index) <= uniform:
+            row = (text, f"add assert(0 <= {place})", f"add assert({place} < {limit})")
+        else:
+            row = (text, *2 * (f"add an assert under which 0 <= {place} && {place} < {limit}",))
+        self.rows.append(row)
+        return IntConst(len(self.rows) - 1)
+
+    def table(self) -> str:
+        rows = ",\n".join(f"  {{{', '.join(quoted(text) for text in row)}}}" for row in self.rows)
+        return f"static const char *const metafork_sites[][3] = {{\n{rows or '  {0}'}\n}};\n"
+
+
+def contract_text(unit: TranslationUnit) -> str:
+    """Return the checked program as C, its functions under ``CONTRACT_PREFIX``; compile with ELISION_FLAGS."""
+    sites = _Sites()
+    replaced = {schedule.span.start: (schedule.span.end, _nest(schedule, sites)) for schedule in unit.schedules}
+    text = as_reference(unit, edited(unit, replaced), CONTRACT_PREFIX)
+    return (
+        "extern void driver_outside(const char *, const char *, long long, long long);\n"
+        f"{sites.table()}"
+        f"__attribute__((unused)) static long long {_CHECK}(long long index, long long extent, int site) {{\n"
+        "  if (index < 0 || index >= extent)\n"
+        "    driver_outside(metafork_sites[site][0], metafork_sites[site][index < 0 ? 1 : 2], index, extent);\n"
+        "  return index;\n"
+        f"}}\n{text}"
+    )
+
+
+def _nest(schedule: Schedule, sites: _Sites) -> str:
+    """Return a schedule's loops with every index checked, as one block."""
+    program = schedule.program
+    body = map_body(program.body, _checking(program, sites))
+    return "\n".join(
+        ["{", *(f"  {thread_loop(loop)}" for loop in program.grid), "  {", *statements(body, 4), "  }", "}"]
+    )
+
+
+def _checking(program: Program, sites: _Sites) -> Callable[[Expr], Expr | None]:
+    arrays: dict[str, Array] = {array.name: array for array in program.arrays}
+    own = [stmt.array for stmt in walk_statements(program.body) if isinstance(stmt, BlockArray)]
+    arrays |= {array.name: array for array in own}
+    from_memory = _from_memory(program)
+    uniform = frozenset([*(one.name for one in program.parameters), *(one.name for one in program.derived)])
+
+    def checked(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Element) or expr.array not in arrays:
+            return None
+        indices = []
+        for index, extent in zip(expr.indices, arrays[expr.array].extents, strict=True):
+            site = sites.added(expr, index, extent, uniform, from_memory)
+            inner = map_expression(index, checked)
+            indices.append(Call(_CHECK, (inner, extent, site), ScalarType.LONG_LONG))
+        return replace(expr, indices=tuple(indices))
+
+    return checked
+
+
+def _from_memory(program: Program) -> frozenset[str]:
+    """Return the scalars of a schedule whose values depend on what arrays hold, loop variables by their bounds."""
+    found: frozenset[str] = frozenset()
+    while True:
+        more = found
+        for stmt in walk_statements(program.body):
+            match stmt:
+                case Declare(name=name, value=read) | Assign(target=Var(name=name), value=read):
+                    pass
+                case For(init=Declare(name=name) | Assign(target=Var(name=name)), condition=read):
+                    pass
+                case _:
+                    continue
+            if read is not None and (arrays_read(read) or variables(read) & more):
+                more |= {name}
+        if more == found:
+            return found
+        found = more

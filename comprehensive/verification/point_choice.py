@@ -1,0 +1,49 @@
+"""Which points of a leaf are run: few, and as different as possible."""
+
+from __future__ import annotations
+
+from comprehensive.verification.points import TOGETHER, Point, Points
+
+
+def chosen_points(finder: Points, wanted: int, tries: int) -> dict[int, list[Point]]:
+    """Return up to ``wanted`` points a leaf, those first that show something that no earlier one shows.
+
+    Blocks walk the grid at a third of them and more, and at the first, where such points are found; blocks of several
+    threads where there are any.
+    """
+    pool: dict[int, list[Point]] = {leaf.id: [] for leaf in finder.tree.leaves}
+    enough = 6 * wanted
+    walked: set[int] = set()
+    for point in finder.parameter_points(tries):
+        for leaf, intervals in finder.leaves_at(point):
+            for found in finder.at(point, leaf, intervals):
+                together = TOGETHER in found.marks
+                if len(pool[leaf]) < enough or (found.walks and leaf not in walked):
+                    pool[leaf].append(found)
+                    walked |= {leaf} if together else set()
+        if all(len(points) >= enough and leaf in walked for leaf, points in pool.items()):
+            break
+    return {leaf: _varied(points, wanted) for leaf, points in pool.items()}
+
+
+def _varied(points: list[Point], wanted: int) -> list[Point]:
+    """Order greedily by what is new, then thin out evenly."""
+    chosen: list[Point] = []
+    rest: list[Point] = []
+    shown: set[str] = set()
+    walkers = sorted((point for point in points if point.walks), key=lambda point: TOGETHER not in point.marks)
+    for point in sorted(points, key=lambda point: point not in walkers[:1]):
+        if point.marks - shown:
+            shown |= point.marks
+            chosen.append(point)
+        else:
+            rest.append(point)
+    together = [point for point in rest if TOGETHER in point.marks]
+    missing = wanted // 3 - sum(TOGETHER in point.marks for point in chosen)
+    chosen += _thinned(together, min(missing, wanted - len(chosen)))
+    chosen += _thinned([point for point in rest if point not in chosen], wanted - len(chosen))
+    return chosen[:wanted]
+
+
+def _thinned(points: list[Point], missing: int) -> list[Point]:
+    return points[:: max(1, len(points) // missing)][:missing] if missing > 0 else []

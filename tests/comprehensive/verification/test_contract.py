@@ -1,0 +1,185 @@
+"""Points outside of the program's own contract are left out with a hint; data can be given; what never ran is said."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from comprehensive.cli import cli
+from comprehensive.verification import BuildError, Options, verify
+from comprehensive.verification.contract import contract_text
+from metafork.frontend import parse
+from metafork.ir.source import Source
+
+QUICK = {"points": 12, "jobs": 2, "optimization": "-O0", "dataflow_seconds": 0}
+
+FREE = """
+void pick(int n, int m, int j, int B, const float x[n][m], float y[n]) {
+  int d = n / B;
+  meta_schedule {
+    meta_for (int i = 0; i < d; i++)
+      meta_for (int u = 0; u < B; u++)
+        y[i * B + u] = INDEX;
+  }
+}
+"""
+ASSERTED = FREE.replace("int d =", "assert(j < m);\n  int d =").replace("INDEX", "x[i * B + u][j]")
+
+SPARSE = """
+void spmv(int n, int nnz, int B, const int row[n + 1], const int col[nnz], const float val[nnz], const float x[n],
+          float y[n]) {
+  int d = n / B;
+  meta_schedule {
+    meta_for (int i = 0; i < d; i++)
+      meta_for (int u = 0; u < B; u++) {
+        int p = i * B + u;
+        float sum = 0;
+        for (int k = row[p]; k < row[p + 1]; k++)
+          sum += val[k] * x[col[k]];
+        y[p] = sum;
+      }
+  }
+}
+"""
+MATRIX = """
+void spmv_init(int n, int nnz, int B, int row[n + 1], int col[nnz], float val[nnz], float x[n], float y[n]) {
+  for (int i = 0; i <= n; i++) row[i] = (int)((long long)i * nnz / n);
+  for (int k = 0; k < nnz; k++) col[k] = (7 * k + 3) % n;
+}
+"""
+
+
+def verified(text, **options):
+    return verify(text, counters=("threads_per_block",), strategies=(), options=Options(**QUICK, **options))
+
+
+def hints(found):
+    return [note for note in found.notes if "leaves an array" in note]
+
+
+@pytest.mark.parametrize(
+    ("index", "access", "hint"),
+    [
+        ("x[i * B + u][j]", "x[i * B + u][j]", "add assert(j < m)"),  # in the next row: no allocation is left
+        ("x[0][m - j]", "x[0][m - j]", "add assert(0 <= m - j)"),
+        ("x[0][1000 * j]", "x[0][1000 * j]", "add assert(1000 * j < m)"),  # beyond every red zone
+        ("x[j][0] + x[n / j - 1][0]", "x[j][0]", "add assert(j < n)"),
+        ("x[i * B + u + j][0]", "x[i * B + u + j][0]", "add an assert under which 0 <= i * B + u + j && "),
+    ],
+)
+def test_a_point_outside_of_the_contract_is_left_out_with_a_hint(index, access, hint):
+    found = verified(FREE.replace("INDEX", index))
+    assert [failure.text() for failure in found.failures] == []
+    assert any(f"at {access}: {hint}" in note and "(first: index " in note for note in hints(found))
+    assert all(row.points < 12 and row.points == row.raced_points for row in found.leaves)
+
+
+def test_with_the_assertion_nothing_is_left_out():
+    found = verified(ASSERTED)
+    assert hints(found) == []
+    assert [row.points for row in found.leaves] == [12]
+
+
+def test_arrays_of_a_block_are_checked_too():
+    text = FREE.replace(
+        "    meta_for (int i = 0; i < d; i++)\n", "    meta_for (int i = 0; i < d; i++) {\n      int t[B];\n"
+    )
+    text = text.replace("        y[i * B + u] = INDEX;\n", "      { t[u + j - 1] = u; y[i * B + u] = 1; }\n    }\n")
+    found = verified(text)
+    assert any("at t[u + j - 1]" in note for note in hints(found))
+
+
+def test_what_the_compiler_does_not_accept_is_a_note_and_the_points_run(monkeypatch):
+    monkeypatch.setattr("comprehensive.verification.builds.contract_text", lambda unit: "this is no C")
+    found = verified(ASSERTED)
+    assert [row.points for row in found.leaves] == [12]
+    assert any(note.startswith("indices of the serial run were not checked: ") for note in found.notes)
+
+
+def test_the_checked_text_names_every_access_once():
+    unit = parse(Source("pick.mf", FREE.replace("INDEX", "x[i * B + u][j] + x[j][0]")))
+    assert contract_text(unit).count("metafork_inside(") == 5 + 1
+
+
+def test_data_can_be_given(tmp_path):
+    without = verified(SPARSE)
+    assert without.passed
+    assert hints(without)
+    assert all("(--init)" in note for note in hints(without))
+    assert all(row.points < 12 for row in without.leaves)
+    init = tmp_path / "matrix.c"
+    init.write_text(MATRIX)
+    found = verified(SPARSE, init=init)
+    assert hints(found) == []
+    assert [row.points for row in found.leaves] == [row.raced_points for row in found.leaves] == [12]
+
+
+def test_data_that_leave_the_arrays_are_said(tmp_path):
+    init = tmp_path / "matrix.c"
+    init.write_text(MATRIX.replace("i <= n", "i <= n + 1"))
+    found = verified(SPARSE, init=init)
+    assert [row.points for row in found.leaves] == [0]
+    assert any("heap-buffer-overflow" in note for note in found.notes)
+
+
+def test_data_for_no_function_of_the_file_is_an_error(tmp_path):
+    init = tmp_path / "matrix.c"
+    init.write_text(MATRIX.replace("spmv_init", "other_init"))
+    with pytest.raises(BuildError, match="defines no function that fills arrays: spmv_init"):
+        verified(SPARSE, init=init)
+
+
+NEVER = """
+void never(int n, int B, float a[n]) {
+  int d = n / B;
+  if (n < 0)
+    meta_schedule {
+      meta_for (int i = 0; i < d; i++)
+        meta_for (int u = 0; u < B; u++)
+          a[i * B + u] += 1;
+    }
+}
+"""
+ALWAYS = NEVER.replace("never", "always").replace("  if (n < 0)\n", "")
+
+
+def ran(tmp_path, text, *options):
+    path = tmp_path / "p.mf"
+    path.write_text(text)
+    chosen = ["--counters", "threads_per_block", "--strategies", "", "--registers", "none", "--points", "4"]
+    return CliRunner().invoke(cli, ["verify", str(path), *chosen, *options])
+
+
+def test_a_leaf_that_never_ran_is_not_verified(tmp_path):
+    told = ran(tmp_path, ALWAYS + NEVER)
+    assert told.exit_code == 5
+    assert "not verified: 1 of 2 leaves never ran" in told.output
+    (row,) = [line for line in told.output.splitlines() if line.startswith("p_k1 1")]
+    assert "not verified" in row
+    assert "not verified: p_k1 leaf 1 (as written): " in told.output
+    document = json.loads(ran(tmp_path, ALWAYS + NEVER, "--json").output)
+    assert document["passed"]
+    assert [(one["schedule"], one["leaf"]) for one in document["not_verified"]] == [("p_k1", 1)]
+    assert "does not come to the schedule" in document["not_verified"][0]["reason"]
+    assert [leaf["verified"] for leaf in document["leaves"]] == [True, False]
+
+
+def test_a_leaf_of_a_static_function_is_not_verified(tmp_path):
+    told = ran(tmp_path, ALWAYS.replace("void", "static void") + "void user(int n, float a[n]) { always(n, 1, a); }")
+    assert told.exit_code == 5
+    assert "not verified: p_k0 leaf 1 (as written): no driver calls its function" in told.output
+
+
+def test_leaves_that_ran_are_verified(tmp_path):
+    told = ran(tmp_path, ALWAYS)
+    assert told.exit_code == 0
+    assert "p.mf: verified\n" in told.output
+    assert "not verified" not in told.output
+
+
+def test_what_cannot_be_built_names_the_init_file(tmp_path):
+    init = tmp_path / "broken.c"
+    init.write_text("void always_init( {")
+    told = ran(tmp_path, ALWAYS, "--init", str(init))
+    assert told.exit_code == 1
+    assert "broken.c" in told.output

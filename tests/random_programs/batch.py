@@ -1,0 +1,224 @@
+"""Many random programs in one build: every leaf of each against the serial elision, at a few points, bit for bit.
+
+Programs of a batch become one translation unit of kernels, one of serial elisions and one driver.  No tree is walked
+and nothing is instrumented: ``NAME_launch`` runs each leaf at each point, forwards, and backwards with a small grid
+that blocks walk.  The driver (``batch_driver.c``) runs each program in a process of its own under an alarm, so that
+one that crashes or hangs ends alone; what does not compile is built again by itself.
+"""
+
+import os
+import shlex
+import subprocess
+import tempfile
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+from comprehensive import registry
+from comprehensive.emit import rendered_files, runtime_include_dir
+from comprehensive.emit.signature import signature_of
+from comprehensive.optimize import Result, discuss
+from comprehensive.tree.schedule_tree import ScheduleTree
+from comprehensive.verification import plain_code
+from comprehensive.verification.builds import CodeOf
+from comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
+from comprehensive.verification.points import Points
+from metafork.frontend import parse
+from metafork.ir.source import Source
+from metafork.ir.translation_unit import TranslationUnit
+from metafork.printing.expressions import expression
+from tests.random_programs.generator import Generator, file_text
+
+COUNTERS = ("threads_per_block", "shared_memory")
+DRIVER = Path(__file__).parent / "batch_driver.c"
+POINTS = 5
+SECONDS = 20
+"""What one program may take to run (an alarm), and its case discussion (a time limit)."""
+FLAGS = ("-O0", "-g0", "-w", "-ffp-contract=off", "-DMETAFORK_CPU", "-DMETAFORK_CHECK")
+
+
+@dataclass
+class Prepared:
+    """A program with its tree, the files that users get, and values of its integer parameters."""
+
+    seed: int
+    unit: TranslationUnit
+    tree: ScheduleTree
+    files: dict[str, str]
+    points: list[dict[str, int]]
+
+
+@dataclass
+class Found:
+    """What a batch showed: failures by seed, how many leaves exist, how many ran, and how many launches there were."""
+
+    failures: dict[int, str] = field(default_factory=dict)
+    leaves: int = 0
+    ran: int = 0
+    launches: int = 0
+
+
+def check_batch(
+    seeds: Sequence[int], generator: type[Generator] = Generator, code_of: CodeOf = plain_code, seconds: int = SECONDS
+) -> Found:
+    """Compare every leaf of the programs of some seeds with the serial elision."""
+    found = Found()
+    prepared = []
+    for seed in seeds:
+        try:
+            prepared.append(prepare(seed, file_text([seed], generator), code_of))
+        except Exception:  # noqa: BLE001 - whatever breaks off is what is looked for
+            found.failures[seed] = traceback.format_exc()
+    found.leaves = sum(len(one.tree.leaves) for one in prepared)
+    if prepared:
+        _run(prepared, found, seconds)
+    return found
+
+
+def prepare(seed: int, text: str, code_of: CodeOf = plain_code) -> Prepared:
+    """Optimize one program, without the search for races: programs have none by construction."""
+    unit = parse(Source(f"p{seed}.mf", text))
+    (schedule,) = unit.schedules
+    tree = discuss(schedule.program, registry.counters(COUNTERS), registry.strategies(None), time_limit=SECONDS)
+    files = rendered_files(Result(unit, (tree,), COUNTERS, tree.strategies), code_of=code_of)
+    return Prepared(seed, unit, tree, files, _points(tree, seed))
+
+
+def _points(tree: ScheduleTree, seed: int) -> list[dict[str, int]]:
+    """Return a few points of Start: two of the first (witnesses of leaves, mostly small), others from many."""
+    many = list(islice(Points(tree, seed).parameter_points(200), 30))
+    chosen = many[:2] + Random(seed).sample(many[2:], min(POINTS - 2, len(many[2:])))
+    names = [parameter.name for parameter in tree.program.parameters]
+    return [{name: point[name] for name in names} for point in chosen]
+
+
+def _run(programs: Sequence[Prepared], found: Found, seconds: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="metafork-batch-") as name:
+        directory = Path(name)
+        problem = _build(programs, directory)
+        if problem and len(programs) > 1:
+            for one in programs:
+                _run([one], found, seconds)
+            return
+        if problem:
+            found.failures[programs[0].seed] = problem
+            return
+        _read(programs, directory, found, seconds)
+
+
+def _build(programs: Sequence[Prepared], directory: Path) -> str:
+    """Compile and link; return what a compiler said where it does not accept a text."""
+    for one in programs:
+        (directory / f"{one.unit.name}.h").write_text(one.files[f"{one.unit.name}.h"])
+    kernels = "\n".join(one.files[f"{one.unit.name}.cu"] for one in programs)
+    (directory / "kernels.cu").write_text(kernels)
+    (directory / "serial.c").write_text("\n".join(reference_text(one.unit) for one in programs))
+    (directory / "programs.h").write_text(_programs(programs))
+    include = (f"-I{runtime_include_dir()}", f"-I{SUPPORT_DIRECTORY}", "-I.")
+    cxx = shlex.split(os.environ.get("CXX") or "g++")
+    cc = shlex.split(os.environ.get("CC") or "gcc")
+    steps = [
+        [*cxx, "-std=c++17", "-x", "c++", *FLAGS, *include, "-c", "kernels.cu", "-o", "kernels.o"],
+        [*cc, "-std=gnu11", *FLAGS, *ELISION_FLAGS, *include, "-c", "serial.c", "-o", "serial.o"],
+        [*cc, "-std=gnu11", *FLAGS, *include, "-c", str(DRIVER), "-o", "driver.o"],
+        [*cxx, "driver.o", "kernels.o", "serial.o", "-lm", "-o", "driver"],
+    ]
+    for step in steps:
+        done = subprocess.run(step, cwd=directory, capture_output=True, text=True, errors="replace", check=False)
+        if done.returncode != 0:
+            return f"{shlex.join(step)}\n{done.stderr[:2000]}"
+    return ""
+
+
+def _read(programs: Sequence[Prepared], directory: Path, found: Found, seconds: int) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("METAFORK_")}
+    limit = (seconds + 1) * len(programs) + 60
+    done = subprocess.run(
+        [directory / "driver", str(seconds)], capture_output=True, text=True, errors="replace", timeout=limit,
+        env=environment, check=False,
+    )  # fmt: skip
+    said: dict[int, list[str]] = {one.seed: [] for one in programs}
+    finished: set[int] = set()
+    for line in done.stdout.splitlines():
+        word, seed, *rest = line.split(" ", 2)
+        match word:
+            case "wrong":
+                said[int(seed)] += rest
+            case "launches":
+                found.launches += int(rest[0])
+            case "leaf":
+                found.ran += 1
+            case "finished":
+                finished.add(int(seed))
+    for one in programs:
+        if one.seed not in finished and not said[one.seed]:
+            said[one.seed].append(f"the driver ended: {done.stderr[-2000:]}")
+        if said[one.seed]:
+            points = [f"point {at}: {point}" for at, point in enumerate(one.points)]
+            found.failures[one.seed] = "\n".join([*said[one.seed][:20], *points])
+
+
+def _programs(programs: Sequence[Prepared]) -> str:
+    """Return the generated part of the driver: a function for each program, and the table of them."""
+    lines = []
+    for one in programs:
+        lines += [f'#include "{one.unit.name}.h"', *_program(one)]
+    rows = ", ".join(f"{{{one.seed}, run_{one.seed}}}" for one in programs)
+    lines += [f"static const struct {{ int seed; void (*run)(void); }} programs[] = {{{rows}}};", ""]
+    return "\n".join(lines)
+
+
+def _program(one: Prepared) -> list[str]:
+    (function,) = one.unit.functions
+    signature = signature_of(one.tree.program)
+    random = Random(one.seed)
+    arrays = [p for p in function.parameters if p.array is not None]
+    declarations = ", ".join(parameter.declaration for parameter in function.parameters)
+    lines = [
+        f"extern void {SERIAL_PREFIX}{function.name}({declarations});",
+        f"static void run_{one.seed}(void) {{",
+        f"  int ran[{len(one.tree.leaves) + 1}] = {{0}};",
+        f"  for (int at = 0; at < {len(one.points)}; at++) {{",
+    ]
+    for parameter in function.parameters:
+        if parameter.array is not None:
+            continue
+        assert parameter.type is not None
+        values = [point.get(parameter.name) for point in one.points]
+        if parameter.type.floating:
+            listed = [str(random.choice((0.25, -1.5, 3.0, 1 / 3))) for _ in values]
+        else:
+            listed = [str(random.randint(1, 5) if value is None else value) for value in values]
+        kind = parameter.type.spelling
+        lines.append(f"    static const {kind} {parameter.name}_at[] = {{{', '.join(listed)}}};")
+        lines.append(f"    const {kind} {parameter.name} = {parameter.name}_at[at];")
+    for parameter in arrays:
+        element = parameter.array.element
+        fill = f"fill_{'integer' if element.integer else element.spelling}"
+        extents = " * ".join(f"(size_t)({expression(extent)})" for extent in parameter.array.extents)
+        size = element.size
+        lines.append(f'    array of_{parameter.name} = made("{parameter.name}", {extents} * {size}, {size}, {fill});')
+    theirs = ", ".join(f"(void *)of_{p.name}.theirs" if p.array is not None else p.name for p in function.parameters)
+    ours = [*signature.parameters, *signature.values]
+    ours += [f"(void *)(of_{name}.ours + MARGIN)" for name in signature.arrays]
+    lines += [
+        f"    {SERIAL_PREFIX}{function.name}({theirs});",
+        f"    for (int leaf = 1; leaf <= {len(one.tree.leaves)}; leaf++)",
+        "      for (int pass = 0; pass < 2; pass++) {",
+        "        const char *how = set_up(pass, at);",
+        *(f"        renew(&of_{p.name});" for p in arrays),
+        f"        const int code = {signature.name}_launch(leaf, 0, {', '.join(ours)});",
+        "        if (code == METAFORK_ERESOURCES) continue;",
+        "        launches++;",
+        f'        if (!ran[leaf]++) printf("leaf {one.seed} %d\\n", leaf);',
+        f'        if (code) {{ wrong({one.seed}, leaf, at, how, "launch says", code); continue; }}',
+        *(f"        compared({one.seed}, leaf, at, how, &of_{p.name});" for p in arrays),
+        "      }",
+        *(f"    released(&of_{p.name});" for p in arrays),
+        "  }",
+        "}",
+    ]
+    return lines
