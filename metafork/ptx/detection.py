@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from metafork.ptx.cfg import Cfg
+from metafork.ptx.evaluate import instruction_types, type_width
 from metafork.ptx.execution import LoadVisit
 from metafork.ptx.opcodes import Effect, effect, read, written
 from metafork.ptx.predicates import Flow
@@ -121,22 +122,28 @@ class _Planner:
         return True
 
     def _same_type(self, one: int, other: int) -> bool:
-        """Tell whether two loads give the same bits; below 32 bits the extension must be the same too."""
-        if self.visits[one].size >= 4:
-            return self._width(one) == self._width(other)
-        first, second = self.instructions[one], self.instructions[other]
-        return first.modifiers[-1] == second.modifiers[-1] and self._register(one) == self._register(other)
+        """Tell whether two loads of one size leave the same bits in their registers.
 
-    def _register(self, position: int) -> str | None:
+        They do where the registers are equally wide and the loads extend to that width alike: where nothing is
+        extended the types do not matter, else a signed type gives other bits than an unsigned or untyped one.
+        """
+        width = self._width(one)
+        if width is None or width != self._width(other):
+            return False
+        return width == 8 * self.visits[one].size or self._signed(one) == self._signed(other)
+
+    def _width(self, position: int) -> int | None:
+        """Return the bits of the register that a load writes, ``None`` where it keeps the value in none."""
         target = self.instructions[position].operands[0]
-        return self.cfg.body.registers.get(target.text) if isinstance(target, Name) else None
+        kind = self.cfg.body.registers.get(target.text) if isinstance(target, Name) else None
+        return None if kind is None else type_width(kind)
 
-    def _width(self, position: int) -> str:
-        return (self._register(position) or "?")[1:]
+    def _signed(self, position: int) -> bool:
+        return instruction_types(self.instructions[position])[-1].startswith("s")
 
     def _replaceable(self, position: int) -> bool:
         """Tell whether the register is exactly as wide as the access, so that its bits can be shuffled."""
-        return self._width(position) == str(8 * self.visits[position].size)
+        return self._width(position) == 8 * self.visits[position].size
 
     def _into_row(self, visit: LoadVisit, rows: list[_Row]) -> None:
         if not self._replaceable(visit.position):

@@ -120,7 +120,8 @@ class Executor:
         here, there = self._pointers(store.address), self._pointers(record.address)
         if len(here) == len(there) == 1 and here != there and (here | there) & self.restricted:
             return False
-        if self._unbounded(self.terms.subtract(store.address, record.address), state):
+        # Read-only loads mostly serve their own kind, which no store ends: they are not worth the solver's questions.
+        if record.read_only or self._unbounded(self.terms.subtract(store.address, record.address), state):
             return True
         return self.prover.disjoint(store, record, state.facts) is not Verdict.YES
 
@@ -169,7 +170,9 @@ class Executor:
         if space == "global":
             obstacle = self._obstacle(instruction, part, ordered)
             record = LoadRecord(position, address, part * len(names), read_only)
-            candidates = self._candidates(record, state) if obstacle is None else {}
+            # What asks for the second-level cache asks for what others wrote: it takes no earlier value.
+            takes = obstacle is None and (read_only or "cg" not in modifiers)
+            candidates = self._candidates(record, state) if takes else {}
             thread = self.terms.thread(address)
             self.visits.append(LoadVisit(position, address, record.size, thread, candidates, obstacle))
             if obstacle is None:
@@ -227,7 +230,7 @@ class Executor:
         """Return the earlier loads that hold this load's value in this lane or another of the row."""
         found: dict[int, int] = {}
         for source, lanes in matching_lanes(self.terms, state.trace, record.address, self.reach):
-            if source.size == record.size:
+            if source.serves(record):
                 found.setdefault(source.position, lanes)
         if not found:
             found = self.matches.find(record, state.trace, state.facts)
@@ -257,7 +260,7 @@ class SampledMatches:
             return found
         self._take_samples()
         for address, lanes in self._samples.get(self.sampler.value(record.address, SEEDS[0], 0), ()):
-            sources = [source for source in trace.at(address) if source.size == record.size]
+            sources = [source for source in trace.at(address) if source.serves(record)]
             if not sources or not self.sampler.agree(address, lanes, record.address):
                 continue
             if self.prover.same(address, lanes, record.address, facts) is Verdict.YES:
