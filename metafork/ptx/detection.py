@@ -18,9 +18,15 @@ from metafork.ptx.execution import LoadVisit
 from metafork.ptx.opcodes import Effect, effect, read, written
 from metafork.ptx.predicates import Flow
 from metafork.ptx.syntax import Instruction, Name
+from metafork.ptx.terms import MAXIMAL_TERMS
 
 LONGEST_EXACT_ROW = 40
 """Rows longer than this are cut greedily, not by dynamic programming."""
+
+_DIVERGENT = {
+    Flow.DIVERGENT: "it stands in divergent control flow",
+    Flow.CUT: f"a condition around it has products of more than {MAXIMAL_TERMS} terms, which are not compared",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,9 @@ class _Planner:
         self.max_delta = max_delta
         self.hoist = hoist
         self.block_of = {p: n for n in cfg.order for p in range(cfg.blocks[n].start, cfg.blocks[n].end)}
-        self.divergent = {n for n in cfg.order if any(flows.get(c) is Flow.DIVERGENT for c in cfg.controllers[n])}
+        self.flow_of = {
+            n: max((flows.get(c, Flow.UNIFORM) for c in cfg.controllers[n]), default=Flow.UNIFORM) for n in cfg.order
+        }
         self.replacements: dict[int, Replacement] = {}
         self.hoists: dict[int, int] = {}
         self.left_alone: dict[int, str] = {}
@@ -91,9 +99,10 @@ class _Planner:
                 continue
             if visit.size not in (4, 8):
                 continue
-            if self.block_of[position] in self.divergent:
+            flow = self.flow_of[self.block_of[position]]
+            if flow > Flow.BOUND:
                 if visit.candidates:
-                    self.left_alone[position] = "it stands in divergent control flow"
+                    self.left_alone[position] = _DIVERGENT[flow]
                 continue
             self._into_row(visit, rows.setdefault(self.block_of[position], []))
         kept: list[tuple[int, list[int]]] = []

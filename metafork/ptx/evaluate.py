@@ -307,10 +307,11 @@ class Evaluator:
             a, b = left.constant, right.constant
             return terms.constant(width, a & b if opcode == "and" else a | b if opcode == "or" else a ^ b)
         if width == 1:
+            if opcode == "xor":
+                return terms.add(left, right)
             if opcode == "and":
-                return terms.multiply(left, right)
-            both = terms.add(left, right)
-            return both if opcode == "xor" else terms.add(both, terms.multiply(left, right))
+                return terms.conjunction((left, right))
+            return terms.negate(terms.conjunction((terms.negate(left), terms.negate(right))))
         if left == right:
             return terms.constant(width, 0) if opcode == "xor" else left
         if right < left:
