@@ -31,12 +31,16 @@ _DIVERGENT = {
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """One load replaced: it takes the value that the load at ``source`` has ``delta`` lanes further."""
+    """One load replaced: it takes the value that the load at ``source`` has ``delta`` lanes further.
+
+    ``checked`` where it may do so only if the lanes are in the same passes of the loops around.
+    """
 
     position: int
     source: int
     delta: int
     size: int
+    checked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,7 @@ class _Planner:
                 for source, members in self._segments(row):
                     kept.append((source, members))
         self._serve(kept)
+        self._drop_dear_checks()
         for position, visit in self.visits.items():
             if visit.candidates and position not in self.replacements and self._is_needless(visit):
                 self.left_alone.setdefault(position, f"no source within {self.max_delta} lanes")
@@ -262,7 +267,26 @@ class _Planner:
             for member in members:
                 if member != outside:
                     lanes = self._lanes(outside, member)
-                    self.replacements[member] = Replacement(member, outside, lanes, self.visits[member].size)
+                    visit = self.visits[member]
+                    checked = visit.apart and lanes != 0
+                    self.replacements[member] = Replacement(member, outside, lanes, visit.size, checked)
+
+    def _drop_dear_checks(self) -> None:
+        """Leave the loads of a block alone that are not more than the loops whose passes it would compare."""
+        by_block: dict[int, list[Replacement]] = {}
+        for replacement in self.replacements.values():
+            if replacement.checked:
+                by_block.setdefault(self.block_of[replacement.position], []).append(replacement)
+        for block, checked in by_block.items():
+            loops = len(self.cfg.loops_around(block))
+            if len(checked) > loops:
+                continue
+            for replacement in checked:
+                del self.replacements[replacement.position]
+                reason = f"comparing the lanes' passes of {loops} loops is dearer than {len(checked)} loads"
+                self.left_alone[replacement.position] = reason
+        used = {replacement.source for replacement in self.replacements.values()}
+        self.hoists = {source: before for source, before in self.hoists.items() if source in used}
 
     def _lanes(self, source: int, member: int) -> int:
         if source in self.visits[member].candidates:

@@ -33,6 +33,8 @@ class LoadVisit:
         thread: whether the address depends on the thread index.
         candidates: position of an earlier load → N, with load.address(%tid.x + N) = address(%tid.x) proved.
         obstacle: why this load can be neither source nor destination, ``None`` where it can.
+        apart: whether lanes may be here in different passes of the loops around, and the N other than 0 hold only
+            for lanes in the same passes.
     """
 
     position: int
@@ -41,6 +43,7 @@ class LoadVisit:
     thread: bool
     candidates: dict[int, int]
     obstacle: str | None
+    apart: bool = False
 
 
 class Executor:

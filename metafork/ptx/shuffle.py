@@ -34,6 +34,8 @@ class Options:
         variant: what to write, see ``Variant``.
         signed_index: whether the assumption of that name is made (``evaluate``).
         hoist: whether a source may be moved up in its block to make deltas smaller.
+        check_passes: whether the code may compare the lanes' passes of loops as it runs (``synthesis``), where lanes
+            may be in different ones; without it such loads are left alone.
 
     Raises:
         ValueError: ``max_delta`` is out of range.
@@ -43,6 +45,7 @@ class Options:
     variant: Variant = Variant.FULL
     signed_index: bool = True
     hoist: bool = True
+    check_passes: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_delta <= LARGEST_DELTA:
@@ -51,13 +54,17 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Shuffle:
-    """One replaced load: where it and its source stand, the lanes between them (0: register reuse), bytes."""
+    """One replaced load: where it and its source stand, the lanes between them (0: register reuse), bytes.
+
+    ``checked`` says that the code compares the passes of the loops around.
+    """
 
     span: Span
     source: Span
     delta: int
     size: int
     hoisted: bool
+    checked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +194,8 @@ def _limits(kernel: Function) -> dict[str, int]:
 def _emulate(body: FlatBody, options: Options) -> Emulation:
     cfg = build_cfg(body)
     terms = Terms(_limits(body.function))
-    return emulate(cfg, Evaluator(terms, body, signed_index=options.signed_index), reach=options.max_delta)
+    evaluator = Evaluator(terms, body, signed_index=options.signed_index)
+    return emulate(cfg, evaluator, reach=options.max_delta, check_passes=options.check_passes)
 
 
 def _kernel(kernel: Function, options: Options, refusal: str | None) -> tuple[Function, KernelReport]:
@@ -200,10 +208,11 @@ def _kernel(kernel: Function, options: Options, refusal: str | None) -> tuple[Fu
     except (Unclear, PtxError) as reason:
         return kernel, KernelReport(kernel.name, 0, (), (), (), str(reason), assumptions, 0)
     visits = merge_visits(emulation.visits)
-    chosen: Plan = plan(build_cfg(body), visits, emulation.flows, options.max_delta, hoist=options.hoist)
+    cfg = build_cfg(body)
+    chosen: Plan = plan(cfg, visits, emulation.flows, options.max_delta, hoist=options.hoist)
     spans = [instruction.span for instruction in body.instructions]
     replaced = [
-        Shuffle(spans[r.position], spans[r.source], r.delta, r.size, r.source in chosen.hoists)
+        Shuffle(spans[r.position], spans[r.source], r.delta, r.size, r.source in chosen.hoists, r.checked)
         for r in chosen.replacements
     ]
     report = KernelReport(
@@ -216,4 +225,4 @@ def _kernel(kernel: Function, options: Options, refusal: str | None) -> tuple[Fu
         assumptions,
         emulation.questions,
     )
-    return synthesize(body, chosen, options.variant), report
+    return synthesize(cfg, chosen, options.variant), report

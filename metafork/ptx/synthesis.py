@@ -20,14 +20,27 @@
 min(%laneid, %tid.x) and min(31 − %laneid, %ntid.x − 1 − %tid.x), computed once at the kernel's head.  So a block of
 several dimensions, or one whose rows are no multiple of 32, never takes a value from another row; a warp with
 missing or diverged lanes makes its original loads.  64-bit values go through two shuffles; N = 0 is a ``mov``.
+
+Where lanes may meet in different passes of loops, each loop gets a count of this lane's passes, set to 0 where a pass
+of the loop around it begins (``%pass``), and before the first shuffle of a block the warp compares them::
+
+    activemask.b32 %mask;
+    setp.ne.s32 %apart, %mask, -1;
+    shfl.sync.idx.b32 %first, %pass, 0, 31, %mask;
+    setp.ne.or.s32 %apart, %first, %pass, %apart;
+    vote.sync.any.pred %apart, %apart, %mask;
+
+Where ``%apart`` holds, all make their original loads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import pairwise
 
+from metafork.ptx.cfg import Cfg
 from metafork.ptx.detection import Plan, Replacement
 from metafork.ptx.evaluate import type_width
 from metafork.ptx.flatten import FlatBody
@@ -78,19 +91,55 @@ class _Fresh:
         return Name(f"{self.prefix}{what}" if position is None else f"{self.prefix}{what}{position}")
 
 
-def synthesize(body: FlatBody, plan: Plan, variant: Variant = Variant.FULL) -> Function:
+def synthesize(cfg: Cfg, plan: Plan, variant: Variant = Variant.FULL) -> Function:
     """Return the function with the plan's loads replaced; a plan without replacements gives the function itself."""
     if not plan.replacements:
-        return body.function
-    writer = _Writer(body, plan, variant)
-    return replace(body.function, body=writer.write())
+        return cfg.body.function
+    writer = _Writer(cfg, plan, variant)
+    return replace(cfg.body.function, body=writer.write())
+
+
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """Where passes of loops are counted and compared; loops are named by the position of their header.
+
+    ``compared`` is the position of a block's first shuffle → the loops around it, ``inner`` a loop → those right
+    inside it whose counts begin anew, ``outer`` the loops that have none around them.
+    """
+
+    compared: Mapping[int, tuple[int, ...]]
+    inner: Mapping[int, tuple[int, ...]]
+    outer: tuple[int, ...]
+
+
+def _passes(cfg: Cfg, plan: Plan) -> _Passes:
+    first: dict[int, int] = {}
+    for replacement in plan.replacements:
+        if replacement.checked:
+            block = next(n for n in cfg.order if cfg.blocks[n].start <= replacement.position < cfg.blocks[n].end)
+            first[block] = min(replacement.position, first.get(block, replacement.position))
+    compared: dict[int, tuple[int, ...]] = {}
+    inner: dict[int, list[int]] = {}
+    outer: dict[int, None] = {}
+    for block, position in first.items():
+        nest = tuple(cfg.blocks[loop.header].start for loop in cfg.loops_around(block))
+        compared[position] = nest
+        outer[nest[0]] = None
+        for loop in nest:
+            inner.setdefault(loop, [])
+        for around, loop in pairwise(nest):
+            if loop not in inner[around]:
+                inner[around].append(loop)
+    return _Passes(compared, {loop: tuple(loops) for loop, loops in inner.items()}, tuple(outer))
 
 
 class _Writer:
-    def __init__(self, body: FlatBody, plan: Plan, variant: Variant) -> None:
-        self.body = body
+    def __init__(self, cfg: Cfg, plan: Plan, variant: Variant) -> None:
+        self.body = body = cfg.body
         self.plan = plan
         self.variant = variant
+        checking = variant is Variant.FULL
+        self.passes = _passes(cfg, plan) if checking else _Passes({}, {}, ())
         self.by_position = {r.position: r for r in plan.replacements}
         self.sources = {r.source: self._kind(r.source) for r in plan.replacements}
         self.shuffled = {r.source for r in plan.replacements if r.delta}
@@ -123,7 +172,7 @@ class _Writer:
         head = next(
             (i for i, statement in enumerate(statements) if not isinstance(statement, Declaration)), len(statements)
         )
-        lanes = self._lane_distances()
+        lanes = [*self._lane_distances(), *(self._no_passes(loop) for loop in self.passes.outer)]
         declarations = [
             Declaration((), "reg", (), None, None, kind, None, tuple(Declarator(n) for n in names))
             for kind, names in sorted(self.registers.items())
@@ -145,6 +194,7 @@ class _Writer:
             if isinstance(statement, Scope):
                 result.append(replace(statement, statements=tuple(self._statements(statement.statements))))
             elif isinstance(statement, Instruction):
+                result.extend(self._count_pass(self.position))
                 for source in self.hoisted_before.get(self.position, ()):
                     result.append(self.originals[source])
                     result.extend(self._copies(source))
@@ -182,7 +232,30 @@ class _Writer:
     def _halves(self, what: str, position: int) -> tuple[Name, Name]:
         return self.register("b32", f"{what}_low", position), self.register("b32", f"{what}_high", position)
 
+    def _no_passes(self, loop: int) -> Instruction:
+        return _plain("mov", ("b32",), self.register("b32", "pass", loop), Immediate("0"))
+
+    def _count_pass(self, position: int) -> Iterable[Instruction]:
+        """At a loop's header: one more pass of it, and none yet of the loops inside."""
+        if position in self.passes.inner:
+            count = self.register("b32", "pass", position)
+            yield _plain("add", ("s32",), count, count, Immediate("1"))
+            yield from map(self._no_passes, self.passes.inner[position])
+
+    def _compare_passes(self, loops: Iterable[int]) -> Iterable[Instruction]:
+        mask, first = self.register("b32", "mask"), self.register("b32", "first")
+        apart = self.register("pred", "apart")
+        yield _plain("activemask", ("b32",), mask)
+        yield _plain("setp", ("ne", "s32"), apart, mask, Immediate("-1"))
+        for loop in loops:
+            count = self.register("b32", "pass", loop)
+            yield _plain("shfl", ("sync", "idx", "b32"), first, count, Immediate("0"), Immediate("31"), mask)
+            yield _plain("setp", ("ne", "or", "s32"), apart, first, count, apart)
+        yield _plain("vote", ("sync", "any", "pred"), apart, apart, mask)
+
     def _shuffle(self, load: Instruction, replacement: Replacement) -> Iterable[Instruction]:
+        if replacement.position in self.passes.compared:
+            yield from self._compare_passes(self.passes.compared[replacement.position])
         distance = abs(replacement.delta)
         mask = self.register("b32", "mask")
         corner = self.register("pred", "corner")
@@ -201,6 +274,8 @@ class _Writer:
             yield _plain("setp", ("ne", "s32"), incomplete, mask, Immediate("-1"))
             yield _plain("setp", ("lt", "u32"), corner, lanes, Immediate(str(distance)))
             yield _plain("or", ("pred",), corner, corner, incomplete)
+            if replacement.checked:
+                yield _plain("or", ("pred",), corner, corner, self.register("pred", "apart"))
         direction, clamp = ("down", "31") if replacement.delta > 0 else ("up", "0")
 
         def move(result: Operand, value: Name) -> Instruction:

@@ -8,9 +8,9 @@ the cheap normal form of section 4.1's bit-vectors (Z3 sees only what it cannot 
 Width 1 is the Boolean ring, where ``xor`` is + and ``and`` is ·.  There a product is no sum of monomials but one
 atom, the *set* of the predicates that it joins: a guard of six comparisons is 1 + all(six), not 63 monomials.
 
-Two facts are kept for every atom: whether it *varies* between lanes of a warp, and whether it depends on the
-*thread* index at all.  ``shift`` rewrites a value of lane ``t`` into the same program point's value in lane
-``t + n`` of the same row of threads: the A(%tid.x + N) of section 5.1.
+Two facts are kept for every atom: whether it *varies* between lanes of one row of threads (%tid.y and %tid.z are the
+same there), and whether it depends on the *thread* index at all.  ``shift`` rewrites a value of lane ``t`` into the
+same program point's value in lane ``t + n`` of the same row of threads: the A(%tid.x + N) of section 5.1.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Terms:
             if depth > DEEPEST:
                 return self.unknown(width)
             if varies is None:
-                varies = thread or any(atom.varies for atom in inner)
+                varies = (kind == "sreg" and args[0] in _SHIFTING) or any(atom.varies for atom in inner)
                 thread = thread or any(atom.thread for atom in inner)
             number = len(self.atoms)
             self._interned[key] = number
@@ -126,7 +126,7 @@ class Terms:
 
     def _wide(self, name: str) -> Poly:
         thread = name in _THREAD_REGISTERS
-        poly = self.atom("wide", 64, (name,), varies=thread)
+        poly = self.atom("wide", 64, (name,), varies=name in _SHIFTING)
         number = poly.terms[0][0][0]
         if thread and not self.atoms[number].thread:
             self.atoms[number] = self.atoms[number]._replace(thread=True)
@@ -290,7 +290,7 @@ class Terms:
     # --- lanes --------------------------------------------------------------------------------------------------
 
     def varies(self, poly: Poly) -> bool:
-        """Tell whether two lanes of a warp may hold different values."""
+        """Tell whether two lanes of a row of threads may hold different values."""
         return any(self.atoms[number].varies for monomial, _ in poly.terms for number in monomial)
 
     def thread(self, poly: Poly) -> bool:
@@ -320,9 +320,7 @@ class Terms:
         if not atom.varies:
             result = itself
         elif atom.kind in ("sreg", "wide"):
-            # In the row's other lane %tid.y and %tid.z are the same.
-            moved = atom.args[0] in _SHIFTING
-            result = self.add(itself, self.constant(atom.width, lanes)) if moved else itself
+            result = self.add(itself, self.constant(atom.width, lanes))
         elif atom.kind in _PRIVATE:
             result = self.atom("shifted", atom.width, (number, lanes), varies=True)
         else:

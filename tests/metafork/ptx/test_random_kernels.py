@@ -75,6 +75,14 @@ class Generator:
         label, counter = f"LOOP{self.labels}", f"%r{20 + self.labels % 10}"
         bound = self.random.choice(["2", "3", "%r30"])
         step = self.random.choice(["add.s64 %rd20, %rd20, 8;", "add.s64 %rd20, %rd20, %rd21;", ""])
+        if self.random.random() < 0.4:
+            # Some lanes leave a pass out, and meet the others one pass ahead.
+            skips = self.random.choice(["%p5", "%p7", "%p6"])
+            return [
+                f"mov.u32 {counter}, 0;", f"{label}:", step, f"add.s32 {counter}, {counter}, 1;",
+                f"setp.eq.and.s32 %p8, {counter}, {self.random.randint(1, 2)}, {skips};", f"@%p8 bra {label};",
+                *self.body(depth - 1, inside=True), f"setp.lt.u32 %p8, {counter}, {bound};", f"@%p8 bra {label};",
+            ]  # fmt: skip
         return [
             f"mov.u32 {counter}, 0;", f"{label}:", *self.body(depth - 1, inside=True), step,
             f"add.s32 {counter}, {counter}, 1;",
