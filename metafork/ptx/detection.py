@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from metafork.ptx.cfg import Cfg
 from metafork.ptx.evaluate import instruction_types, type_width
 from metafork.ptx.execution import LoadVisit
-from metafork.ptx.opcodes import Effect, effect, read, written
+from metafork.ptx.opcodes import Effect, effect, read, target, written
 from metafork.ptx.predicates import Flow
 from metafork.ptx.syntax import Instruction, Name
 from metafork.ptx.terms import MAXIMAL_TERMS
@@ -33,14 +33,16 @@ _DIVERGENT = {
 class Replacement:
     """One load replaced: it takes the value that the load at ``source`` has ``delta`` lanes further.
 
-    ``checked`` where it may do so only if the lanes are in the same passes of the loops around.
+    ``checked`` where it may do so only if the lanes are in the same passes of the loops around; ``held`` where it may
+    do so only if the source, which has a predicate, was executed.
     """
 
     position: int
     source: int
     delta: int
     size: int
-    checked: bool = False
+    checked: bool
+    held: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +134,14 @@ class _Planner:
         if not equal:
             return False
         source = min(equal)
-        self.replacements[visit.position] = Replacement(visit.position, source, 0, visit.size)
+        self.replacements[visit.position] = Replacement(
+            visit.position, source, 0, visit.size, False, self._held(source, visit, 0)
+        )
         return True
+
+    def _held(self, source: int, visit: LoadVisit, lanes: int) -> bool:
+        """Tell whether it must be checked that the source was executed: in another lane wherever it has a predicate."""
+        return self.instructions[source].guard is not None and (lanes != 0 or source not in visit.sure)
 
     def _same_type(self, one: int, other: int) -> bool:
         """Tell whether two loads of one size leave the same bits in their registers.
@@ -148,8 +156,8 @@ class _Planner:
 
     def _width(self, position: int) -> int | None:
         """Return the bits of the register that a load writes, ``None`` where it keeps the value in none."""
-        target = self.instructions[position].operands[0]
-        kind = self.cfg.body.registers.get(target.text) if isinstance(target, Name) else None
+        register = target(self.instructions[position])
+        kind = self.cfg.body.registers.get(register.text) if isinstance(register, Name) else None
         return None if kind is None else type_width(kind)
 
     def _signed(self, position: int) -> bool:
@@ -269,7 +277,8 @@ class _Planner:
                     lanes = self._lanes(outside, member)
                     visit = self.visits[member]
                     checked = visit.apart and lanes != 0
-                    self.replacements[member] = Replacement(member, outside, lanes, visit.size, checked)
+                    held = self._held(outside, visit, lanes)
+                    self.replacements[member] = Replacement(member, outside, lanes, visit.size, checked, held)
 
     def _drop_dear_checks(self) -> None:
         """Leave the loads of a block alone that are not more than the loops whose passes it would compare."""

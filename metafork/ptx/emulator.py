@@ -266,6 +266,7 @@ def merge_visits(visits: Iterable[LoadVisit]) -> dict[int, LoadVisit]:
         merged[visit.position] = replace(
             known,
             candidates=common,
+            sure=known.sure & visit.sure,
             thread=known.thread or visit.thread,
             obstacle=known.obstacle or visit.obstacle,
             apart=known.apart or visit.apart,

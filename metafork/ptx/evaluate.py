@@ -321,7 +321,15 @@ class Evaluator:
                 return terms.add(left, right)
             if low.is_constant and low.constant == 0:
                 return terms.constant(width, 0) if opcode == "and" else high
+            if opcode == "and" and self._masks_nothing(low, high):
+                return high
         return terms.atom(opcode, width, (left, right))
+
+    def _masks_nothing(self, mask: Poly, value: Poly) -> bool:
+        """Tell whether a mask of low bits is wider than the bounds of a value (``%tid.x & 127`` of 128 threads)."""
+        bounds = self.terms.bounds(value)
+        low_bits = mask.is_constant and mask.constant & (mask.constant + 1) == 0
+        return low_bits and bounds is not None and bounds[0] >= 0 and bounds[1] <= mask.constant
 
     def _disjoint(self, low: Poly, high: Poly) -> bool:
         """Tell whether ``low`` is smaller than a power of two that divides ``high``: then ``or`` adds."""

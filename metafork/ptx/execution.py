@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from metafork.ptx import opcodes
 from metafork.ptx.cfg import Cfg
 from metafork.ptx.evaluate import Evaluator, Value, instruction_types, type_width
 from metafork.ptx.opcodes import Effect, effect, is_known, written
@@ -32,6 +33,7 @@ class LoadVisit:
         size: bytes of the whole access.
         thread: whether the address depends on the thread index.
         candidates: position of an earlier load → N, with load.address(%tid.x + N) = address(%tid.x) proved.
+        sure: those of the candidates that are executed by every lane that executes this load.
         obstacle: why this load can be neither source nor destination, ``None`` where it can.
         apart: whether lanes may be here in different passes of the loops around, and the N other than 0 hold only
             for lanes in the same passes.
@@ -42,6 +44,7 @@ class LoadVisit:
     size: int
     thread: bool
     candidates: dict[int, int]
+    sure: frozenset[int]
     obstacle: str | None
     apart: bool = False
 
@@ -79,7 +82,7 @@ class Executor:
         kind = effect(instruction)
         results: Iterable[tuple[str, Value]]
         if kind is Effect.LOAD:
-            results = self.load(position, instruction, state)
+            results = self.load(position, instruction, state, guard)
         elif kind is Effect.NONE and is_known(instruction):
             results = self.evaluator.results(instruction, state.registers)
         else:
@@ -147,7 +150,9 @@ class Executor:
             if len(monomial) == 1 and coefficient == 1 and self.terms.atoms[monomial[0]].kind == "param"
         }
 
-    def load(self, position: int, instruction: Instruction, state: State) -> list[tuple[str, Value]]:
+    def load(
+        self, position: int, instruction: Instruction, state: State, guard: Poly | None
+    ) -> list[tuple[str, Value]]:
         """Return the loaded values; note a global load's visit and append it to the trace."""
         modifiers = instruction.modifiers
         space = next(
@@ -156,7 +161,7 @@ class Executor:
         ordered = bool(_ORDERED.intersection(modifiers))
         kinds = instruction_types(instruction)
         kind = kinds[-1] if kinds else "b64"
-        target = instruction.operands[0]
+        target = opcodes.target(instruction)
         names = [e.text if isinstance(e, Name) else "_" for e in target.elements] if isinstance(target, Vector) else []
         if isinstance(target, Name):
             names = [target.text]
@@ -172,12 +177,13 @@ class Executor:
         read_only = space == "const" or "nc" in modifiers
         if space == "global":
             obstacle = self._obstacle(instruction, part, ordered)
-            record = LoadRecord(position, address, part * len(names), read_only)
+            record = LoadRecord(position, address, part * len(names), read_only, guard)
             # What asks for the second-level cache asks for what others wrote: it takes no earlier value.
             takes = obstacle is None and (read_only or "cg" not in modifiers)
             candidates = self._candidates(record, state) if takes else {}
+            sure = frozenset(at for at in candidates if state.trace[at].guard in (None, guard))
             thread = self.terms.thread(address)
-            self.visits.append(LoadVisit(position, address, record.size, thread, candidates, obstacle))
+            self.visits.append(LoadVisit(position, address, record.size, thread, candidates, sure, obstacle))
             if obstacle is None:
                 state.trace.add(record)
         if ordered:
@@ -219,9 +225,9 @@ class Executor:
     def _obstacle(instruction: Instruction, part: int, ordered: bool) -> str | None:
         if ordered:
             return "the access is volatile or ordered"
-        if instruction.guard is not None:
-            return "the load is predicated"
-        if isinstance(instruction.operands[0], Vector):
+        if instruction.guard is not None and instruction.guard.name.text.startswith(opcodes.PREFIX):
+            return "it is the original load of a shuffle"
+        if isinstance(opcodes.target(instruction), Vector):
             return "the load is a vector"
         if "lu" in instruction.modifiers:
             return "the load is the last use of its line"

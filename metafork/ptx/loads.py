@@ -20,9 +20,9 @@ from metafork.ptx.cfg import EXIT, Cfg, Loop, build_cfg
 from metafork.ptx.emulator import Branch, Unclear, emulate
 from metafork.ptx.evaluate import Evaluator
 from metafork.ptx.flatten import flatten
+from metafork.ptx.opcodes import PREFIX
 from metafork.ptx.source import PtxError
 from metafork.ptx.syntax import Function, Instruction
-from metafork.ptx.synthesis import PREFIX
 from metafork.ptx.terms import Poly, Terms, signed
 
 COUNTING_LOOPS = "counting-loops"

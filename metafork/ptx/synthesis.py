@@ -31,6 +31,9 @@ of the loop around it begins (``%pass``), and before the first shuffle of a bloc
     vote.sync.any.pred %apart, %apart, %mask;
 
 Where ``%apart`` holds, all make their original loads.
+
+A load with a predicate keeps its register where that is false.  Where the source has one, a lane takes its value only
+if all lanes of the warp had it (``%held``, a ``vote``), or, for N = 0, if this lane had it.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ from metafork.ptx.cfg import Cfg
 from metafork.ptx.detection import Plan, Replacement
 from metafork.ptx.evaluate import type_width
 from metafork.ptx.flatten import FlatBody
-from metafork.ptx.opcodes import names_in
+from metafork.ptx.opcodes import PREFIX, names_in, target
 from metafork.ptx.source import NOWHERE
 from metafork.ptx.syntax import (
     Address,
@@ -55,15 +58,13 @@ from metafork.ptx.syntax import (
     Immediate,
     Instruction,
     Name,
+    Negated,
     Operand,
     Pair,
     Scope,
     Statement,
     Vector,
 )
-
-PREFIX = "%shuffle_"
-"""What the names of new registers start with."""
 
 
 class Variant(Enum):
@@ -143,6 +144,7 @@ class _Writer:
         self.by_position = {r.position: r for r in plan.replacements}
         self.sources = {r.source: self._kind(r.source) for r in plan.replacements}
         self.shuffled = {r.source for r in plan.replacements if r.delta}
+        self.asked = {r.source for r in plan.replacements if r.held and checking}
         self.hoisted_before: dict[int, list[int]] = {}
         for source, before in plan.hoists.items():
             self.hoisted_before.setdefault(before, []).append(source)
@@ -153,9 +155,9 @@ class _Writer:
 
     def _kind(self, position: int) -> str:
         """Return the untyped type of a load's register, which may be wider than the access."""
-        target = self.body.instructions[position].operands[0]
-        assert isinstance(target, Name)
-        return f"b{type_width(self.body.registers[target.text])}"
+        register = target(self.body.instructions[position])
+        assert isinstance(register, Name)
+        return f"b{type_width(self.body.registers[register.text])}"
 
     def register(self, kind: str, what: str, position: int | None = None) -> Name:
         """Declare a fresh register; asking again for the same gives the same."""
@@ -210,8 +212,7 @@ class _Writer:
         if replacement is None:
             yield instruction
         elif replacement.delta == 0 or self.variant is Variant.NO_LOAD:
-            kind = self.sources[replacement.source]
-            yield _plain("mov", (kind,), instruction.operands[0], self._copy(replacement.source))
+            yield from self._reuse(instruction, replacement)
         else:
             yield from self._shuffle(instruction, replacement)
         yield from self._copies(self.position)
@@ -225,7 +226,11 @@ class _Writer:
             return
         kind = self.sources[position]
         copy = self._copy(position)
-        yield _plain("mov", (kind,), copy, self.originals[position].operands[0])
+        load = self.originals[position]
+        yield _plain("mov", (kind,), copy, target(load))
+        if position in self.asked and load.guard is not None:
+            opcode = "not" if load.guard.negated else "mov"
+            yield _plain(opcode, ("pred",), self.register("pred", "held", position), load.guard.name)
         if kind == "b64" and position in self.shuffled:
             yield _plain("mov", ("b64",), Vector(self._halves("part", position)), copy)
 
@@ -253,6 +258,37 @@ class _Writer:
             yield _plain("setp", ("ne", "or", "s32"), apart, first, count, apart)
         yield _plain("vote", ("sync", "any", "pred"), apart, apart, mask)
 
+    def _reuse(self, load: Instruction, replacement: Replacement) -> Iterable[Instruction]:
+        """The value of the same lane; the original load where the source has a predicate that did not hold."""
+        load, kept = self._address_kept(load)
+        yield from kept
+        kind = self.sources[replacement.source]
+        yield replace(_plain("mov", (kind,), target(load), self._copy(replacement.source)), guard=load.guard)
+        if replacement.held and self.variant is Variant.FULL:
+            corner = self.register("pred", "corner")
+            yield _plain("not", ("pred",), corner, self.register("pred", "held", replacement.source))
+            yield from self._original(load, corner)
+
+    def _address_kept(self, load: Instruction) -> tuple[Instruction, Iterable[Instruction]]:
+        """A load into its own address register must still find the address after the value was written."""
+        result, address = target(load), load.operands[1]
+        if not isinstance(result, Name) or result not in names_in((address,)):
+            return load, ()
+        assert isinstance(address, Address)
+        kept = self.register("b64", "address")
+        changed = replace(load, operands=(load.operands[0], Address(kept, address.offset), *load.operands[2:]))
+        return changed, (_plain("mov", ("b64",), kept, result),)
+
+    def _original(self, load: Instruction, corner: Name) -> Iterable[Instruction]:
+        """The original load, in the lanes of ``corner`` that would have made it."""
+        if load.guard is not None:
+            wanted = load.guard.name
+            if load.guard.negated:
+                wanted = self.register("pred", "wanted")
+                yield _plain("not", ("pred",), wanted, load.guard.name)
+            yield _plain("and", ("pred",), corner, corner, wanted)
+        yield replace(load, guard=Guard(corner, False))
+
     def _shuffle(self, load: Instruction, replacement: Replacement) -> Iterable[Instruction]:
         if replacement.position in self.passes.compared:
             yield from self._compare_passes(self.passes.compared[replacement.position])
@@ -260,14 +296,8 @@ class _Writer:
         mask = self.register("b32", "mask")
         corner = self.register("pred", "corner")
         incomplete = self.register("pred", "incomplete")
-        target = load.operands[0]
-        # A load into its own address register must still find the address after the shuffle.
-        address = load.operands[1]
-        if isinstance(target, Name) and target in names_in((address,)):
-            assert isinstance(address, Address)
-            kept = self.register("b64", "address")
-            yield _plain("mov", ("b64",), kept, target)
-            address = Address(kept, address.offset)
+        load, kept = self._address_kept(load)
+        yield from kept
         yield _plain("activemask", ("b32",), mask)
         if self.variant is Variant.FULL:
             lanes = self.register("b32", "above" if replacement.delta > 0 else "below")
@@ -276,21 +306,32 @@ class _Writer:
             yield _plain("or", ("pred",), corner, corner, incomplete)
             if replacement.checked:
                 yield _plain("or", ("pred",), corner, corner, self.register("pred", "apart"))
+            if replacement.held:
+                # One lane without the value is enough: whole warps but for the last have it.
+                missing = self.register("pred", "missing")
+                held = Negated(self.register("pred", "held", replacement.source))
+                yield _plain("vote", ("sync", "any", "pred"), missing, held, mask)
+                yield _plain("or", ("pred",), corner, corner, missing)
         direction, clamp = ("down", "31") if replacement.delta > 0 else ("up", "0")
 
         def move(result: Operand, value: Name) -> Instruction:
             operands = (result, value, Immediate(str(distance)), Immediate(clamp), mask)
             return _plain("shfl", ("sync", direction, "b32"), *operands)
 
-        if replacement.size == 4:
-            yield move(target, self._copy(replacement.source))
+        result = target(load)
+        if replacement.size == 4 and load.guard is None:
+            yield move(result, self._copy(replacement.source))
+        elif replacement.size == 4:
+            moved = self.register("b32", "low")
+            yield move(moved, self._copy(replacement.source))
+            yield replace(_plain("mov", ("b32",), result, moved), guard=load.guard)
         else:
-            results = self.register("b32", "low"), self.register("b32", "high")
-            for result, value in zip(results, self._halves("part", replacement.source), strict=True):
-                yield move(result, value)
-            yield _plain("mov", ("b64",), target, Vector(results))
+            halves = self.register("b32", "low"), self.register("b32", "high")
+            for half, value in zip(halves, self._halves("part", replacement.source), strict=True):
+                yield move(half, value)
+            yield replace(_plain("mov", ("b64",), result, Vector(halves)), guard=load.guard)
         if self.variant is Variant.FULL:
-            yield replace(load, guard=Guard(corner, False), operands=(target, address, *load.operands[2:]))
+            yield from self._original(load, corner)
 
     def _lane_distances(self) -> list[Instruction]:
         """The head of the kernel: how far the warp's lanes of the same row reach below and above."""

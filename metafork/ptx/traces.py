@@ -25,13 +25,15 @@ Shape: TypeAlias = tuple[tuple[Monomial, int], ...]
 class LoadRecord:
     """A load executed on this path: its position, 64-bit address, size in bytes.
 
-    ``read_only`` is for ``ld.global.nc``; ``ended`` for one of these that memory may since differ from.
+    ``read_only`` is for ``ld.global.nc``; ``ended`` for one of these that memory may since differ from.  ``guard`` is
+    the predicate of one that not every lane executed.
     """
 
     position: int
     address: Poly
     size: int
     read_only: bool
+    guard: Poly | None = None
     ended: bool = False
 
     def serves(self, other: LoadRecord) -> bool:
@@ -62,8 +64,8 @@ class Trace:
         self._shared = other._shared = True
         return other
 
-    def __iter__(self) -> Iterator[LoadRecord]:
-        return iter(self._records.values())
+    def __getitem__(self, position: int) -> LoadRecord:
+        return self._records[position]
 
     def add(self, record: LoadRecord) -> None:
         """Append a load."""

@@ -566,7 +566,6 @@ class TestWhatIsLeftAlone:
     @pytest.mark.parametrize(
         "load",
         [
-            "@%p2 ld.global.nc.f32 %f2, [%rd4+4];",
             "ld.volatile.global.f32 %f2, [%rd4+4];",
             "ld.global.lu.f32 %f2, [%rd4+4];",
             "ld.global.nc.v2.f32 {%f2, %f3}, [%rd4+8];",
