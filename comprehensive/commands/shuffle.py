@@ -24,8 +24,8 @@ import click
     help="no-load and no-corner compute wrong results; they are for measuring only.",
 )  # fmt: skip
 @click.option(
-    "--no-assume", type=click.Choice(["signed-index"]), multiple=True,
-    help="Do not assume that signed 32-bit index arithmetic does not overflow.",
+    "--no-assume", type=click.Choice(["signed-index", "grid-fits"]), multiple=True,
+    help="Do not assume that signed 32-bit index arithmetic does not overflow, or that the grid has few blocks.",
 )  # fmt: skip
 @click.option("--no-hoist", is_flag=True, help="Let the first load of a row serve the others, as the paper does.")
 @click.option(
@@ -56,7 +56,14 @@ def command(
         raise click.UsageError(f"{output} is the input itself, which is never overwritten")
     text = _read(source)
     assumed = "signed-index" not in no_assume
-    options = Options(max_delta, Variant(variant), assumed, not no_hoist, check_passes=not no_check_passes)
+    options = Options(
+        max_delta,
+        Variant(variant),
+        assumed,
+        not no_hoist,
+        check_passes=not no_check_passes,
+        grid_fits="grid-fits" not in no_assume,
+    )
     try:
         result = shuffle_text(text, options)
     except PtxError as error:

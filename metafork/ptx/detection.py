@@ -53,11 +53,13 @@ class Plan:
         replacements: by position; those with delta 0 are register reuses, not shuffles.
         hoists: source position → the position before which it is moved.
         left_alone: position → why a load with a proved source stays.
+        most_blocks: the blocks along x beyond which every lane makes its original loads, ``None`` for no such bound.
     """
 
     replacements: tuple[Replacement, ...]
     hoists: Mapping[int, int]
     left_alone: Mapping[int, str]
+    most_blocks: int | None = None
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from metafork.ptx.cfg import build_cfg
+from metafork.ptx.cfg import Cfg, build_cfg
 from metafork.ptx.detection import Plan, plan
 from metafork.ptx.emulator import Emulation, Unclear, emulate, merge_visits
 from metafork.ptx.evaluate import SIGNED_INDEX, Evaluator
@@ -24,6 +24,12 @@ from metafork.ptx.terms import LARGEST, Terms
 
 LARGEST_DELTA = 31
 
+GRID_FITS = "grid-fits"
+"""The name of the condition that the grid has at most ``MOST_BLOCKS`` blocks along x, which kernels check."""
+
+MOST_BLOCKS = 1 << 20
+"""With at most 1024 threads a block, thread numbers along x then have 30 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -36,6 +42,7 @@ class Options:
         hoist: whether a source may be moved up in its block to make deltas smaller.
         check_passes: whether the code may compare the lanes' passes of loops as it runs (``synthesis``), where lanes
             may be in different ones; without it such loads are left alone.
+        grid_fits: whether proofs may rest on the condition of that name, which the code then checks.
 
     Raises:
         ValueError: ``max_delta`` is out of range.
@@ -46,6 +53,7 @@ class Options:
     signed_index: bool = True
     hoist: bool = True
     check_passes: bool = True
+    grid_fits: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_delta <= LARGEST_DELTA:
@@ -154,7 +162,7 @@ def global_load_visits(kernel: Function, *, signed_index: bool = True) -> dict[i
         Unclear: the kernel cannot be emulated.
         PtxError: its labels or declarations are wrong.
     """
-    return merge_visits(_emulate(flatten(kernel), Options(signed_index=signed_index)).visits)
+    return merge_visits(_emulate(flatten(kernel), Options(signed_index=signed_index), {}).visits)
 
 
 def _refusal(module: Module) -> str | None:
@@ -191,11 +199,28 @@ def _limits(kernel: Function) -> dict[str, int]:
     return limits
 
 
-def _emulate(body: FlatBody, options: Options) -> Emulation:
+def _emulate(body: FlatBody, options: Options, limits: dict[str, int]) -> Emulation:
     cfg = build_cfg(body)
-    terms = Terms(_limits(body.function))
+    terms = Terms(_limits(body.function) | limits)
     evaluator = Evaluator(terms, body, signed_index=options.signed_index)
     return emulate(cfg, evaluator, reach=options.max_delta, check_passes=options.check_passes)
+
+
+def _plan_where_the_grid_fits(cfg: Cfg, strict: Emulation, options: Options) -> tuple[Plan, Emulation]:
+    """Plan under ``grid-fits``; what the lane itself held, which no corner case guards, is proved without."""
+    limits = {"%ctaid.x": MOST_BLOCKS - 1, "%nctaid.x": MOST_BLOCKS}
+    emulation = _emulate(cfg.body, options, limits)
+    without = merge_visits(strict.visits)
+    visits = {}
+    for position, visit in merge_visits(emulation.visits).items():
+        own = without.get(position)
+        if own is None:
+            continue
+        candidates = {source: lanes for source, lanes in visit.candidates.items() if lanes}
+        candidates |= {source: lanes for source, lanes in own.candidates.items() if not lanes}
+        visits[position] = replace(visit, candidates=candidates, sure=own.sure, apart=visit.apart or own.apart)
+    chosen = plan(cfg, visits, emulation.flows, options.max_delta, hoist=options.hoist)
+    return replace(chosen, most_blocks=MOST_BLOCKS), emulation
 
 
 def _kernel(kernel: Function, options: Options, refusal: str | None) -> tuple[Function, KernelReport]:
@@ -204,12 +229,17 @@ def _kernel(kernel: Function, options: Options, refusal: str | None) -> tuple[Fu
         if refusal is not None:
             raise Unclear(refusal)
         body = flatten(kernel)
-        emulation = _emulate(body, options)
+        emulation = _emulate(body, options, {})
+        visits = merge_visits(emulation.visits)
+        cfg = build_cfg(body)
+        chosen = plan(cfg, visits, emulation.flows, options.max_delta, hoist=options.hoist)
+        if options.grid_fits and emulation.terms.wraps_in_large_grids:
+            other, assumed = _plan_where_the_grid_fits(cfg, emulation, options)
+            if len(other.replacements) > len(chosen.replacements):
+                chosen, emulation = other, replace(assumed, questions=assumed.questions + emulation.questions)
+                assumptions = (*assumptions, GRID_FITS)
     except (Unclear, PtxError) as reason:
         return kernel, KernelReport(kernel.name, 0, (), (), (), str(reason), assumptions, 0)
-    visits = merge_visits(emulation.visits)
-    cfg = build_cfg(body)
-    chosen: Plan = plan(cfg, visits, emulation.flows, options.max_delta, hoist=options.hoist)
     spans = [instruction.span for instruction in body.instructions]
     replaced = [
         Shuffle(spans[r.position], spans[r.source], r.delta, r.size, r.source in chosen.hoists, r.checked)

@@ -19,7 +19,8 @@
 ``%below`` and ``%above`` are the numbers of lanes before and after this one *in its warp and its row of threads*:
 min(%laneid, %tid.x) and min(31 − %laneid, %ntid.x − 1 − %tid.x), computed once at the kernel's head.  So a block of
 several dimensions, or one whose rows are no multiple of 32, never takes a value from another row; a warp with
-missing or diverged lanes makes its original loads.  64-bit values go through two shuffles; N = 0 is a ``mov``.
+missing or diverged lanes makes its original loads.  Where the plan holds for grids of some size only, both are 0 in
+larger ones, so that every lane makes its original loads.  64-bit values go through two shuffles; N = 0 is a ``mov``.
 
 Where lanes may meet in different passes of loops, each loop gets a count of this lane's passes, set to 0 where a pass
 of the loop around it begins (``%pass``), and before the first shuffle of a block the warp compares them::
@@ -352,6 +353,13 @@ class _Writer:
                 _plain("sub", ("u32",), above, Immediate("31"), lane),
                 _plain("min", ("u32",), above, above, row),
             ]
+        if self.plan.most_blocks is not None:
+            grid, large = self.register("b32", "grid"), self.register("pred", "large")
+            code.append(_plain("mov", ("u32",), grid, Name("%nctaid", "x")))
+            code.append(_plain("setp", ("gt", "u32"), large, grid, Immediate(str(self.plan.most_blocks))))
+            for reach in (below, above):
+                if reach.text in used:
+                    code.append(_plain("selp", ("b32",), reach, Immediate("0"), reach, large))
         return code
 
 

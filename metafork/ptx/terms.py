@@ -80,6 +80,8 @@ class Terms:
         """Start empty; ``limits`` narrows the largest values of special registers (``.reqntid``)."""
         self.atoms: list[Atom] = []
         self.limits = LARGEST | (limits or {})
+        self.wraps_in_large_grids = False
+        """Whether a sum of special registers was not widened because a large grid along x might make it wrap."""
         self._interned: dict[tuple[str, int, tuple[Argument, ...]], int] = {}
         self._shifted: dict[tuple[int, int], Poly] = {}
         self._comparable: dict[int, bool] = {}
@@ -252,25 +254,30 @@ class Terms:
             if bounds is not None and least <= bounds[0] and bounds[1] <= most:
                 total = self.constant(64, signed(poly.constant, poly.width))
                 for monomial, coefficient in poly.terms:
-                    name = self.atoms[monomial[0]].args[0]
-                    assert isinstance(name, str)
-                    total = self.add(total, self.scale(self._wide(name), signed(coefficient, poly.width)))
+                    product = self.constant(64, signed(coefficient, poly.width))
+                    for number in monomial:
+                        product = self.multiply(product, self._wide(str(self.atoms[number].args[0])))
+                    total = self.add(total, product)
                 return total
+            self.wraps_in_large_grids = self.wraps_in_large_grids or (bounds is not None and self._of_the_grid(poly))
         return self.atom(kind, width, (poly,))
 
     def bounds(self, poly: Poly) -> tuple[int, int] | None:
-        """Return exact integer bounds of a sum over bounded special registers, ``None`` for anything else."""
+        """Return exact integer bounds of a sum of products of bounded special registers, ``None`` for anything else."""
         least = most = signed(poly.constant, poly.width)
         for monomial, coefficient in poly.terms:
-            if len(monomial) != 1:
-                return None
-            atom = self.atoms[monomial[0]]
-            if atom.kind not in ("sreg", "wide"):
-                return None
-            limit = self.limits[str(atom.args[0])] * signed(coefficient, poly.width)
+            limit = signed(coefficient, poly.width)
+            for number in monomial:
+                atom = self.atoms[number]
+                if atom.kind not in ("sreg", "wide"):
+                    return None
+                limit *= self.limits[str(atom.args[0])]
             least += min(limit, 0)
             most += max(limit, 0)
         return least, most
+
+    def _of_the_grid(self, poly: Poly) -> bool:
+        return any(self.atoms[number].args[0] == "%ctaid.x" for monomial, _ in poly.terms for number in monomial)
 
     def leaves(self, poly: Poly) -> frozenset[int]:
         """Return the atoms without arguments (and loads) that a value is made of, but for floating-point ones."""
