@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from metafork.ptx import shuffle
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
-from metafork.ptx.parser import parse
-from metafork.ptx.shuffle import shuffle_text
+from metafork.ptx.shuffles import shuffle
+from metafork.ptx.shuffles.shuffle import shuffle_text
+from metafork.ptx.text.parser import parse
 from tests.metafork.ptx.snippets import assert_assembles, assert_same_results, deltas, kernel, run, shuffled
 
 UNSIGNED = kernel("""

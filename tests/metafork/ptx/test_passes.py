@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
-from metafork.ptx.parser import parse
-from metafork.ptx.shuffle import Options, shuffle_text
+from metafork.ptx.shuffles.shuffle import Options, shuffle_text
+from metafork.ptx.text.parser import parse
 from tests.metafork.ptx.kernels import DATA
 from tests.metafork.ptx.snippets import assert_assembles, assert_same_results, deltas, kernel, run, shuffled
 

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from metafork.ptx.shuffle import Options, shuffle_text
-from metafork.ptx.synthesis import Variant
+from metafork.ptx.shuffles.shuffle import Options, shuffle_text
+from metafork.ptx.shuffles.synthesis import Variant
 from tests.metafork.ptx.snippets import assert_assembles, assert_same_results, deltas, kernel, run, shuffled
 
 GUARDS = ("", "@%p2 ", "@!%p2 ", "@%p3 ", "@%p4 ")

@@ -5,13 +5,13 @@ import random
 
 import pytest
 
-from metafork.ptx.evaluate import Evaluator
-from metafork.ptx.flatten import flatten
-from metafork.ptx.parser import parse
-from metafork.ptx.predicates import Flow, Predicates
-from metafork.ptx.solver import Prover, Verdict
-from metafork.ptx.states import State
-from metafork.ptx.terms import MAXIMAL_TERMS, Poly, Terms
+from metafork.ptx.emulation.evaluate import Evaluator
+from metafork.ptx.emulation.predicates import Flow, Predicates
+from metafork.ptx.emulation.solver import Prover, Verdict
+from metafork.ptx.emulation.states import State
+from metafork.ptx.emulation.terms import MAXIMAL_TERMS, Poly, Terms
+from metafork.ptx.text.flatten import flatten
+from metafork.ptx.text.parser import parse
 from tests.metafork.ptx.snippets import assert_same_results, deltas, kernel, shuffled
 
 
