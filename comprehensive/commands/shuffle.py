@@ -24,10 +24,14 @@ import click
     help="no-load and no-corner compute wrong results; they are for measuring only.",
 )  # fmt: skip
 @click.option(
-    "--no-assume", type=click.Choice(["signed-index"]), multiple=True,
-    help="Do not assume that signed 32-bit index arithmetic does not overflow.",
+    "--no-assume", type=click.Choice(["signed-index", "grid-fits"]), multiple=True,
+    help="Do not assume that signed 32-bit index arithmetic does not overflow, or that the grid has few blocks.",
 )  # fmt: skip
 @click.option("--no-hoist", is_flag=True, help="Let the first load of a row serve the others, as the paper does.")
+@click.option(
+    "--no-check-passes", is_flag=True,
+    help="Leave loads alone where lanes may be in different passes of a loop, instead of comparing the passes.",
+)  # fmt: skip
 def command(
     source: Path,
     output: Path | None,
@@ -36,6 +40,7 @@ def command(
     variant: str,
     no_assume: tuple[str, ...],
     no_hoist: bool,
+    no_check_passes: bool,
 ) -> None:
     """Replace global loads of the PTX file SOURCE by shuffles between neighbouring lanes.
 
@@ -50,7 +55,15 @@ def command(
     if output is not None and output.exists() and output.samefile(source):
         raise click.UsageError(f"{output} is the input itself, which is never overwritten")
     text = _read(source)
-    options = Options(max_delta, Variant(variant), "signed-index" not in no_assume, not no_hoist)
+    assumed = "signed-index" not in no_assume
+    options = Options(
+        max_delta,
+        Variant(variant),
+        assumed,
+        not no_hoist,
+        check_passes=not no_check_passes,
+        grid_fits="grid-fits" not in no_assume,
+    )
     try:
         result = shuffle_text(text, options)
     except PtxError as error:

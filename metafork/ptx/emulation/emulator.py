@@ -7,7 +7,8 @@ which they differ: the address in the neighbouring lane is found by moving %tid.
 way.  Loops are walked over symbols: a register whose every pass adds the same invariant step becomes
 ``start + step · k`` with the iteration number ``k`` (induction variable recognition), any other an unknown; ``k`` is
 the same in all lanes only if no branch of the loop depends on the lane, or, for an outermost loop, those that do only
-leave it.
+leave it.  Else it is either taken to be each lane's own, or the same under the condition that the code checks as it
+runs (``check_passes``): then what the loads of the loop saw is marked (``LoadVisit.apart``).
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Emulation:
     questions: int
 
 
-def emulate(cfg: Cfg, evaluator: Evaluator, *, reach: int = 31, budget: int = 400_000) -> Emulation:
+def emulate(
+    cfg: Cfg, evaluator: Evaluator, *, reach: int = 31, budget: int = 400_000, check_passes: bool = False
+) -> Emulation:
     """Emulate a kernel from its entry.
 
     Args:
@@ -59,13 +62,14 @@ def emulate(cfg: Cfg, evaluator: Evaluator, *, reach: int = 31, budget: int = 40
         evaluator: the meaning of its instructions; its terms are those of the result.
         reach: the largest |N| looked for.
         budget: the most instructions evaluated.
+        check_passes: whether the lanes' passes of a loop may be compared as the kernel runs.
 
     Raises:
         Unclear: the control flow is irreducible, or the budget does not suffice.
     """
     if not cfg.reducible:
         raise Unclear("the control flow has a cycle with two entries")
-    emulator = _Emulator(cfg, evaluator, reach, budget)
+    emulator = _Emulator(cfg, evaluator, reach, budget, check_passes)
     if cfg.blocks:
         emulator.region(None, 0, [State()])
     flows: dict[int, Flow] = {}
@@ -77,8 +81,9 @@ def emulate(cfg: Cfg, evaluator: Evaluator, *, reach: int = 31, budget: int = 40
 
 
 class _Emulator:
-    def __init__(self, cfg: Cfg, evaluator: Evaluator, reach: int, budget: int) -> None:
+    def __init__(self, cfg: Cfg, evaluator: Evaluator, reach: int, budget: int, check_passes: bool) -> None:
         self.cfg = cfg
+        self.check_passes = check_passes
         self.evaluator = evaluator
         self.terms = evaluator.terms
         self.executor = Executor(cfg, evaluator, reach)
@@ -137,8 +142,11 @@ class _Emulator:
             varying = [branch for branch in self.branches[mark_branches:] if branch.flow is not Flow.UNIFORM]
             if not uniform or not varying:
                 break
-            if outer is None and all(self._leaves(loop, branch) for branch in varying):
+            together = outer is None and all(self._leaves(loop, branch) for branch in varying)
+            if together or self.check_passes:
                 leaving = [(block, self._parted(after, entry, iteration)) for block, after in leaving]
+                if not together:
+                    self.visits[mark_visits:] = [replace(visit, apart=True) for visit in self.visits[mark_visits:]]
                 break
             # Once found, for good: taking k to differ is always sound.
             self.parting.add(loop.header)
@@ -170,7 +178,8 @@ class _Emulator:
             )
             for name, value in after.registers.items()
         }
-        return replace(after, registers=registers, facts=entry.facts, known=dict(entry.known))
+        # Decisions that lanes made alike in one pass are no reason that they came here alike.
+        return replace(after, registers=registers, facts=entry.facts, known=dict(entry.known), path=entry.path)
 
     def summary(self, loop: Loop) -> LoopSummary:
         """Return the loop's induction variables, found by one walk over symbols at the first call."""
@@ -257,7 +266,9 @@ def merge_visits(visits: Iterable[LoadVisit]) -> dict[int, LoadVisit]:
         merged[visit.position] = replace(
             known,
             candidates=common,
+            sure=known.sure & visit.sure,
             thread=known.thread or visit.thread,
             obstacle=known.obstacle or visit.obstacle,
+            apart=known.apart or visit.apart,
         )
     return merged

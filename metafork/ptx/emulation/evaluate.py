@@ -307,10 +307,11 @@ class Evaluator:
             a, b = left.constant, right.constant
             return terms.constant(width, a & b if opcode == "and" else a | b if opcode == "or" else a ^ b)
         if width == 1:
+            if opcode == "xor":
+                return terms.add(left, right)
             if opcode == "and":
-                return terms.multiply(left, right)
-            both = terms.add(left, right)
-            return both if opcode == "xor" else terms.add(both, terms.multiply(left, right))
+                return terms.conjunction((left, right))
+            return terms.negate(terms.conjunction((terms.negate(left), terms.negate(right))))
         if left == right:
             return terms.constant(width, 0) if opcode == "xor" else left
         if right < left:
@@ -320,7 +321,15 @@ class Evaluator:
                 return terms.add(left, right)
             if low.is_constant and low.constant == 0:
                 return terms.constant(width, 0) if opcode == "and" else high
+            if opcode == "and" and self._masks_nothing(low, high):
+                return high
         return terms.atom(opcode, width, (left, right))
+
+    def _masks_nothing(self, mask: Poly, value: Poly) -> bool:
+        """Tell whether a mask of low bits is wider than the bounds of a value (``%tid.x & 127`` of 128 threads)."""
+        bounds = self.terms.bounds(value)
+        low_bits = mask.is_constant and mask.constant & (mask.constant + 1) == 0
+        return low_bits and bounds is not None and bounds[0] >= 0 and bounds[1] <= mask.constant
 
     def _disjoint(self, low: Poly, high: Poly) -> bool:
         """Tell whether ``low`` is smaller than a power of two that divides ``high``: then ``or`` adds."""

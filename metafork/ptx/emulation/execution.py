@@ -16,6 +16,7 @@ from metafork.ptx.emulation.solver import Prover, Verdict
 from metafork.ptx.emulation.states import State
 from metafork.ptx.emulation.terms import Poly, Terms
 from metafork.ptx.emulation.traces import LoadRecord, Store, Trace, matching_lanes, overlap_in_lanes
+from metafork.ptx.text import opcodes
 from metafork.ptx.text.cfg import Cfg
 from metafork.ptx.text.opcodes import Effect, effect, is_known, written
 from metafork.ptx.text.syntax import Address, Instruction, Name, Vector
@@ -32,7 +33,10 @@ class LoadVisit:
         size: bytes of the whole access.
         thread: whether the address depends on the thread index.
         candidates: position of an earlier load → N, with load.address(%tid.x + N) = address(%tid.x) proved.
+        sure: those of the candidates that are executed by every lane that executes this load.
         obstacle: why this load can be neither source nor destination, ``None`` where it can.
+        apart: whether lanes may be here in different passes of the loops around, and the N other than 0 hold only
+            for lanes in the same passes.
     """
 
     position: int
@@ -40,7 +44,9 @@ class LoadVisit:
     size: int
     thread: bool
     candidates: dict[int, int]
+    sure: frozenset[int]
     obstacle: str | None
+    apart: bool = False
 
 
 class Executor:
@@ -76,7 +82,7 @@ class Executor:
         kind = effect(instruction)
         results: Iterable[tuple[str, Value]]
         if kind is Effect.LOAD:
-            results = self.load(position, instruction, state)
+            results = self.load(position, instruction, state, guard)
         elif kind is Effect.NONE and is_known(instruction):
             results = self.evaluator.results(instruction, state.registers)
         else:
@@ -120,7 +126,8 @@ class Executor:
         here, there = self._pointers(store.address), self._pointers(record.address)
         if len(here) == len(there) == 1 and here != there and (here | there) & self.restricted:
             return False
-        if self._unbounded(self.terms.subtract(store.address, record.address), state):
+        # Read-only loads mostly serve their own kind, which no store ends: they are not worth the solver's questions.
+        if record.read_only or self._unbounded(self.terms.subtract(store.address, record.address), state):
             return True
         return self.prover.disjoint(store, record, state.facts) is not Verdict.YES
 
@@ -143,7 +150,9 @@ class Executor:
             if len(monomial) == 1 and coefficient == 1 and self.terms.atoms[monomial[0]].kind == "param"
         }
 
-    def load(self, position: int, instruction: Instruction, state: State) -> list[tuple[str, Value]]:
+    def load(
+        self, position: int, instruction: Instruction, state: State, guard: Poly | None
+    ) -> list[tuple[str, Value]]:
         """Return the loaded values; note a global load's visit and append it to the trace."""
         modifiers = instruction.modifiers
         space = next(
@@ -152,7 +161,7 @@ class Executor:
         ordered = bool(_ORDERED.intersection(modifiers))
         kinds = instruction_types(instruction)
         kind = kinds[-1] if kinds else "b64"
-        target = instruction.operands[0]
+        target = opcodes.target(instruction)
         names = [e.text if isinstance(e, Name) else "_" for e in target.elements] if isinstance(target, Vector) else []
         if isinstance(target, Name):
             names = [target.text]
@@ -168,10 +177,13 @@ class Executor:
         read_only = space == "const" or "nc" in modifiers
         if space == "global":
             obstacle = self._obstacle(instruction, part, ordered)
-            record = LoadRecord(position, address, part * len(names), read_only)
-            candidates = self._candidates(record, state) if obstacle is None else {}
+            record = LoadRecord(position, address, part * len(names), read_only, guard)
+            # What asks for the second-level cache asks for what others wrote: it takes no earlier value.
+            takes = obstacle is None and (read_only or "cg" not in modifiers)
+            candidates = self._candidates(record, state) if takes else {}
+            sure = frozenset(at for at in candidates if state.trace[at].guard in (None, guard))
             thread = self.terms.thread(address)
-            self.visits.append(LoadVisit(position, address, record.size, thread, candidates, obstacle))
+            self.visits.append(LoadVisit(position, address, record.size, thread, candidates, sure, obstacle))
             if obstacle is None:
                 state.trace.add(record)
         if ordered:
@@ -213,9 +225,9 @@ class Executor:
     def _obstacle(instruction: Instruction, part: int, ordered: bool) -> str | None:
         if ordered:
             return "the access is volatile or ordered"
-        if instruction.guard is not None:
-            return "the load is predicated"
-        if isinstance(instruction.operands[0], Vector):
+        if instruction.guard is not None and instruction.guard.name.text.startswith(opcodes.PREFIX):
+            return "it is the original load of a shuffle"
+        if isinstance(opcodes.target(instruction), Vector):
             return "the load is a vector"
         if "lu" in instruction.modifiers:
             return "the load is the last use of its line"
@@ -227,7 +239,7 @@ class Executor:
         """Return the earlier loads that hold this load's value in this lane or another of the row."""
         found: dict[int, int] = {}
         for source, lanes in matching_lanes(self.terms, state.trace, record.address, self.reach):
-            if source.size == record.size:
+            if source.serves(record):
                 found.setdefault(source.position, lanes)
         if not found:
             found = self.matches.find(record, state.trace, state.facts)
@@ -257,7 +269,7 @@ class SampledMatches:
             return found
         self._take_samples()
         for address, lanes in self._samples.get(self.sampler.value(record.address, SEEDS[0], 0), ()):
-            sources = [source for source in trace.at(address) if source.size == record.size]
+            sources = [source for source in trace.at(address) if source.serves(record)]
             if not sources or not self.sampler.agree(address, lanes, record.address):
                 continue
             if self.prover.same(address, lanes, record.address, facts) is Verdict.YES:

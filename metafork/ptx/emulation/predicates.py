@@ -1,11 +1,12 @@
 """Predicates on paths: what assumptions decide, what they exclude, and how a condition differs between lanes.
 
-A predicate is a polynomial of the Boolean ring over comparison atoms, so an assumed one often fixes atoms by mere
+A predicate is a sum in the Boolean ring over comparisons and conjunctions, so an assumed one often fixes atoms by mere
 substitution; Z3 is asked only about integers that an earlier assumption speaks of (section 4.2).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 from metafork.ptx.emulation.solver import Prover, Verdict
@@ -19,7 +20,9 @@ class Flow(IntEnum):
     UNIFORM = 0
     BOUND = 1
     """An order comparison linear in the thread index, ``i < n``: true for whole warps but for the last."""
-    DIVERGENT = 2
+    CUT = 2
+    """A comparison of products too long to expand (``MAXIMAL_TERMS``): not known, and taken to split warps."""
+    DIVERGENT = 3
 
 
 class Predicates:
@@ -28,6 +31,7 @@ class Predicates:
     def __init__(self, terms: Terms, prover: Prover) -> None:
         self.terms = terms
         self.prover = prover
+        self._flows: dict[int, Flow] = {}
 
     def excluded(self, condition: Poly, state: State) -> bool:
         """Tell whether the path's assumptions exclude a condition; only a proof says so."""
@@ -52,41 +56,55 @@ class Predicates:
 
     def learn(self, condition: Poly, state: State) -> None:
         """Note the atoms that a true condition determines."""
-        atoms = {number for monomial, _ in condition.terms for number in monomial}
-        if len(atoms) > 6:
-            return
-        for number in atoms:
-            for value in (False, True):
-                if self._substitute(condition, {number: value}) == self.terms.constant(1, 0):
-                    state.known[number] = not value
+        parts = self.terms.conjuncts(condition)
+        for part in parts:
+            if len(part.terms) == 1:
+                state.known[part.terms[0][0][0]] = part.constant == 0
+        if len(parts) > 1:
+            state.known[condition.terms[0][0][0]] = True
 
     def reduce(self, predicate: Poly, state: State) -> Poly:
         """Return a predicate under the atoms that the path's assumptions determine."""
-        if predicate.is_constant or not state.known:
-            return predicate
-        return self._substitute(predicate, state.known)
+        return self._substitute(predicate, state.known, {}) if state.known else predicate
 
-    def _substitute(self, predicate: Poly, known: dict[int, bool]) -> Poly:
+    def _substitute(self, predicate: Poly, known: Mapping[int, bool], done: dict[int, Poly]) -> Poly:
         total = self.terms.constant(1, predicate.constant)
         for monomial, coefficient in predicate.terms:
-            if any(known.get(number) is False for number in monomial):
-                continue
-            rest = tuple(number for number in monomial if number not in known)
-            part = Poly(1, 0, ((rest, coefficient),)) if rest else self.terms.constant(1, 1)
-            total = self.terms.add(total, part)
+            number = monomial[0]
+            if number not in done:
+                done[number] = Poly(1, 0, ((monomial, coefficient),))
+                if number in known:
+                    done[number] = self.terms.constant(1, int(known[number]))
+                elif self.terms.atoms[number].kind == "all":
+                    parts = self.terms.conjuncts(done[number])
+                    done[number] = self.terms.conjunction([self._substitute(part, known, done) for part in parts])
+            total = self.terms.add(total, done[number])
         return total
 
     def classify(self, predicate: Poly) -> Flow:
         """Return how a predicate differs between lanes."""
-        flow = Flow.UNIFORM
-        for monomial, _ in predicate.terms:
-            for number in monomial:
-                atom = self.terms.atoms[number]
-                if not atom.varies:
-                    continue
-                bound = atom.kind in ("slt", "ult") and all(self._linear(a) for a in atom.args if isinstance(a, Poly))
-                flow = max(flow, Flow.BOUND if bound else Flow.DIVERGENT)
-        return flow
+        return max((self._flow(number) for ((number,), _) in predicate.terms), default=Flow.UNIFORM)
+
+    def _flow(self, number: int) -> Flow:
+        known = self._flows.get(number)
+        if known is None:
+            atom = self.terms.atoms[number]
+            inner = [argument for argument in atom.args if isinstance(argument, Poly)]
+            if not atom.varies:
+                known = Flow.UNIFORM
+            elif atom.kind == "all":
+                known = max(map(self.classify, inner))
+            elif atom.kind in ("slt", "ult") and all(map(self._linear, inner)):
+                known = Flow.BOUND
+            else:
+                known = Flow.CUT if any(map(self._cut, inner)) else Flow.DIVERGENT
+            self._flows[number] = known
+        return known
+
+    def _cut(self, poly: Poly) -> bool:
+        """Tell whether the way a value differs between lanes is not known because a product was too long."""
+        atoms = [self.terms.atoms[number] for monomial, _ in poly.terms for number in monomial]
+        return any(atom.varies and atom.kind == "mul" for atom in atoms)
 
     def _linear(self, poly: Poly) -> bool:
         """Tell whether a value is linear in the thread index, with coefficients that all lanes share."""
@@ -95,5 +113,3 @@ class Predicates:
             if len(varying) > 1 or any(atom.kind not in ("sreg", "wide") for atom in varying):
                 return False
         return True
-
-    # --- instructions -------------------------------------------------------------------------------------------

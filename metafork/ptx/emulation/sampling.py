@@ -95,6 +95,8 @@ def _hash(*parts: object) -> int:
 
 def _operation(kind: str, values: list[int], widths: list[int]) -> int | None:
     first = values[0]
+    if kind == "all":
+        return int(all(values))
     if kind in ("zext", "trunc"):
         return first
     if kind == "sext":

@@ -7,6 +7,8 @@ copy of everything that varies between lanes, with %tid.x moved by a bounded num
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
@@ -110,17 +112,11 @@ class Prover:
         return total
 
     def _product(self, monomial: Monomial, width: int, lane: int) -> Any:
-        """A product of atoms: a conjunction for predicates, else a free variable, for multipliers are hard.
+        """A product of atoms: a free variable, for multipliers are hard.
 
         What holds for all values of the variable holds for the product.
         """
         z3 = _z3()
-        if width == 1:
-            factors = [self._atom(number, lane) for number in monomial]
-            result = factors[0]
-            for factor in factors[1:]:
-                result = result & factor
-            return result
         if not any(self.terms.atoms[number].varies for number in monomial):
             lane = 0
         return z3.BitVec(f"product{monomial}.{lane}", width)
@@ -172,6 +168,8 @@ class Prover:
             return (z3.SignExt if kind == "sext" else z3.ZeroExt)(width - size, first)
         if kind == "trunc":
             return z3.Extract(width - 1, 0, first)
+        if kind == "all":
+            return functools.reduce(operator.and_, operands)
         if len(operands) == 3 and kind == "select":
             return z3.If(first == 1, operands[1], operands[2])
         if len(operands) != 2:

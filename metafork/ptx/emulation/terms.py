@@ -2,25 +2,30 @@
 
 A value of ``w`` bits is a polynomial with coefficients modulo 2^w over *atoms* (special registers, parameters,
 uninterpreted loads, loop symbols, operations that are not ring operations).  Addition, subtraction and
-multiplication modulo 2^w are ring operations, so equal polynomials are equal values without any assumption; width 1
-is the Boolean ring, where ``xor`` is + and ``and`` is ·.  This is the cheap normal form of section 4.1's bit-vectors
-(Z3 sees only what it cannot decide, see ``solver``).
+multiplication modulo 2^w are ring operations, so equal polynomials are equal values without any assumption.  This is
+the cheap normal form of section 4.1's bit-vectors (Z3 sees only what it cannot decide, see ``solver``).
 
-Two facts are kept for every atom: whether it *varies* between lanes of a warp, and whether it depends on the
-*thread* index at all.  ``shift`` rewrites a value of lane ``t`` into the same program point's value in lane
-``t + n`` of the same row of threads: the A(%tid.x + N) of section 5.1.
+Width 1 is the Boolean ring, where ``xor`` is + and ``and`` is ·.  There a product is no sum of monomials but one
+atom, the *set* of the predicates that it joins: a guard of six comparisons is 1 + all(six), not 63 monomials.
+
+Two facts are kept for every atom: whether it *varies* between lanes of one row of threads (%tid.y and %tid.z are the
+same there), and whether it depends on the *thread* index at all.  ``shift`` rewrites a value of lane ``t`` into the
+same program point's value in lane ``t + n`` of the same row of threads: the A(%tid.x + N) of section 5.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 Monomial: TypeAlias = tuple[int, ...]
 Argument: TypeAlias = "int | str | Poly"
 
 MAXIMAL_TERMS = 48
-"""A product with more monomials becomes one opaque atom."""
+"""A product of integers with more monomials becomes one opaque atom, ``mul``."""
+
+DEEPEST = 120
+"""An operation over more operations than this, one within the other, becomes a value of which nothing is known."""
 
 
 class Poly(NamedTuple):
@@ -42,7 +47,8 @@ class Atom(NamedTuple):
     Kinds: ``sreg`` (name), ``wide`` (64-bit copy of a non-negative special register), ``param`` (name, offset),
     ``symbol`` (address of a variable), ``load`` (space, epoch, address), ``loop`` (iteration number, or a register in
     a pass), ``unknown`` (serial), ``phi`` (join), ``entry`` (register at a loop's header), ``shifted`` (atom, lanes),
-    ``sext``/``zext``/``trunc`` (value), else an operation on its arguments.
+    ``sext``/``zext``/``trunc`` (value), ``all`` (predicates that hold together, sorted), else an operation on its
+    arguments.
     """
 
     kind: str
@@ -50,6 +56,7 @@ class Atom(NamedTuple):
     args: tuple[Argument, ...]
     varies: bool
     thread: bool
+    depth: int
 
 
 LARGEST = {
@@ -73,9 +80,12 @@ class Terms:
         """Start empty; ``limits`` narrows the largest values of special registers (``.reqntid``)."""
         self.atoms: list[Atom] = []
         self.limits = LARGEST | (limits or {})
+        self.wraps_in_large_grids = False
+        """Whether a sum of special registers was not widened because a large grid along x might make it wrap."""
         self._interned: dict[tuple[str, int, tuple[Argument, ...]], int] = {}
         self._shifted: dict[tuple[int, int], Poly] = {}
         self._comparable: dict[int, bool] = {}
+        self._leaves: dict[int, frozenset[int]] = {}
         self._serial = 0
 
     # --- construction -------------------------------------------------------------------------------------------
@@ -90,15 +100,16 @@ class Terms:
         number = self._interned.get(key)
         if number is None:
             thread = kind == "sreg" and args[0] in _THREAD_REGISTERS
+            inner = [self.atoms[n] for a in args if isinstance(a, Poly) for monomial, _ in a.terms for n in monomial]
+            depth = 1 + max((atom.depth for atom in inner), default=0)
+            if depth > DEEPEST:
+                return self.unknown(width)
             if varies is None:
-                varies = thread
-                for argument in args:
-                    if isinstance(argument, Poly):
-                        varies = varies or self.varies(argument)
-                        thread = thread or self.thread(argument)
+                varies = (kind == "sreg" and args[0] in _SHIFTING) or any(atom.varies for atom in inner)
+                thread = thread or any(atom.thread for atom in inner)
             number = len(self.atoms)
             self._interned[key] = number
-            self.atoms.append(Atom(kind, width, args, varies, thread))
+            self.atoms.append(Atom(kind, width, args, varies, thread, depth))
         return Poly(width, 0, (((number,), 1),))
 
     def unknown(self, width: int) -> Poly:
@@ -117,7 +128,7 @@ class Terms:
 
     def _wide(self, name: str) -> Poly:
         thread = name in _THREAD_REGISTERS
-        poly = self.atom("wide", 64, (name,), varies=thread)
+        poly = self.atom("wide", 64, (name,), varies=name in _SHIFTING)
         number = poly.terms[0][0][0]
         if thread and not self.atoms[number].thread:
             self.atoms[number] = self.atoms[number]._replace(thread=True)
@@ -159,6 +170,8 @@ class Terms:
             return self.scale(right, left.constant)
         if not right.terms:
             return self.scale(left, right.constant)
+        if left.width == 1:
+            return self.conjunction((left, right))
         if (len(left.terms) + 1) * (len(right.terms) + 1) > MAXIMAL_TERMS:
             return self.atom("mul", left.width, tuple(sorted((left, right))))
         width = left.width
@@ -167,11 +180,34 @@ class Terms:
         for monomial, coefficient in (*left.terms, ((), left.constant)):
             for other, factor in (*right.terms, ((), right.constant)):
                 product = tuple(sorted(monomial + other))
-                if width == 1:  # Boolean: x · x = x
-                    product = tuple(dict.fromkeys(product))
                 total[product] = (total.get(product, 0) + coefficient * factor) & mask
         constant = total.pop((), 0)
         return Poly(width, constant, tuple(sorted((m, c) for m, c in total.items() if c)))
+
+    # --- predicates ---------------------------------------------------------------------------------------------
+
+    def negate(self, predicate: Poly) -> Poly:
+        """Return the negation of a predicate."""
+        return Poly(1, predicate.constant ^ 1, predicate.terms)
+
+    def conjunction(self, predicates: Iterable[Poly]) -> Poly:
+        """Return the predicate that all of these hold: the set of those that are no conjunctions themselves."""
+        parts = {part for predicate in predicates for part in self.conjuncts(predicate)}
+        if any(parts.issuperset(self.conjuncts(self.negate(part))) for part in parts):
+            return self.constant(1, 0)
+        if len(parts) == 1:
+            return parts.pop()
+        return self.atom("all", 1, tuple(sorted(parts))) if parts else self.constant(1, 1)
+
+    def conjuncts(self, predicate: Poly) -> tuple[Poly, ...]:
+        """Return the predicates whose conjunction this is; itself alone where it is none."""
+        if predicate == self.constant(1, 1):
+            return ()
+        if not predicate.constant and len(predicate.terms) == 1:
+            atom = self.atoms[predicate.terms[0][0][0]]
+            if atom.kind == "all":
+                return tuple(argument for argument in atom.args if isinstance(argument, Poly))
+        return (predicate,)
 
     # --- widths -------------------------------------------------------------------------------------------------
 
@@ -218,45 +254,50 @@ class Terms:
             if bounds is not None and least <= bounds[0] and bounds[1] <= most:
                 total = self.constant(64, signed(poly.constant, poly.width))
                 for monomial, coefficient in poly.terms:
-                    name = self.atoms[monomial[0]].args[0]
-                    assert isinstance(name, str)
-                    total = self.add(total, self.scale(self._wide(name), signed(coefficient, poly.width)))
+                    product = self.constant(64, signed(coefficient, poly.width))
+                    for number in monomial:
+                        product = self.multiply(product, self._wide(str(self.atoms[number].args[0])))
+                    total = self.add(total, product)
                 return total
+            self.wraps_in_large_grids = self.wraps_in_large_grids or (bounds is not None and self._of_the_grid(poly))
         return self.atom(kind, width, (poly,))
 
     def bounds(self, poly: Poly) -> tuple[int, int] | None:
-        """Return exact integer bounds of a sum over bounded special registers, ``None`` for anything else."""
+        """Return exact integer bounds of a sum of products of bounded special registers, ``None`` for anything else."""
         least = most = signed(poly.constant, poly.width)
         for monomial, coefficient in poly.terms:
-            if len(monomial) != 1:
-                return None
-            atom = self.atoms[monomial[0]]
-            if atom.kind not in ("sreg", "wide"):
-                return None
-            limit = self.limits[str(atom.args[0])] * signed(coefficient, poly.width)
+            limit = signed(coefficient, poly.width)
+            for number in monomial:
+                atom = self.atoms[number]
+                if atom.kind not in ("sreg", "wide"):
+                    return None
+                limit *= self.limits[str(atom.args[0])]
             least += min(limit, 0)
             most += max(limit, 0)
         return least, most
 
-    def leaves(self, poly: Poly) -> set[int]:
+    def _of_the_grid(self, poly: Poly) -> bool:
+        return any(self.atoms[number].args[0] == "%ctaid.x" for monomial, _ in poly.terms for number in monomial)
+
+    def leaves(self, poly: Poly) -> frozenset[int]:
         """Return the atoms without arguments (and loads) that a value is made of, but for floating-point ones."""
-        leaves: set[int] = set()
-        for monomial, _ in poly.terms:
-            for number in monomial:
-                atom = self.atoms[number]
-                if atom.kind.startswith("op "):
-                    continue
-                inner = [a for a in atom.args if isinstance(a, Poly)]
-                if atom.kind == "load" or not inner:
-                    leaves.add(number)
-                for argument in inner:
-                    leaves |= self.leaves(argument)
-        return leaves
+        return frozenset().union(*(self._leaves_of(number) for monomial, _ in poly.terms for number in monomial))
+
+    def _leaves_of(self, number: int) -> frozenset[int]:
+        known = self._leaves.get(number)
+        if known is None:
+            atom = self.atoms[number]
+            inner = [argument for argument in atom.args if isinstance(argument, Poly)]
+            known = frozenset[int]()
+            if not atom.kind.startswith("op "):
+                known = known.union(*map(self.leaves, inner), [number] if atom.kind == "load" or not inner else ())
+            self._leaves[number] = known
+        return known
 
     # --- lanes --------------------------------------------------------------------------------------------------
 
     def varies(self, poly: Poly) -> bool:
-        """Tell whether two lanes of a warp may hold different values."""
+        """Tell whether two lanes of a row of threads may hold different values."""
         return any(self.atoms[number].varies for monomial, _ in poly.terms for number in monomial)
 
     def thread(self, poly: Poly) -> bool:
@@ -286,9 +327,7 @@ class Terms:
         if not atom.varies:
             result = itself
         elif atom.kind in ("sreg", "wide"):
-            # In the row's other lane %tid.y and %tid.z are the same.
-            moved = atom.args[0] in _SHIFTING
-            result = self.add(itself, self.constant(atom.width, lanes)) if moved else itself
+            result = self.add(itself, self.constant(atom.width, lanes))
         elif atom.kind in _PRIVATE:
             result = self.atom("shifted", atom.width, (number, lanes), varies=True)
         else:
@@ -345,6 +384,8 @@ class Terms:
                 return self.zero_extend(first, atom.width)
             if atom.kind == "trunc":
                 return self.truncate(first, atom.width)
+            if atom.kind == "all":
+                return self.conjunction(argument for argument in arguments if isinstance(argument, Poly))
         return self.atom(atom.kind, atom.width, arguments)
 
     def describe(self, poly: Poly) -> str:

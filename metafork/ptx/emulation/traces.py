@@ -3,14 +3,16 @@
 A trace keeps the global loads of one path that no later write can have changed.  It is indexed by the symbolic part of
 the address, so that finding the loads whose address differs by a constant takes no search.  A store ends every load
 that it may overlap, in its own thread or in another lane of the warp, unless the addresses are proved different;
-what orders memory (barriers, fences, atomics, volatile accesses, unknown calls and opcodes) ends every load that is not
-read-only (``.nc``) and starts a new *epoch*, the version of memory that uninterpreted loads are functions of.
+what orders memory (barriers, fences, atomics, volatile accesses, unknown calls and opcodes) ends every load and starts
+a new *epoch*, the version of memory that uninterpreted loads are functions of.  A read-only load (``.nc``) that ended
+still holds what another read-only load of its address may give, and serves no other kind: that nothing writes such
+memory is believed of a load that says so, and of no other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from metafork.ptx.emulation.terms import Monomial, Poly, Terms, signed
@@ -21,12 +23,22 @@ Shape: TypeAlias = tuple[tuple[Monomial, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class LoadRecord:
-    """A load executed on this path: its position, 64-bit address, size in bytes; ``read_only`` for ``ld.global.nc``."""
+    """A load executed on this path: its position, 64-bit address, size in bytes.
+
+    ``read_only`` is for ``ld.global.nc``; ``ended`` for one of these that memory may since differ from.  ``guard`` is
+    the predicate of one that not every lane executed.
+    """
 
     position: int
     address: Poly
     size: int
     read_only: bool
+    guard: Poly | None = None
+    ended: bool = False
+
+    def serves(self, other: LoadRecord) -> bool:
+        """Tell whether a later load of the same address may take this one's value."""
+        return self.size == other.size and (other.read_only or not self.ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +64,8 @@ class Trace:
         self._shared = other._shared = True
         return other
 
-    def __iter__(self) -> Iterator[LoadRecord]:
-        return iter(self._records.values())
+    def __getitem__(self, position: int) -> LoadRecord:
+        return self._records[position]
 
     def add(self, record: LoadRecord) -> None:
         """Append a load."""
@@ -64,29 +76,46 @@ class Trace:
         row[record.address.constant] = (*row.get(record.address.constant, ()), record)
         self._index[record.address.terms] = row
 
-    def _keep(self, wanted: Callable[[LoadRecord], bool]) -> None:
-        kept = [record for record in self._records.values() if wanted(record)]
-        if len(kept) != len(self._records):
+    def _change(self, change: Callable[[LoadRecord], LoadRecord | None]) -> None:
+        records = self._records.values()
+        changed = [change(record) for record in records]
+        if any(new is not old for new, old in zip(changed, records, strict=True)):
             self._records, self._index, self._shared = {}, {}, False
-            for record in kept:
-                self.add(record)
+            for record in changed:
+                if record is not None:
+                    self.add(record)
 
     def at(self, address: Poly) -> tuple[LoadRecord, ...]:
         """Return the loads whose address is this polynomial."""
         return self._index.get(address.terms, {}).get(address.constant, ())
 
     def order(self, *, new_grid: bool = False) -> None:
-        """End every load that is not read-only; with ``new_grid`` those too."""
-        self._keep(lambda record: record.read_only and not new_grid)
+        """End every load; with ``new_grid`` read-only ones serve read-only ones no more."""
+        self._change(lambda record: None if new_grid else _ended(record))
 
     def store(self, store: Store, may_overlap: Callable[[Store, LoadRecord], bool]) -> None:
         """End every load that the store may have overwritten."""
-        self._keep(lambda record: record.read_only or not may_overlap(store, record))
+        self._change(lambda record: _ended(record) if not record.ended and may_overlap(store, record) else record)
 
     def intersect(self, other: Trace) -> None:
-        """Keep the loads that are valid on another path too, with the same address."""
-        if self._records is not other._records:
-            self._keep(lambda record: other._records.get(record.position) == record)
+        """Keep the loads that are valid on another path too, with the same address; one that ended there has ended."""
+        if self._records is other._records:
+            return
+
+        def weaker(record: LoadRecord) -> LoadRecord | None:
+            theirs = other._records.get(record.position)
+            if theirs == record:
+                return record
+            return _ended(record) if theirs is not None and _ended(theirs) == _ended(record) else None
+
+        self._change(weaker)
+
+
+def _ended(record: LoadRecord) -> LoadRecord | None:
+    """Return what remains of a load that memory may have changed under, ``None`` for nothing."""
+    if record.ended:
+        return record
+    return replace(record, ended=True) if record.read_only else None
 
 
 def stride(terms: Terms, address: Poly) -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -74,6 +75,7 @@ def run_kernel(
     memory: GlobalMemory,
     shared_bytes: int = 0,
     limit: int = 10_000_000,
+    order: Random | None = None,
 ) -> Launch:
     """Run a kernel to its end.
 
@@ -86,6 +88,8 @@ def run_kernel(
         memory: global memory, changed in place; the module's variables are allocated there at the first launch.
         shared_bytes: dynamic shared memory of each block, in bytes, exactly as much as may be touched.
         limit: the most segments run, against endless loops.
+        order: chooses among the places that threads stand at, so that they part and meet anywhere; without it the
+            least place runs first.
 
     Raises:
         KeyError: there is no such kernel.
@@ -96,7 +100,7 @@ def run_kernel(
     threads = block3[0] * block3[1] * block3[2]
     if threads > 1024:
         raise ValueError(f"a block has at most 1024 threads, not {threads}")
-    machine = _Machine(module, memory, shared_bytes, limit)
+    machine = _Machine(module, memory, shared_bytes, limit, order)
     kernel = module.function(name)
     if len(args) != len(kernel.parameters):
         raise ValueError(f"{name} takes {len(kernel.parameters)} arguments, not {len(args)}")
@@ -120,8 +124,11 @@ def _dimensions(sizes: Sequence[int]) -> tuple[int, int, int]:
 
 
 class _Machine:
-    def __init__(self, module: Module, memory: GlobalMemory, shared_bytes: int, limit: int) -> None:
+    def __init__(
+        self, module: Module, memory: GlobalMemory, shared_bytes: int, limit: int, order: Random | None
+    ) -> None:
         self.module = module
+        self.order = order
         self.memory = memory
         self.limit = limit
         self.executed: dict[str, int] = {}
@@ -253,7 +260,7 @@ class _Machine:
             self.limit -= 1
             if self.limit < 0:
                 raise PtxError("the kernel runs longer than the limit", instructions[0].span)
-            segment = int(at[ready].min())
+            segment = int(at[ready].min()) if self.order is None else self.order.choice(np.unique(at[ready]).tolist())
             active = ready & (at == segment)
             start, stop = code.bounds[segment]
             for position in range(start, stop):

@@ -12,24 +12,37 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from metafork.ptx.emulation.evaluate import instruction_types, type_width
 from metafork.ptx.emulation.execution import LoadVisit
 from metafork.ptx.emulation.predicates import Flow
+from metafork.ptx.emulation.terms import MAXIMAL_TERMS
 from metafork.ptx.text.cfg import Cfg
-from metafork.ptx.text.opcodes import Effect, effect, read, written
+from metafork.ptx.text.opcodes import Effect, effect, read, target, written
 from metafork.ptx.text.syntax import Instruction, Name
 
 LONGEST_EXACT_ROW = 40
 """Rows longer than this are cut greedily, not by dynamic programming."""
 
+_DIVERGENT = {
+    Flow.DIVERGENT: "it stands in divergent control flow",
+    Flow.CUT: f"a condition around it has products of more than {MAXIMAL_TERMS} terms, which are not compared",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """One load replaced: it takes the value that the load at ``source`` has ``delta`` lanes further."""
+    """One load replaced: it takes the value that the load at ``source`` has ``delta`` lanes further.
+
+    ``checked`` where it may do so only if the lanes are in the same passes of the loops around; ``held`` where it may
+    do so only if the source, which has a predicate, was executed.
+    """
 
     position: int
     source: int
     delta: int
     size: int
+    checked: bool
+    held: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +53,13 @@ class Plan:
         replacements: by position; those with delta 0 are register reuses, not shuffles.
         hoists: source position → the position before which it is moved.
         left_alone: position → why a load with a proved source stays.
+        most_blocks: the blocks along x beyond which every lane makes its original loads, ``None`` for no such bound.
     """
 
     replacements: tuple[Replacement, ...]
     hoists: Mapping[int, int]
     left_alone: Mapping[int, str]
+    most_blocks: int | None = None
 
 
 @dataclass(slots=True)
@@ -77,7 +92,9 @@ class _Planner:
         self.max_delta = max_delta
         self.hoist = hoist
         self.block_of = {p: n for n in cfg.order for p in range(cfg.blocks[n].start, cfg.blocks[n].end)}
-        self.divergent = {n for n in cfg.order if any(flows.get(c) is Flow.DIVERGENT for c in cfg.controllers[n])}
+        self.flow_of = {
+            n: max((flows.get(c, Flow.UNIFORM) for c in cfg.controllers[n]), default=Flow.UNIFORM) for n in cfg.order
+        }
         self.replacements: dict[int, Replacement] = {}
         self.hoists: dict[int, int] = {}
         self.left_alone: dict[int, str] = {}
@@ -90,9 +107,10 @@ class _Planner:
                 continue
             if visit.size not in (4, 8):
                 continue
-            if self.block_of[position] in self.divergent:
+            flow = self.flow_of[self.block_of[position]]
+            if flow > Flow.BOUND:
                 if visit.candidates:
-                    self.left_alone[position] = "it stands in divergent control flow"
+                    self.left_alone[position] = _DIVERGENT[flow]
                 continue
             self._into_row(visit, rows.setdefault(self.block_of[position], []))
         kept: list[tuple[int, list[int]]] = []
@@ -101,6 +119,7 @@ class _Planner:
                 for source, members in self._segments(row):
                     kept.append((source, members))
         self._serve(kept)
+        self._drop_dear_checks()
         for position, visit in self.visits.items():
             if visit.candidates and position not in self.replacements and self._is_needless(visit):
                 self.left_alone.setdefault(position, f"no source within {self.max_delta} lanes")
@@ -117,26 +136,38 @@ class _Planner:
         if not equal:
             return False
         source = min(equal)
-        self.replacements[visit.position] = Replacement(visit.position, source, 0, visit.size)
+        self.replacements[visit.position] = Replacement(
+            visit.position, source, 0, visit.size, False, self._held(source, visit, 0)
+        )
         return True
 
+    def _held(self, source: int, visit: LoadVisit, lanes: int) -> bool:
+        """Tell whether it must be checked that the source was executed: in another lane wherever it has a predicate."""
+        return self.instructions[source].guard is not None and (lanes != 0 or source not in visit.sure)
+
     def _same_type(self, one: int, other: int) -> bool:
-        """Tell whether two loads give the same bits; below 32 bits the extension must be the same too."""
-        if self.visits[one].size >= 4:
-            return self._width(one) == self._width(other)
-        first, second = self.instructions[one], self.instructions[other]
-        return first.modifiers[-1] == second.modifiers[-1] and self._register(one) == self._register(other)
+        """Tell whether two loads of one size leave the same bits in their registers.
 
-    def _register(self, position: int) -> str | None:
-        target = self.instructions[position].operands[0]
-        return self.cfg.body.registers.get(target.text) if isinstance(target, Name) else None
+        They do where the registers are equally wide and the loads extend to that width alike: where nothing is
+        extended the types do not matter, else a signed type gives other bits than an unsigned or untyped one.
+        """
+        width = self._width(one)
+        if width is None or width != self._width(other):
+            return False
+        return width == 8 * self.visits[one].size or self._signed(one) == self._signed(other)
 
-    def _width(self, position: int) -> str:
-        return (self._register(position) or "?")[1:]
+    def _width(self, position: int) -> int | None:
+        """Return the bits of the register that a load writes, ``None`` where it keeps the value in none."""
+        register = target(self.instructions[position])
+        kind = self.cfg.body.registers.get(register.text) if isinstance(register, Name) else None
+        return None if kind is None else type_width(kind)
+
+    def _signed(self, position: int) -> bool:
+        return instruction_types(self.instructions[position])[-1].startswith("s")
 
     def _replaceable(self, position: int) -> bool:
         """Tell whether the register is exactly as wide as the access, so that its bits can be shuffled."""
-        return self._width(position) == str(8 * self.visits[position].size)
+        return self._width(position) == 8 * self.visits[position].size
 
     def _into_row(self, visit: LoadVisit, rows: list[_Row]) -> None:
         if not self._replaceable(visit.position):
@@ -246,7 +277,27 @@ class _Planner:
             for member in members:
                 if member != outside:
                     lanes = self._lanes(outside, member)
-                    self.replacements[member] = Replacement(member, outside, lanes, self.visits[member].size)
+                    visit = self.visits[member]
+                    checked = visit.apart and lanes != 0
+                    held = self._held(outside, visit, lanes)
+                    self.replacements[member] = Replacement(member, outside, lanes, visit.size, checked, held)
+
+    def _drop_dear_checks(self) -> None:
+        """Leave the loads of a block alone that are not more than the loops whose passes it would compare."""
+        by_block: dict[int, list[Replacement]] = {}
+        for replacement in self.replacements.values():
+            if replacement.checked:
+                by_block.setdefault(self.block_of[replacement.position], []).append(replacement)
+        for block, checked in by_block.items():
+            loops = len(self.cfg.loops_around(block))
+            if len(checked) > loops:
+                continue
+            for replacement in checked:
+                del self.replacements[replacement.position]
+                reason = f"comparing the lanes' passes of {loops} loops is dearer than {len(checked)} loads"
+                self.left_alone[replacement.position] = reason
+        used = {replacement.source for replacement in self.replacements.values()}
+        self.hoists = {source: before for source, before in self.hoists.items() if source in used}
 
     def _lanes(self, source: int, member: int) -> int:
         if source in self.visits[member].candidates:

@@ -39,6 +39,7 @@ def _shuffle_document(shuffle: Shuffle) -> dict[str, Any]:
         "delta": shuffle.delta,
         "bytes": shuffle.size,
         "hoisted": shuffle.hoisted,
+        "passes_checked": shuffle.checked,
     }
 
 
@@ -52,6 +53,9 @@ def report_text(result: ShuffleResult) -> str:
             mean = "" if kernel.mean_delta is None else f", mean |delta| {kernel.mean_delta:.2f}"
             reuses = f", {len(kernel.reuses)} register reuses" if kernel.reuses else ""
             lines.append(f"{kernel.name}: {len(kernel.shuffles)} shuffles / {kernel.loads} loads{mean}{reuses}")
+            checked = sum(shuffle.checked for shuffle in kernel.shuffles)
+            if checked:
+                lines.append(f"  {checked} of them compare the lanes' passes of the loops around")
             if kernel.assumptions:
                 lines.append(f"  assuming {', '.join(kernel.assumptions)}")
         lines += [f"  {left.span}: left alone: {left.reason}" for left in kernel.left_alone]

@@ -15,7 +15,7 @@ from metafork.ptx.emulation.execution import LoadVisit
 from metafork.ptx.emulation.terms import LARGEST, Terms
 from metafork.ptx.shuffles.detection import Plan, plan
 from metafork.ptx.shuffles.synthesis import Variant, synthesize
-from metafork.ptx.text.cfg import build_cfg
+from metafork.ptx.text.cfg import Cfg, build_cfg
 from metafork.ptx.text.flatten import FlatBody, flatten
 from metafork.ptx.text.parser import parse
 from metafork.ptx.text.printer import print_module
@@ -23,6 +23,12 @@ from metafork.ptx.text.source import PtxError, Span
 from metafork.ptx.text.syntax import Function, Item, Module
 
 LARGEST_DELTA = 31
+
+GRID_FITS = "grid-fits"
+"""The name of the condition that the grid has at most ``MOST_BLOCKS`` blocks along x, which kernels check."""
+
+MOST_BLOCKS = 1 << 20
+"""With at most 1024 threads a block, thread numbers along x then have 30 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,9 @@ class Options:
         variant: what to write, see ``Variant``.
         signed_index: whether the assumption of that name is made (``evaluate``).
         hoist: whether a source may be moved up in its block to make deltas smaller.
+        check_passes: whether the code may compare the lanes' passes of loops as it runs (``synthesis``), where lanes
+            may be in different ones; without it such loads are left alone.
+        grid_fits: whether proofs may rest on the condition of that name, which the code then checks.
 
     Raises:
         ValueError: ``max_delta`` is out of range.
@@ -43,6 +52,8 @@ class Options:
     variant: Variant = Variant.FULL
     signed_index: bool = True
     hoist: bool = True
+    check_passes: bool = True
+    grid_fits: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_delta <= LARGEST_DELTA:
@@ -51,13 +62,17 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Shuffle:
-    """One replaced load: where it and its source stand, the lanes between them (0: register reuse), bytes."""
+    """One replaced load: where it and its source stand, the lanes between them (0: register reuse), bytes.
+
+    ``checked`` says that the code compares the passes of the loops around.
+    """
 
     span: Span
     source: Span
     delta: int
     size: int
     hoisted: bool
+    checked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +162,7 @@ def global_load_visits(kernel: Function, *, signed_index: bool = True) -> dict[i
         Unclear: the kernel cannot be emulated.
         PtxError: its labels or declarations are wrong.
     """
-    return merge_visits(_emulate(flatten(kernel), Options(signed_index=signed_index)).visits)
+    return merge_visits(_emulate(flatten(kernel), Options(signed_index=signed_index), {}).visits)
 
 
 def _refusal(module: Module) -> str | None:
@@ -184,10 +199,28 @@ def _limits(kernel: Function) -> dict[str, int]:
     return limits
 
 
-def _emulate(body: FlatBody, options: Options) -> Emulation:
+def _emulate(body: FlatBody, options: Options, limits: dict[str, int]) -> Emulation:
     cfg = build_cfg(body)
-    terms = Terms(_limits(body.function))
-    return emulate(cfg, Evaluator(terms, body, signed_index=options.signed_index), reach=options.max_delta)
+    terms = Terms(_limits(body.function) | limits)
+    evaluator = Evaluator(terms, body, signed_index=options.signed_index)
+    return emulate(cfg, evaluator, reach=options.max_delta, check_passes=options.check_passes)
+
+
+def _plan_where_the_grid_fits(cfg: Cfg, strict: Emulation, options: Options) -> tuple[Plan, Emulation]:
+    """Plan under ``grid-fits``; what the lane itself held, which no corner case guards, is proved without."""
+    limits = {"%ctaid.x": MOST_BLOCKS - 1, "%nctaid.x": MOST_BLOCKS}
+    emulation = _emulate(cfg.body, options, limits)
+    without = merge_visits(strict.visits)
+    visits = {}
+    for position, visit in merge_visits(emulation.visits).items():
+        own = without.get(position)
+        if own is None:
+            continue
+        candidates = {source: lanes for source, lanes in visit.candidates.items() if lanes}
+        candidates |= {source: lanes for source, lanes in own.candidates.items() if not lanes}
+        visits[position] = replace(visit, candidates=candidates, sure=own.sure, apart=visit.apart or own.apart)
+    chosen = plan(cfg, visits, emulation.flows, options.max_delta, hoist=options.hoist)
+    return replace(chosen, most_blocks=MOST_BLOCKS), emulation
 
 
 def _kernel(kernel: Function, options: Options, refusal: str | None) -> tuple[Function, KernelReport]:
@@ -196,14 +229,20 @@ def _kernel(kernel: Function, options: Options, refusal: str | None) -> tuple[Fu
         if refusal is not None:
             raise Unclear(refusal)
         body = flatten(kernel)
-        emulation = _emulate(body, options)
+        emulation = _emulate(body, options, {})
+        visits = merge_visits(emulation.visits)
+        cfg = build_cfg(body)
+        chosen = plan(cfg, visits, emulation.flows, options.max_delta, hoist=options.hoist)
+        if options.grid_fits and emulation.terms.wraps_in_large_grids:
+            other, assumed = _plan_where_the_grid_fits(cfg, emulation, options)
+            if len(other.replacements) > len(chosen.replacements):
+                chosen, emulation = other, replace(assumed, questions=assumed.questions + emulation.questions)
+                assumptions = (*assumptions, GRID_FITS)
     except (Unclear, PtxError) as reason:
         return kernel, KernelReport(kernel.name, 0, (), (), (), str(reason), assumptions, 0)
-    visits = merge_visits(emulation.visits)
-    chosen: Plan = plan(build_cfg(body), visits, emulation.flows, options.max_delta, hoist=options.hoist)
     spans = [instruction.span for instruction in body.instructions]
     replaced = [
-        Shuffle(spans[r.position], spans[r.source], r.delta, r.size, r.source in chosen.hoists)
+        Shuffle(spans[r.position], spans[r.source], r.delta, r.size, r.source in chosen.hoists, r.checked)
         for r in chosen.replacements
     ]
     report = KernelReport(
@@ -216,4 +255,4 @@ def _kernel(kernel: Function, options: Options, refusal: str | None) -> tuple[Fu
         assumptions,
         emulation.questions,
     )
-    return synthesize(body, chosen, options.variant), report
+    return synthesize(cfg, chosen, options.variant), report

@@ -19,19 +19,36 @@
 ``%below`` and ``%above`` are the numbers of lanes before and after this one *in its warp and its row of threads*:
 min(%laneid, %tid.x) and min(31 − %laneid, %ntid.x − 1 − %tid.x), computed once at the kernel's head.  So a block of
 several dimensions, or one whose rows are no multiple of 32, never takes a value from another row; a warp with
-missing or diverged lanes makes its original loads.  64-bit values go through two shuffles; N = 0 is a ``mov``.
+missing or diverged lanes makes its original loads.  Where the plan holds for grids of some size only, both are 0 in
+larger ones, so that every lane makes its original loads.  64-bit values go through two shuffles; N = 0 is a ``mov``.
+
+Where lanes may meet in different passes of loops, each loop gets a count of this lane's passes, set to 0 where a pass
+of the loop around it begins (``%pass``), and before the first shuffle of a block the warp compares them::
+
+    activemask.b32 %mask;
+    setp.ne.s32 %apart, %mask, -1;
+    shfl.sync.idx.b32 %first, %pass, 0, 31, %mask;
+    setp.ne.or.s32 %apart, %first, %pass, %apart;
+    vote.sync.any.pred %apart, %apart, %mask;
+
+Where ``%apart`` holds, all make their original loads.
+
+A load with a predicate keeps its register where that is false.  Where the source has one, a lane takes its value only
+if all lanes of the warp had it (``%held``, a ``vote``), or, for N = 0, if this lane had it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import pairwise
 
 from metafork.ptx.emulation.evaluate import type_width
 from metafork.ptx.shuffles.detection import Plan, Replacement
+from metafork.ptx.text.cfg import Cfg
 from metafork.ptx.text.flatten import FlatBody
-from metafork.ptx.text.opcodes import names_in
+from metafork.ptx.text.opcodes import PREFIX, names_in, target
 from metafork.ptx.text.source import NOWHERE
 from metafork.ptx.text.syntax import (
     Address,
@@ -42,15 +59,13 @@ from metafork.ptx.text.syntax import (
     Immediate,
     Instruction,
     Name,
+    Negated,
     Operand,
     Pair,
     Scope,
     Statement,
     Vector,
 )
-
-PREFIX = "%shuffle_"
-"""What the names of new registers start with."""
 
 
 class Variant(Enum):
@@ -78,22 +93,59 @@ class _Fresh:
         return Name(f"{self.prefix}{what}" if position is None else f"{self.prefix}{what}{position}")
 
 
-def synthesize(body: FlatBody, plan: Plan, variant: Variant = Variant.FULL) -> Function:
+def synthesize(cfg: Cfg, plan: Plan, variant: Variant = Variant.FULL) -> Function:
     """Return the function with the plan's loads replaced; a plan without replacements gives the function itself."""
     if not plan.replacements:
-        return body.function
-    writer = _Writer(body, plan, variant)
-    return replace(body.function, body=writer.write())
+        return cfg.body.function
+    writer = _Writer(cfg, plan, variant)
+    return replace(cfg.body.function, body=writer.write())
+
+
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """Where passes of loops are counted and compared; loops are named by the position of their header.
+
+    ``compared`` is the position of a block's first shuffle → the loops around it, ``inner`` a loop → those right
+    inside it whose counts begin anew, ``outer`` the loops that have none around them.
+    """
+
+    compared: Mapping[int, tuple[int, ...]]
+    inner: Mapping[int, tuple[int, ...]]
+    outer: tuple[int, ...]
+
+
+def _passes(cfg: Cfg, plan: Plan) -> _Passes:
+    first: dict[int, int] = {}
+    for replacement in plan.replacements:
+        if replacement.checked:
+            block = next(n for n in cfg.order if cfg.blocks[n].start <= replacement.position < cfg.blocks[n].end)
+            first[block] = min(replacement.position, first.get(block, replacement.position))
+    compared: dict[int, tuple[int, ...]] = {}
+    inner: dict[int, list[int]] = {}
+    outer: dict[int, None] = {}
+    for block, position in first.items():
+        nest = tuple(cfg.blocks[loop.header].start for loop in cfg.loops_around(block))
+        compared[position] = nest
+        outer[nest[0]] = None
+        for loop in nest:
+            inner.setdefault(loop, [])
+        for around, loop in pairwise(nest):
+            if loop not in inner[around]:
+                inner[around].append(loop)
+    return _Passes(compared, {loop: tuple(loops) for loop, loops in inner.items()}, tuple(outer))
 
 
 class _Writer:
-    def __init__(self, body: FlatBody, plan: Plan, variant: Variant) -> None:
-        self.body = body
+    def __init__(self, cfg: Cfg, plan: Plan, variant: Variant) -> None:
+        self.body = body = cfg.body
         self.plan = plan
         self.variant = variant
+        checking = variant is Variant.FULL
+        self.passes = _passes(cfg, plan) if checking else _Passes({}, {}, ())
         self.by_position = {r.position: r for r in plan.replacements}
         self.sources = {r.source: self._kind(r.source) for r in plan.replacements}
         self.shuffled = {r.source for r in plan.replacements if r.delta}
+        self.asked = {r.source for r in plan.replacements if r.held and checking}
         self.hoisted_before: dict[int, list[int]] = {}
         for source, before in plan.hoists.items():
             self.hoisted_before.setdefault(before, []).append(source)
@@ -104,9 +156,9 @@ class _Writer:
 
     def _kind(self, position: int) -> str:
         """Return the untyped type of a load's register, which may be wider than the access."""
-        target = self.body.instructions[position].operands[0]
-        assert isinstance(target, Name)
-        return f"b{type_width(self.body.registers[target.text])}"
+        register = target(self.body.instructions[position])
+        assert isinstance(register, Name)
+        return f"b{type_width(self.body.registers[register.text])}"
 
     def register(self, kind: str, what: str, position: int | None = None) -> Name:
         """Declare a fresh register; asking again for the same gives the same."""
@@ -123,7 +175,7 @@ class _Writer:
         head = next(
             (i for i, statement in enumerate(statements) if not isinstance(statement, Declaration)), len(statements)
         )
-        lanes = self._lane_distances()
+        lanes = [*self._lane_distances(), *(self._no_passes(loop) for loop in self.passes.outer)]
         declarations = [
             Declaration((), "reg", (), None, None, kind, None, tuple(Declarator(n) for n in names))
             for kind, names in sorted(self.registers.items())
@@ -145,6 +197,7 @@ class _Writer:
             if isinstance(statement, Scope):
                 result.append(replace(statement, statements=tuple(self._statements(statement.statements))))
             elif isinstance(statement, Instruction):
+                result.extend(self._count_pass(self.position))
                 for source in self.hoisted_before.get(self.position, ()):
                     result.append(self.originals[source])
                     result.extend(self._copies(source))
@@ -160,8 +213,7 @@ class _Writer:
         if replacement is None:
             yield instruction
         elif replacement.delta == 0 or self.variant is Variant.NO_LOAD:
-            kind = self.sources[replacement.source]
-            yield _plain("mov", (kind,), instruction.operands[0], self._copy(replacement.source))
+            yield from self._reuse(instruction, replacement)
         else:
             yield from self._shuffle(instruction, replacement)
         yield from self._copies(self.position)
@@ -175,47 +227,112 @@ class _Writer:
             return
         kind = self.sources[position]
         copy = self._copy(position)
-        yield _plain("mov", (kind,), copy, self.originals[position].operands[0])
+        load = self.originals[position]
+        yield _plain("mov", (kind,), copy, target(load))
+        if position in self.asked and load.guard is not None:
+            opcode = "not" if load.guard.negated else "mov"
+            yield _plain(opcode, ("pred",), self.register("pred", "held", position), load.guard.name)
         if kind == "b64" and position in self.shuffled:
             yield _plain("mov", ("b64",), Vector(self._halves("part", position)), copy)
 
     def _halves(self, what: str, position: int) -> tuple[Name, Name]:
         return self.register("b32", f"{what}_low", position), self.register("b32", f"{what}_high", position)
 
+    def _no_passes(self, loop: int) -> Instruction:
+        return _plain("mov", ("b32",), self.register("b32", "pass", loop), Immediate("0"))
+
+    def _count_pass(self, position: int) -> Iterable[Instruction]:
+        """At a loop's header: one more pass of it, and none yet of the loops inside."""
+        if position in self.passes.inner:
+            count = self.register("b32", "pass", position)
+            yield _plain("add", ("s32",), count, count, Immediate("1"))
+            yield from map(self._no_passes, self.passes.inner[position])
+
+    def _compare_passes(self, loops: Iterable[int]) -> Iterable[Instruction]:
+        mask, first = self.register("b32", "mask"), self.register("b32", "first")
+        apart = self.register("pred", "apart")
+        yield _plain("activemask", ("b32",), mask)
+        yield _plain("setp", ("ne", "s32"), apart, mask, Immediate("-1"))
+        for loop in loops:
+            count = self.register("b32", "pass", loop)
+            yield _plain("shfl", ("sync", "idx", "b32"), first, count, Immediate("0"), Immediate("31"), mask)
+            yield _plain("setp", ("ne", "or", "s32"), apart, first, count, apart)
+        yield _plain("vote", ("sync", "any", "pred"), apart, apart, mask)
+
+    def _reuse(self, load: Instruction, replacement: Replacement) -> Iterable[Instruction]:
+        """The value of the same lane; the original load where the source has a predicate that did not hold."""
+        load, kept = self._address_kept(load)
+        yield from kept
+        kind = self.sources[replacement.source]
+        yield replace(_plain("mov", (kind,), target(load), self._copy(replacement.source)), guard=load.guard)
+        if replacement.held and self.variant is Variant.FULL:
+            corner = self.register("pred", "corner")
+            yield _plain("not", ("pred",), corner, self.register("pred", "held", replacement.source))
+            yield from self._original(load, corner)
+
+    def _address_kept(self, load: Instruction) -> tuple[Instruction, Iterable[Instruction]]:
+        """A load into its own address register must still find the address after the value was written."""
+        result, address = target(load), load.operands[1]
+        if not isinstance(result, Name) or result not in names_in((address,)):
+            return load, ()
+        assert isinstance(address, Address)
+        kept = self.register("b64", "address")
+        changed = replace(load, operands=(load.operands[0], Address(kept, address.offset), *load.operands[2:]))
+        return changed, (_plain("mov", ("b64",), kept, result),)
+
+    def _original(self, load: Instruction, corner: Name) -> Iterable[Instruction]:
+        """The original load, in the lanes of ``corner`` that would have made it."""
+        if load.guard is not None:
+            wanted = load.guard.name
+            if load.guard.negated:
+                wanted = self.register("pred", "wanted")
+                yield _plain("not", ("pred",), wanted, load.guard.name)
+            yield _plain("and", ("pred",), corner, corner, wanted)
+        yield replace(load, guard=Guard(corner, False))
+
     def _shuffle(self, load: Instruction, replacement: Replacement) -> Iterable[Instruction]:
+        if replacement.position in self.passes.compared:
+            yield from self._compare_passes(self.passes.compared[replacement.position])
         distance = abs(replacement.delta)
         mask = self.register("b32", "mask")
         corner = self.register("pred", "corner")
         incomplete = self.register("pred", "incomplete")
-        target = load.operands[0]
-        # A load into its own address register must still find the address after the shuffle.
-        address = load.operands[1]
-        if isinstance(target, Name) and target in names_in((address,)):
-            assert isinstance(address, Address)
-            kept = self.register("b64", "address")
-            yield _plain("mov", ("b64",), kept, target)
-            address = Address(kept, address.offset)
+        load, kept = self._address_kept(load)
+        yield from kept
         yield _plain("activemask", ("b32",), mask)
         if self.variant is Variant.FULL:
             lanes = self.register("b32", "above" if replacement.delta > 0 else "below")
             yield _plain("setp", ("ne", "s32"), incomplete, mask, Immediate("-1"))
             yield _plain("setp", ("lt", "u32"), corner, lanes, Immediate(str(distance)))
             yield _plain("or", ("pred",), corner, corner, incomplete)
+            if replacement.checked:
+                yield _plain("or", ("pred",), corner, corner, self.register("pred", "apart"))
+            if replacement.held:
+                # One lane without the value is enough: whole warps but for the last have it.
+                missing = self.register("pred", "missing")
+                held = Negated(self.register("pred", "held", replacement.source))
+                yield _plain("vote", ("sync", "any", "pred"), missing, held, mask)
+                yield _plain("or", ("pred",), corner, corner, missing)
         direction, clamp = ("down", "31") if replacement.delta > 0 else ("up", "0")
 
         def move(result: Operand, value: Name) -> Instruction:
             operands = (result, value, Immediate(str(distance)), Immediate(clamp), mask)
             return _plain("shfl", ("sync", direction, "b32"), *operands)
 
-        if replacement.size == 4:
-            yield move(target, self._copy(replacement.source))
+        result = target(load)
+        if replacement.size == 4 and load.guard is None:
+            yield move(result, self._copy(replacement.source))
+        elif replacement.size == 4:
+            moved = self.register("b32", "low")
+            yield move(moved, self._copy(replacement.source))
+            yield replace(_plain("mov", ("b32",), result, moved), guard=load.guard)
         else:
-            results = self.register("b32", "low"), self.register("b32", "high")
-            for result, value in zip(results, self._halves("part", replacement.source), strict=True):
-                yield move(result, value)
-            yield _plain("mov", ("b64",), target, Vector(results))
+            halves = self.register("b32", "low"), self.register("b32", "high")
+            for half, value in zip(halves, self._halves("part", replacement.source), strict=True):
+                yield move(half, value)
+            yield replace(_plain("mov", ("b64",), result, Vector(halves)), guard=load.guard)
         if self.variant is Variant.FULL:
-            yield replace(load, guard=Guard(corner, False), operands=(target, address, *load.operands[2:]))
+            yield from self._original(load, corner)
 
     def _lane_distances(self) -> list[Instruction]:
         """The head of the kernel: how far the warp's lanes of the same row reach below and above."""
@@ -236,6 +353,13 @@ class _Writer:
                 _plain("sub", ("u32",), above, Immediate("31"), lane),
                 _plain("min", ("u32",), above, above, row),
             ]
+        if self.plan.most_blocks is not None:
+            grid, large = self.register("b32", "grid"), self.register("pred", "large")
+            code.append(_plain("mov", ("u32",), grid, Name("%nctaid", "x")))
+            code.append(_plain("setp", ("gt", "u32"), large, grid, Immediate(str(self.plan.most_blocks))))
+            for reach in (below, above):
+                if reach.text in used:
+                    code.append(_plain("selp", ("b32",), reach, Immediate("0"), reach, large))
         return code
 
 

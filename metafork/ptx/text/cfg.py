@@ -58,6 +58,11 @@ class Cfg:
     controllers: Mapping[int, frozenset[int]]
     live: Mapping[int, frozenset[str]]
 
+    def loops_around(self, block: int) -> tuple[Loop, ...]:
+        """Return the loops that a block stands in, the outermost first."""
+        around = [loop for loop in self.loops.values() if block in loop.blocks]
+        return tuple(sorted(around, key=lambda loop: -len(loop.blocks)))
+
 
 EXIT = -1
 

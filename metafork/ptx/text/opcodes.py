@@ -10,6 +10,9 @@ from enum import Enum
 
 from metafork.ptx.text.syntax import Address, Group, Instruction, Name, Negated, Offset, Operand, Pair, Vector, Verbatim
 
+PREFIX = "%shuffle_"
+"""What the names of the registers that ``synthesis`` adds start with."""
+
 
 class Effect(Enum):
     """What an instruction may do to memory that other instructions see."""
@@ -76,6 +79,15 @@ def written(instruction: Instruction) -> Iterator[Name]:
         yield from names_in(instruction.operands[:1])
         return
     yield from names_in(instruction.operands)
+
+
+def target(instruction: Instruction) -> Operand:
+    """Return what an instruction writes first; of a vector of one element that element."""
+    match instruction.operands[0]:
+        case Vector((single,)):
+            return single
+        case operand:
+            return operand
 
 
 def read(instruction: Instruction) -> Iterator[Name]:

@@ -60,14 +60,16 @@ def deltas(report):
     return [shuffle.delta for shuffle in report.shuffles]
 
 
-def run(text, *, n=100, grid=(3, 1, 1), block=(40, 1, 1), aliased=False, seed=0, size=2048, element=np.float32):
+def run(
+    text, *, n=100, grid=(3, 1, 1), block=(40, 1, 1), aliased=False, seed=0, size=2048, element=np.float32, order=None
+):
     """Run ``k`` on random data; return all of memory."""
     random = np.random.default_rng(seed)
     memory = GlobalMemory()
     a = memory.upload(random.standard_normal(size).astype(element))
     b = a if aliased else memory.upload(random.standard_normal(size).astype(element))
     base = 4096  # so that negative offsets stay inside
-    run_kernel(parse(text), "k", grid, block, [a + base, b + base, n], memory=memory, limit=20_000)
+    run_kernel(parse(text), "k", grid, block, [a + base, b + base, n], memory=memory, limit=20_000, order=order)
     return memory.snapshot()
 
 

@@ -135,6 +135,80 @@ def test_what_orders_or_writes_memory_ends_a_load(between):
     assert deltas(shuffled(pair(between, nc=".nc", extra=extra))[1]) == expected
 
 
+ENDS = [
+    "st.global.f32 [%rd4+4], %f1;", "@%p2 st.global.f32 [%rd4+4], %f1;", "st.f32 [%rd5+64], %f1;",
+    "fence.acq_rel.gpu;", "membar.gl;", "bar.sync 0;", "atom.global.add.u32 %r9, [%rd5], 1;", "call.uni frob, ();",
+    "ld.acquire.gpu.global.f32 %f9, [%rd5];", "ld.volatile.global.f32 %f9, [%rd5];", "frobnicate.b32 %r9, %r5;",
+]  # fmt: skip
+
+
+class TestReadOnlyLoads:
+    """That nothing writes the memory of a ``.nc`` load is believed of other ``.nc`` loads, never of a plain one."""
+
+    BODY = """
+    setp.gt.s32 %p2, %r1, 5;
+    ld.global{first}.f32 %f1, [%rd4]; ld.global{first}.f32 %f2, [%rd4+4];
+    {between}
+    ld.global{second}.f32 %f3, [%rd4+4]; ld.global{second}.f32 %f4, [%rd4+8];
+    add.f32 %f5, %f1, %f2; add.f32 %f3, %f3, %f4; add.f32 %f3, %f3, %f5; st.global.f32 [%rd5], %f3;
+    """
+
+    @pytest.mark.parametrize("between", ENDS)
+    def test_a_plain_load_takes_nothing_from_before(self, between):
+        before = kernel(self.BODY.format(first=".nc", second="", between=between), extra=".extern .func frob();")
+        _, report = shuffled(before)
+        # Only within the two pairs.
+        assert ([abs(delta) for delta in deltas(report)], report.reuses) == ([1, 1], ())
+        assert all(abs(s.span.line - s.source.line) < 1 for s in report.shuffles)
+
+    @pytest.mark.parametrize("between", ENDS)
+    def test_a_read_only_load_takes_nothing_from_a_plain_one_before(self, between):
+        before = kernel(self.BODY.format(first="", second=".nc", between=between), extra=".extern .func frob();")
+        _, report = shuffled(before)
+        assert ([abs(delta) for delta in deltas(report)], report.reuses) == ([1, 1], ())
+
+    @pytest.mark.parametrize(("first", "second"), [(".nc", ""), ("", ".nc"), (".nc", ".nc"), ("", "")])
+    def test_without_a_write_the_kind_does_not_matter(self, first, second):
+        before = kernel(self.BODY.format(first=first, second=second, between=""))
+        after, report = shuffled(before)
+        assert (len(report.shuffles), len(report.reuses)) == (2, 1)
+        assert_same_results(before, after)
+
+    def test_a_store_on_one_path_ends_it_on_both(self):
+        before = kernel("""
+        ld.global.nc.f32 %f1, [%rd4];
+        setp.lt.s32 %p2, %r1, 50; @%p2 bra JOIN;
+        st.global.f32 [%rd4], 0f3F800000;
+        JOIN:
+        ld.global.f32 %f2, [%rd4]; add.f32 %f1, %f1, %f2;
+        st.global.f32 [%rd5], %f1;
+        """)
+        after, report = shuffled(before)
+        assert report.reuses == ()
+        assert_same_results(before, after, n=60)
+        nc = before.replace("ld.global.f32 %f2", "ld.global.nc.f32 %f2")
+        assert len(shuffled(nc)[1].reuses) == 1
+
+    def test_a_store_elsewhere_ends_nothing(self):
+        between = "st.global.f32 [%rd4+512], %f1;"
+        before = kernel(self.BODY.format(first=".nc", second="", between=between))
+        after, report = shuffled(before)
+        assert len(report.reuses) == 1
+        assert_same_results(before, after)
+
+
+def test_a_load_of_the_second_level_cache_takes_no_earlier_value():
+    before = kernel("""
+    ld.global.f32 %f1, [%rd4]; ld.global.cg.f32 %f2, [%rd4+4]; ld.global.cg.f32 %f3, [%rd4];
+    ld.global.f32 %f4, [%rd4+8]; add.f32 %f1, %f1, %f2; add.f32 %f3, %f3, %f4; add.f32 %f1, %f1, %f3;
+    st.global.f32 [%rd5], %f1;
+    """)
+    after, report = shuffled(before)
+    assert after.count("ld.global.cg") == 2
+    assert (deltas(report), report.reuses) == ([2], ())
+    assert_same_results(before, after)
+
+
 @pytest.mark.parametrize(
     "between",
     [
@@ -492,7 +566,6 @@ class TestWhatIsLeftAlone:
     @pytest.mark.parametrize(
         "load",
         [
-            "@%p2 ld.global.nc.f32 %f2, [%rd4+4];",
             "ld.volatile.global.f32 %f2, [%rd4+4];",
             "ld.global.lu.f32 %f2, [%rd4+4];",
             "ld.global.nc.v2.f32 {%f2, %f3}, [%rd4+8];",
@@ -548,6 +621,36 @@ class TestReuse:
         assert len(report.reuses) == 2
         assert "mov.b16" in after
         assert "mov.b8" not in after
+        assert_same_results(before, after)
+
+    @pytest.mark.parametrize("register", ["%r", "%rd"])
+    @pytest.mark.parametrize("bits", [8, 16, 32])
+    @pytest.mark.parametrize("nc", ["", ".nc"])
+    @pytest.mark.parametrize("kinds", ["su", "us", "sb", "bs", "ub", "bu", "ss", "uu", "bb"])
+    def test_an_extension_is_part_of_the_value(self, register, bits, nc, kinds):
+        one, other = kinds
+        before = kernel(f"""
+        ld.global{nc}.{one}{bits} {register}9, [%rd4]; ld.global{nc}.{other}{bits} {register}10, [%rd4];
+        cvt.u64.u32 %rd11, %r9; cvt.u64.u32 %rd12, %r10;
+        {"" if register == "%r" else "mov.b64 %rd11, %rd9; mov.b64 %rd12, %rd10;"}
+        mul.lo.s64 %rd12, %rd12, 3; xor.b64 %rd11, %rd11, %rd12; shr.u64 %rd12, %rd11, 32;
+        xor.b64 %rd11, %rd11, %rd12; st.global.u32 [%rd5], %rd11;
+        """).replace("st.global.u32 [%rd5], %rd11", "cvt.u32.u64 %r13, %rd11; st.global.u32 [%rd5], %r13")
+        after, report = shuffled(before)
+        extended = bits < (32 if register == "%r" else 64)
+        same = not extended or ("s" in kinds) == (kinds == "ss")
+        assert len(report.reuses) == same
+        assert_same_results(before, after)
+
+    def test_a_register_of_another_width_is_no_source(self):
+        before = kernel("""
+        ld.global.u32 %r9, [%rd4]; ld.global.u32 %rd9, [%rd4]; ld.global.f32 %f9, [%rd4]; ld.global.b32 %rd10, [%rd4];
+        add.f32 %f9, %f9, %f9; cvt.u32.u64 %r10, %rd9; xor.b32 %r9, %r9, %r10; cvt.u32.u64 %r10, %rd10;
+        add.s32 %r9, %r9, %r10; cvt.rn.f32.u32 %f10, %r9; add.f32 %f9, %f9, %f10; st.global.f32 [%rd5], %f9;
+        """)
+        after, report = shuffled(before)
+        # The float takes the 32-bit register's bits, and one 64-bit register the other's.
+        assert [(r.delta, r.size) for r in report.reuses] == [(0, 4), (0, 4)]
         assert_same_results(before, after)
 
     def test_a_uniform_address_counts_as_no_load(self):

@@ -12,7 +12,7 @@ from metafork.ptx.shuffles.shuffle import Options, shuffle_text
 from metafork.ptx.shuffles.synthesis import Variant
 from metafork.ptx.text.parser import parse
 from metafork.ptx.text.printer import print_module
-from tests.metafork.ptx.kernels import CASES, launch
+from tests.metafork.ptx.kernels import CASES, DATA, launch
 
 PTXAS = shutil.which("ptxas")
 needs_ptxas = pytest.mark.skipif(PTXAS is None, reason="no ptxas on PATH")
@@ -120,6 +120,29 @@ def test_measuring_variants_are_marked_invalid_and_are(variant):
     before, _, _ = launch(jacobi, jacobi.text, (70, 9), (40, 1, 1))
     after, _, _ = launch(jacobi, result.text, (70, 9), (40, 1, 1))
     assert before.snapshot() != after.snapshot()
+
+
+@pytest.mark.parametrize(("max_delta", "shuffles"), [(1, 24), (31, 42)])
+def test_six_comparisons_around_a_stencil(max_delta, shuffles, tmp_path):
+    text = (DATA / "fluxes.ptx").read_text()
+    result = shuffle_text(text, Options(max_delta=max_delta))
+    (report,) = result.kernels
+    assert (len(report.shuffles), report.loads) == (shuffles, 48)
+    if PTXAS is not None:
+        assert assemble(result.text, tmp_path)
+    for block, shape in (((32, 2, 2), (71, 5, 5)), ((40, 1, 1), (67, 4, 5)), ((12, 3, 2), (37, 6, 4))):
+        memories = []
+        for version in (text, result.text):
+            random = np.random.default_rng(7)
+            memory = GlobalMemory()
+            size = int(np.prod(shape))
+            fields = [memory.upload(random.standard_normal(size).astype("f4")) for _ in range(6)]
+            out = memory.allocate(4 * 5 * size)
+            grid = tuple(-(-extent // threads) for extent, threads in zip(shape, block, strict=True))
+            done = run_kernel(parse(version), "fluxes", grid, block, [*shape, 0.5, *fields, out], memory=memory)
+            memories.append(memory.snapshot())
+        assert memories[0] == memories[1]
+        assert done.executed["shfl"]
 
 
 STENCIL_IR = """
