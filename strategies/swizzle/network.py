@@ -119,8 +119,9 @@ def build(problem: Problem, budget: MemoryBudget) -> Network:
     """Lay out variables, fuse stages and collect folds; raises ``DoesNotFitError`` over the budget."""
     level_of = _levels(problem)
     levels = [Level() for _ in range(max(level_of.values()) + 1)]
-    for term in dict.fromkeys(problem.goal_terms.tolist()):
-        levels[level_of[problem.goal]].add(term)
+    for goal in problem.goals:
+        for term in goal.terms.tolist():
+            levels[level_of[goal.array]].add(term)
     folds = [one for one in problem.statements if isinstance(one, Fold)]
     for fold in reversed(folds):
         for term in levels[level_of[fold.name]].terms:
@@ -138,11 +139,10 @@ def build(problem: Problem, budget: MemoryBudget) -> Network:
             level = levels[level_of[one.name]]
             rows = np.stack([level.domain([term]) for term in one.terms.tolist()])
             domains[level_of[one.name]][variables[one.name]] = rows
-    goal_level = level_of[problem.goal]
-    wanted = np.stack([levels[goal_level].domain([term]) for term in problem.goal_terms.tolist()])
-    goal_variables = variables[problem.goal]
-    for position, variable in enumerate(goal_variables.tolist()):
-        domains[goal_level][variable] &= wanted[position]
+    for goal in problem.goals:
+        number = level_of[goal.array]
+        for variable, term in zip(variables[goal.array].tolist(), goal.terms.tolist(), strict=True):
+            domains[number][variable] &= levels[number].domain([term])
     network = Network(problem, levels, level_of, variables, domains, stages, [], [], [])
     for fold in folds:
         _add_fold(network, fold)
@@ -198,6 +198,7 @@ def _layout(problem: Problem, level_of: dict[str, int], levels: list[Level]) -> 
     waiting: dict[str, Hole] = {}
     stages: list[Stage] = []
     holes = {hole.argument: hole for hole in problem.holes()}
+    wanted = {goal.array for goal in problem.goals}
 
     def fresh(name: str, count: int) -> Ints:
         level = levels[level_of[name]]
@@ -215,7 +216,7 @@ def _layout(problem: Problem, level_of: dict[str, int], levels: list[Level]) -> 
                 variables[one.name] = _copied(joined, one.table)
             case Hole():
                 follower = holes.get(one.name)
-                if follower is not None and uses[one.name] == 1 and one.name != problem.goal:
+                if follower is not None and uses[one.name] == 1 and one.name not in wanted:
                     fused = None if one.argument in waiting else fusion(one, follower)
                     if fused is not None:
                         waiting[one.name] = one
@@ -271,9 +272,14 @@ def _add_fold(network: Network, fold: Fold) -> None:
     outputs = network.variables[fold.name]
     groups = network.variables[fold.argument].reshape(outputs.size, -1)
     inside, outside = network.levels[inner], network.levels[outer]
-    goal = dict(zip(network.variables[problem.goal].tolist(), problem.goal_terms.tolist(), strict=True))
+    goal = {
+        variable: term
+        for one in problem.goals
+        if network.level_of[one.array] == outer
+        for variable, term in zip(network.variables[one.array].tolist(), one.terms.tolist(), strict=True)
+    }
     size = groups.shape[1]
-    if outer == network.level_of[problem.goal] and all(variable in goal for variable in outputs.tolist()):
+    if all(variable in goal for variable in outputs.tolist()):
         multisets = [terms.members(goal[variable], fold.op) for variable in outputs.tolist()]
         # A product that is zero says nothing of its factors.
         if all(multisets) or fold.op in NEUTRAL_ZERO:

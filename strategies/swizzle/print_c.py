@@ -49,14 +49,13 @@ def _function(problem: Problem, name: str, solution: Solution) -> str:
                 lines += _fold(problem, one)
             case _:
                 assert_never(one)
-    size = prod(problem.statement(problem.goal).shape)
-    lines += [
-        f"    for (int e = 0; e < {size}; e++)",
-        f"        out[e] = {_identifier(problem, problem.goal)}[e];",
-        "}",
-        "",
-    ]
-    return "\n".join(lines)
+    before = 0
+    for goal in problem.goals:
+        at = f"{before} + e" if before else "e"
+        lines.append(f"    for (int e = 0; e < {goal.terms.size}; e++)")
+        lines.append(f"        out[{at}] = {_identifier(problem, goal.array)}[e];")
+        before += goal.terms.size
+    return "\n".join([*lines, "}", ""])
 
 
 def _identifier(problem: Problem, name: str) -> str:

@@ -25,7 +25,6 @@ from strategies.swizzle.options import OptionSet
 from strategies.swizzle.problem import (
     ZERO_CELL,
     Case,
-    Cells,
     Fold,
     Gather,
     Hole,
@@ -34,6 +33,7 @@ from strategies.swizzle.problem import (
     Read,
     Shape,
     Statement,
+    Wanted,
 )
 from strategies.swizzle.specification import SketchError, Symbolic, SymbolicArray, shape_text
 from strategies.swizzle.terms import OPERATORS, Terms
@@ -77,8 +77,7 @@ class Sketch:
     warp: int = 1
     terms: Terms = field(default_factory=Terms)
     statements: dict[str, Statement] = field(default_factory=dict)
-    goal_name: str | None = None
-    goal_terms: Cells | None = None
+    goals: dict[str, Wanted] = field(default_factory=dict)
 
     def shape(self, name: str) -> Shape:
         """Return the shape of an array; raises ``SketchError`` for an unknown one."""
@@ -102,7 +101,7 @@ class Sketch:
         if name in _RESERVED:
             raise SketchError(f"an input cannot be called '{name}'", "generated code uses that name; choose another")
         size = prod(shape)
-        atoms = [self.terms.atom(f"{name}{position}") for position in range(size)]
+        atoms = [self.terms.atom(name, position) for position in range(size)]
         return self._add(
             Literal(name, shape, np.array(atoms, dtype=np.int32), True, size if step is None else step, shared)
         )  # fmt: skip
@@ -359,11 +358,13 @@ class Sketch:
         return self._add(choice_hole(name, argument, shape, prod(self.shape(argument)), choices, tables))
 
     def goal(self, name: str, terms: Sequence[int]) -> None:
-        """Say which terms the array ``name`` must hold, in row-major order."""
+        """Say which terms the array ``name`` must hold, in row-major order; of several goals, all must be met."""
         shape = self.shape(name)
+        if name in self.goals:
+            raise SketchError(f"'{name}' has a goal already", "an array has one goal; another array may have another")
         if len(terms) != prod(shape):
             raise SketchError(f"the goal has {len(terms)} terms, and '{name}' has the shape {shape_text(shape)}")
-        self.goal_name, self.goal_terms = name, np.array(terms, dtype=np.int32)
+        self.goals[name] = Wanted(name, np.array(terms, dtype=np.int32))
 
     def goal_function(self, name: str, function: Callable[..., Symbolic], inputs: Sequence[str] = ()) -> None:
         """Say what ``name`` must hold by a function from its indices (after the input arrays) to a symbolic value."""
@@ -380,11 +381,10 @@ class Sketch:
 
     def problem(self) -> Problem:
         """Return the finished problem; raises ``SketchError`` where there is no goal."""
-        if self.goal_name is None or self.goal_terms is None:
+        if not self.goals:
             raise SketchError("the sketch has no goal", "add a line as: goal out = \\i. x[i]")
-        return Problem(
-            self.name, self.terms, tuple(self.statements.values()), self.goal_name, self.goal_terms, self.warp
-        )  # fmt: skip
+        statements, goals = tuple(self.statements.values()), tuple(self.goals.values())
+        return Problem(self.name, self.terms, statements, goals, self.warp)
 
     def _axis(self, name: str, shape: Shape, axis: int) -> None:
         if not 0 <= axis < len(shape):

@@ -42,8 +42,10 @@ def _demands(network: Network, state: State, level: int) -> tuple[list[Ints], Bi
         if fold.level == level:
             groups.extend(fold.groups)
             needed.extend(fold.needed)
-    if network.level_of[network.problem.goal] == level:
-        for variable in network.variables[network.problem.goal].tolist():
+    for goal in network.problem.goals:
+        if network.level_of[goal.array] != level:
+            continue
+        for variable in network.variables[goal.array].tolist():
             row = state.domains[level][variable].copy()
             row[0] &= ~(ZERO_BIT | JUNK_BIT)
             if row.any():
