@@ -15,8 +15,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from strategies.swizzle.factors import Part
 from strategies.swizzle.memory import MemoryBudget
-from strategies.swizzle.options import first_of_each
+from strategies.swizzle.options import OptionSet, first_of_each
 from strategies.swizzle.problem import UNDEFINED_CELL, ZERO_CELL, Fold, Gather, Hole, Literal, Problem
 from strategies.swizzle.stages import Ints, Stage, fusion
 from strategies.swizzle.terms import ABSORBING_ZERO, NEUTRAL_ZERO, UNDEFINED, ZERO
@@ -239,31 +240,44 @@ def _stage(
     first: Hole | None, hole: Hole, source: Ints, level: int, fresh: Callable[[str, int], Ints]
 ) -> tuple[Ints, Stage]:  # fmt: skip
     locals_, reads = hole.locals_.astype(np.int64), hole.sources.astype(np.int64)
-    turns: Ints | None = None
-    tables, count = hole.options.tables, hole.options.tables.shape[1]
+    options, turns = hole.options, np.arange(hole.options.tables.shape[1])[None, :]
     if first is not None:
         fused = fusion(first, hole)
         assert fused is not None
         locals_, reads, turns = fused
-        tables, count = first.options.tables, turns.shape[1]
+        options = first.options
     cells = np.flatnonzero(locals_ >= 0)
-    numbers = np.arange(tables.shape[0])
+    # Locals that no cell looks at make options differ in nothing.
     used, compact = np.unique(locals_[cells], return_inverse=True)
-    if used.size < count:
-        # Locals that no cell looks at make options differ in nothing.
-        count = used.size
-        if turns is None:
-            numbers = first_of_each(tables[:, used]) if used.size else numbers[:1]
-            tables = tables[numbers][:, used]
-        else:
-            turns = turns[:, used]
     result = _copied(source, reads[:, 0])
     result[cells] = fresh(hole.name, cells.size)
     columns = np.stack([_copied(source, column) for column in reads[cells].T], axis=1)
-    if bool((tables < 0).any()):
+    if bool((options.tables < 0).any()):
         columns = np.concatenate([columns, np.full((cells.size, 1), ZERO_VARIABLE)], axis=1)
     holes = (hole,) if first is None else (first, hole)
-    return result, Stage(holes, level, result[cells], columns, compact.ravel(), count, tables, turns, numbers)
+    parts = _parts(options, turns[:, used])
+    return result, Stage(holes, level, result[cells], columns, compact.ravel(), used.size, parts)
+
+
+def _parts(options: OptionSet, turns: Ints) -> tuple[Part, ...]:
+    """Return the families of a stage whose first hole has these options, behind the turns of its second."""
+    rows, everywhere = np.arange(options.listed), np.arange(turns.shape[1])
+    behind = np.arange(turns.shape[0])
+    listed = Part(options.tables, turns, rows, np.zeros_like(behind), behind, everywhere)
+    composed = options.composition
+    if composed is None:
+        return (listed,)
+    inner = composed.turns.shape[0]
+    product = composed.turns[:, turns].reshape(-1, turns.shape[1])
+    kept = first_of_each(product)
+    # Where the inner turns agree, only the second hole makes a difference.
+    agreeing = (composed.turns == composed.turns[0]).all(axis=0)
+    anchor = np.flatnonzero(agreeing[turns].all(axis=0))
+    first = options.listed + np.arange(composed.tables.shape[0]) * inner
+    added, second = np.divmod(kept, turns.shape[0])
+    return listed, Part(
+        composed.tables, product[kept], first, added, second, anchor if anchor.size else everywhere
+    )  # fmt: skip
 
 
 def _add_fold(network: Network, fold: Fold) -> None:

@@ -21,14 +21,57 @@ _BLOCK_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class OptionSet:
-    """``tables[option, local]`` is the value read; ``expression(option)`` spells it over the hole's local names."""
+class Composition:
+    """Options too many to list, in two factors: option ``row * len(turns) + turn`` is ``tables[row][turns[turn]]``.
+
+    ``turns`` give the inner local of each local; ``expression(row, turn)`` spells an option.
+    """
 
     tables: Tables
-    expression: Callable[[int], Index]
+    turns: Tables
+    expression: Callable[[int, int], Index]
 
     def __len__(self) -> int:
+        return int(self.tables.shape[0] * self.turns.shape[0])
+
+
+@dataclass(frozen=True, slots=True)
+class OptionSet:
+    """``tables[option, local]`` is the value read; ``spelled(option)`` spells it over the hole's local names.
+
+    The options of a ``composition`` follow those that are listed.
+    """
+
+    tables: Tables
+    spelled: Callable[[int], Index]
+    composition: Composition | None = None
+
+    def __len__(self) -> int:
+        return self.listed + (0 if self.composition is None else len(self.composition))
+
+    @property
+    def listed(self) -> int:
+        """How many options are listed in ``tables``."""
         return int(self.tables.shape[0])
+
+    @property
+    def bytes_held(self) -> int:
+        """The memory of the tables and factors, in bytes."""
+        composed = self.composition
+        return self.tables.nbytes + (0 if composed is None else composed.tables.nbytes + composed.turns.nbytes)
+
+    def table(self, option: int) -> Tables:
+        """Return the table of an option."""
+        if self.composition is None or option < self.listed:
+            return self.tables[option]
+        row, turn = divmod(option - self.listed, self.composition.turns.shape[0])
+        return self.composition.tables[row][self.composition.turns[turn]]
+
+    def expression(self, option: int) -> Index:
+        """Spell an option."""
+        if self.composition is None or option < self.listed:
+            return self.spelled(option)
+        return self.composition.expression(*divmod(option - self.listed, self.composition.turns.shape[0]))
 
 
 def fingerprint_weights(count: int, seed: int = 1) -> NDArray[np.float64]:
@@ -72,7 +115,7 @@ def from_expressions(expressions: Sequence[Index], tables: Tables) -> OptionSet:
 
 
 def joined_sets(sets: Sequence[OptionSet]) -> OptionSet:
-    """Join option sets over the same locals; of equal tables, the one of the first set is kept."""
+    """Join listed option sets over the same locals; of equal tables, the one of the first set is kept."""
     tables = np.concatenate([one.tables for one in sets])
     starts = np.cumsum([0, *(len(one) for one in sets)])
     kept = first_of_each(tables)
@@ -80,6 +123,6 @@ def joined_sets(sets: Sequence[OptionSet]) -> OptionSet:
     def expression(option: int) -> Index:
         row = int(kept[option])
         owner = int(np.searchsorted(starts, row, "right")) - 1
-        return sets[owner].expression(row - int(starts[owner]))
+        return sets[owner].spelled(row - int(starts[owner]))
 
     return OptionSet(tables[kept], expression)

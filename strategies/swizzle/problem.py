@@ -140,7 +140,7 @@ class Problem:
 
 def hole_table(hole: Hole, option: int) -> Cells:
     """Return the gather of one option: the argument's cell that each output cell reads."""
-    values = hole.options.tables[option].astype(np.int32)
+    values = hole.options.table(option).astype(np.int32)
     return apply_values(hole, values)
 
 

@@ -7,6 +7,7 @@ the solutions, depends on nothing but the problem.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import log2
@@ -58,12 +59,13 @@ class Search:
     problem: Problem
     megabytes: int | None = None
     statistics: Statistics = field(default_factory=Statistics)
+    _known: set[bytes] = field(init=False, default_factory=set)
 
     def __iter__(self) -> Iterator[Solution]:
         """Yield every solution; raises ``DoesNotFitError`` where the memory bound does not suffice."""
         budget = MemoryBudget(self.megabytes)
         for hole in self.problem.holes():
-            budget.reserve(hole.options.tables.nbytes, f"the options of {hole.name}")
+            budget.reserve(hole.options.bytes_held, f"the options of {hole.name}")
         network = build(self.problem, budget)
         self.statistics.options = sum(stage.count for stage in network.stages)
         self.statistics.reserved_bytes = budget.peak
@@ -77,13 +79,13 @@ class Search:
             self.statistics.states_pruned += 1
             return
         found = 0
-        for solution in self._below(network, state, budget, 0):
+        for solution in self._below(network, state, 0):
             found += 1
             yield solution
         if found:
             self.statistics.states_on_solutions += 1
 
-    def _below(self, network: Network, state: State, budget: MemoryBudget, depth: int) -> Iterator[Solution]:
+    def _below(self, network: Network, state: State, depth: int) -> Iterator[Solution]:
         try:
             self._look_ahead(network, state, depth)
             self._check_pairs(network, state)
@@ -94,18 +96,14 @@ class Search:
         if number is None:
             yield from self._checked(network, state)
             return
-        candidates = state.candidates[number]
-        stage = network.stages[number]
-        if candidates is None:
-            budget.reserve(2 * stage.count * stage.local_count, f"every option of {stage.name}, which nothing forces")
-            first, second = np.divmod(np.arange(stage.count), 1 if stage.turns is None else stage.turns.shape[0])
-            candidates = stage.selected(first, second)
-        for row in candidates.rows.tolist():
+        listed = state.candidates[number]
+        blocks = network.stages[number].blocks(state.values[number]) if listed is None else [listed]
+        for candidates, row in ((block, row) for block in blocks for row in block.rows.tolist()):
             child = self._child(network, state, number, candidates, row)
             if child is None:
                 continue
             found = False
-            for solution in self._below(network, child, budget, depth + 1):
+            for solution in self._below(network, child, depth + 1):
                 found = True
                 yield solution
             self.statistics.states_on_solutions += found
@@ -200,13 +198,19 @@ class Search:
     def _checked(self, network: Network, state: State) -> Iterator[Solution]:
         # A hole of which no cell depends on the option has no stage: any option will do.
         options = {hole.name: 0 for hole in self.problem.holes()}
+        key = hashlib.blake2b()
         for stage, candidates in zip(network.stages, state.candidates, strict=True):
-            if candidates is None:
-                candidates = stage.selected(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+            assert candidates is not None
+            assert len(candidates) == 1
             row = int(candidates.rows[0])
-            options[stage.holes[0].name] = int(stage.numbers[candidates.first[row]])
+            key.update(candidates.tables[row].tobytes())
+            options[stage.holes[0].name] = int(candidates.first[row])
             if len(stage.holes) == 2:
                 options[stage.holes[1].name] = int(candidates.second[row])
+        # Blocks of a factored stage may repeat a table.
+        if key.digest() in self._known:
+            return
+        self._known.add(key.digest())
         choice = {hole.name: hole_table(hole, options[hole.name]) for hole in self.problem.holes()}
         if solves(self.problem, choice):
             yield Solution(options)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strategies.swizzle import conditions, transformation
+from strategies.swizzle.grammar import transformations
 from strategies.swizzle.holes import axis_hole, choice_hole, keep_hole, numbered_names, vector_hole
 from strategies.swizzle.index import Index, Name, Number, compare, evaluate
 from strategies.swizzle.options import OptionSet
@@ -242,11 +243,9 @@ class Sketch:
                 f"{shape_text(source)}"
             )
         # A picked array is the same for every index but the last: its identity reads at the last index.
-        broadcast = pick and secondary == len(out) - 1 and out[secondary] <= length
+        spread = pick and secondary == len(out) - 1 and out[secondary] <= length
         try:
-            options = transformation.transformations(
-                length, out[secondary], level, outside=outside, broadcast=broadcast
-            )  # fmt: skip
+            options = transformations(length, out[secondary], level, outside=outside, spread=spread)
         except ValueError as fault:
             raise SketchError(f"'{name}': {fault}") from fault
         return self._axis_hole(

@@ -123,9 +123,9 @@ def test_statistics_count_states():
 
 def test_a_memory_bound_is_kept_with_a_message():
     with pytest.raises(
-        DoesNotFitError, match=r"the composed options of s1\+r1 would take .* more than the 5 MB allowed"
+        DoesNotFitError, match=r"the composed options of s1\+r1 would take .* more than the 12 MB allowed"
     ):
-        solutions(problem_of("crc", s=13), megabytes=5)
+        solutions(problem_of("crc", s=11), megabytes=12)
     search = Search(problem_of("crc", s=7), megabytes=60)
     assert len(list(search)) == 2
     assert 0 < search.statistics.reserved_bytes <= 60 << 20
