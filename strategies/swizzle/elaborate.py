@@ -69,17 +69,18 @@ _OPTION_NAMES = {
 }
 
 
-def load(source: Source, constants: Mapping[str, int] | None = None) -> Problem:
+def load(source: Source, constants: Mapping[str, int] | None = None, level: int | None = None) -> Problem:
     """Return the problem of a sketch text; ``constants`` replace those of its ``let`` lines.
 
+    ``level`` replaces the restriction level of every hole.
     Raises ``DiagnosticsError``: MF0901 syntax, MF0902 names, MF0903 shapes, MF0904 what makes no sense.
     """
-    return _Elaboration(source, dict(constants or {})).problem()
+    return _Elaboration(source, dict(constants or {}), level).problem()
 
 
 class _Elaboration:
-    def __init__(self, source: Source, overrides: dict[str, int]) -> None:
-        self._source, self._overrides = source, overrides
+    def __init__(self, source: Source, overrides: dict[str, int], level: int | None) -> None:
+        self._source, self._overrides, self._level = source, overrides, level
         self._text = parse(source)
         self._constants: dict[str, int] = {}
         self._definitions: dict[str, Definition] = {}
@@ -357,7 +358,7 @@ class _Elaboration:
         def numbers(*options: str) -> list[int] | None:
             return next((self._integers(values[one], span) for one in options if one in values), None)
 
-        level = number("level", default=level)
+        level = number("level", default=level) if self._level is None else self._level
         if level not in {1, 2, 3, 4}:
             raise self._fail(MEANING, span, f"restriction levels are 1 to 4, not {level}")
         row = {"row_xforms": 1, "row_rots": 1, "col_xforms": 0, "col_rots": 0}.get(call.name)

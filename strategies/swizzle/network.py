@@ -67,6 +67,8 @@ class ExactFold:
     needed: Bits
     once: Bits
     zeros_allowed: NDArray[np.bool_]
+    # How many terms each group needs, repeated ones counted as often as they occur.
+    sizes: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +304,9 @@ def _add_fold(network: Network, fold: Fold) -> None:
                 if not one:
                     needed[row] = 0
             once = np.stack([_once(inside, one) for one in multisets])
+            sizes = np.array([len(one) for one in multisets])
             zeros = np.array([fold.op in NEUTRAL_ZERO and len(one) < size for one in multisets])
-            network.exact.append(ExactFold(inner, groups, needed, once, zeros))
+            network.exact.append(ExactFold(inner, groups, needed, once, zeros, sizes))
             return
     if size == 2:
         listed = [(terms.members(term, fold.op), term) for term in outside.terms]

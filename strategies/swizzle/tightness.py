@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from strategies.swizzle.failure import DeadEndError
 from strategies.swizzle.network import JUNK_BIT, ZERO_BIT, Bits, Network
-from strategies.swizzle.propagation import DeadEndError, State
+from strategies.swizzle.propagation import State
 from strategies.swizzle.stages import Ints
 
 
@@ -94,7 +95,7 @@ def _tighten_cut(network: Network, state: State, level: int, demands: tuple[list
         wanted = np.bitwise_or.reduce(needed[reached[members].any(axis=0)], axis=0)
         spare = int(sizes[members].sum()) - int(np.bitwise_count(wanted).sum())
         if spare < 0:
-            raise DeadEndError
+            raise DeadEndError(level, int(cut[np.isin(inverse.ravel(), members)][0]), wanted)
         if spare > 0:
             continue
         for member in members.tolist():
@@ -103,7 +104,7 @@ def _tighten_cut(network: Network, state: State, level: int, demands: tuple[list
             before = domain[variables]
             after = before & useful
             if not after.any(axis=1).all():
-                raise DeadEndError
+                raise DeadEndError(level, int(variables[~after.any(axis=1)][0]), useful)
             domain[variables] = after
             changed |= not np.array_equal(before, after)
     return changed
