@@ -142,7 +142,7 @@ class _Task:
         from strategies.swizzle.ranking import priced
         from strategies.swizzle.search import Search
 
-        sizes: list[int] = []
+        sizes: list[int] | None = None
         for level in levels:
             problem = load(self.source, self.constants, level)
             before, sizes = sizes, [len(hole.options) for hole in problem.holes()]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from strategies.swizzle.factors import Bools, Ints
 from strategies.swizzle.network import Network
 from strategies.swizzle.propagation import State
-from strategies.swizzle.stages import Bools, Ints
 
 
 @dataclass(slots=True)

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from strategies.swizzle.factors import Bools, Ints
 from strategies.swizzle.network import JUNK_BIT, ZERO_BIT, Bits, Network, PairFold
 from strategies.swizzle.propagation import State, unpacked
-from strategies.swizzle.stages import Bools, Candidates, Ints, Stage
+from strategies.swizzle.stages import Candidates, Stage
 
 # Each row of the bits is one requirement on the same variables: one of them must hold one of the row's terms.
 Requirement = tuple[Ints, Bits]

@@ -15,10 +15,10 @@ from typing import assert_never
 
 import numpy as np
 
+from strategies.swizzle.factors import Bools, Ints
 from strategies.swizzle.index import Index, Interval, Name, Number, binary, compare, evaluate, reduce, substitute
 from strategies.swizzle.problem import Case, Fold, Gather, Hole, Literal, Problem, Read, Shape
 from strategies.swizzle.search import Solution
-from strategies.swizzle.stages import Bools, Ints
 from strategies.swizzle.terms import NEUTRAL_ZERO
 
 LANE = Name("lane")

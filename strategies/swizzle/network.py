@@ -15,11 +15,11 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from strategies.swizzle.factors import Part
+from strategies.swizzle.factors import Ints, Part
 from strategies.swizzle.memory import MemoryBudget
 from strategies.swizzle.options import OptionSet, first_of_each
 from strategies.swizzle.problem import UNDEFINED_CELL, ZERO_CELL, Fold, Gather, Hole, Literal, Problem
-from strategies.swizzle.stages import Ints, Stage, fusion
+from strategies.swizzle.stages import Stage, fusion
 from strategies.swizzle.terms import ABSORBING_ZERO, NEUTRAL_ZERO, UNDEFINED, ZERO
 
 Bits = NDArray[np.uint64]

@@ -63,9 +63,11 @@ class OptionSet:
     def table(self, option: int) -> Tables:
         """Return the table of an option."""
         if self.composition is None or option < self.listed:
-            return self.tables[option]
+            listed: Tables = self.tables[option]
+            return listed
         row, turn = divmod(option - self.listed, self.composition.turns.shape[0])
-        return self.composition.tables[row][self.composition.turns[turn]]
+        composed: Tables = self.composition.tables[row][self.composition.turns[turn]]
+        return composed
 
     def expression(self, option: int) -> Index:
         """Spell an option."""
@@ -80,7 +82,7 @@ def fingerprint_weights(count: int, seed: int = 1) -> NDArray[np.float64]:
     return generator.integers(1, 1 << _WEIGHT_BITS, size=(count, 2)).astype(np.float64)
 
 
-def fingerprints(tables: Tables, weights: NDArray[np.float64] | None = None) -> NDArray[np.complex128]:
+def fingerprints(tables: NDArray[np.integer], weights: NDArray[np.float64] | None = None) -> NDArray[np.complex128]:
     """Return two exact 53-bit sums a table, as one complex number that sorts and compares as the pair."""
     columns = fingerprint_weights(tables.shape[1]) if weights is None else weights
     count = tables.shape[0]

@@ -12,9 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from strategies.swizzle.factors import Bools
 from strategies.swizzle.network import JUNK_BIT, ZERO_BIT, Network
 from strategies.swizzle.propagation import State
-from strategies.swizzle.stages import Bools, Candidates, Stage
+from strategies.swizzle.stages import Candidates, Stage
 
 # Both factors are square in the reads of a stage; larger stages keep enough coordinates for forced tables.
 MOST_READS = 640

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from strategies.swizzle.factors import Bools, Ints
 from strategies.swizzle.failure import DeadEndError
 from strategies.swizzle.network import JUNK_BIT, ZERO_BIT, Bits, ExactFold, LooseFold, Network, PairFold, Watched
-from strategies.swizzle.stages import Bools, Candidates, Ints, Stage
+from strategies.swizzle.stages import Candidates, Stage
 
 
 @dataclass(slots=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from strategies.swizzle.factors import Ints
 from strategies.swizzle.failure import DeadEndError
 from strategies.swizzle.network import JUNK_BIT, ZERO_BIT, Bits, Network
 from strategies.swizzle.propagation import State
-from strategies.swizzle.stages import Ints
 
 
 def tighten(network: Network, state: State) -> bool:
