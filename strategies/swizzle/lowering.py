@@ -16,7 +16,7 @@ from typing import assert_never
 import numpy as np
 
 from strategies.swizzle.factors import Bools, Ints
-from strategies.swizzle.index import Index, Interval, Name, Number, binary, compare, evaluate, reduce, substitute
+from strategies.swizzle.index import Index, Interval, Name, Number, binary, compare, evaluate, reduce, substitute, total
 from strategies.swizzle.problem import Case, Fold, Gather, Hole, Literal, Problem, Read, Shape
 from strategies.swizzle.search import Solution
 from strategies.swizzle.terms import NEUTRAL_ZERO
@@ -218,7 +218,7 @@ class _Lowering:
         """Put the thread's places and a register's numbers into an index, and simplify."""
         key = index, registers
         if key not in self.substituted:
-            self.substituted[key] = self._simple(substitute(index, places))
+            self.substituted[key] = self._simple(total(substitute(index, places), self.ranges))
         return self.substituted[key]
 
     def _simple(self, index: Index) -> Index:

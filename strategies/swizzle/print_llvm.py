@@ -28,6 +28,7 @@ from strategies.swizzle.lowering import (
     ThreadCode,
     Zero,
 )
+from strategies.swizzle.names import parameter_name
 from strategies.swizzle.print_cuda import WARP
 
 ELEMENTS = (ScalarType.FLOAT, ScalarType.INT)
@@ -94,7 +95,7 @@ class _Kernel:
         self.function.calling_convention = "ptx_kernel"
         self.function.attributes.add("nounwind")
         for argument, name in zip(
-            self.function.args, [*(one.name for one in code.inputs), "out", "tiles"], strict=True
+            self.function.args, [*(parameter_name(one.name) for one in code.inputs), "out", "tiles"], strict=True
         ):
             argument.name = name
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
