@@ -56,9 +56,10 @@ def defined(expression: Index, values: Mapping[str, Ints], active: Bools) -> Int
             _require(expression, active & (np.abs(result) > MOST), result, "the value {} does not fit into 32 bits")
             return result
         case Compare("&&" | "||" as op, left, right):
-            one = defined(left, values, active) != 0
-            two = defined(right, values, active & (one if op == "&&" else ~one)) != 0
-            return (one & two if op == "&&" else one | two).astype(np.int64)
+            first: Bools = defined(left, values, active) != 0
+            second: Bools = defined(right, values, active & (first if op == "&&" else ~first)) != 0
+            truth: Ints = np.where(first & second if op == "&&" else first | second, 1, 0)
+            return truth
         case Compare(_, left, right):
             return _computed(expression, defined(left, values, active), defined(right, values, active))
         case Choose(condition, yes, no):

@@ -74,6 +74,7 @@ class Search:
 
     def __iter__(self) -> Iterator[Solution]:
         """Yield every solution; raises ``DoesNotFitError`` where the memory bound does not suffice."""
+        self._known.clear()
         budget = MemoryBudget(self.megabytes)
         for hole in self.problem.holes():
             budget.reserve(hole.options.bytes_held, f"the options of {hole.name}")
