@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from comprehensive.commands.faults import diagnostics_option, print_diagnostics, read_source
+from comprehensive.commands.faults import INCOMPLETE, diagnostics_option, print_diagnostics, read_source
+from comprehensive.commands.stopping import TimeLimitError, time_limit
 
 if TYPE_CHECKING:
+    from metafork.ir.source import Source
     from metafork.swizzle.model.problem import Problem
-    from metafork.swizzle.output.ranking import Ranked
-    from metafork.swizzle.search.search import Statistics
+    from metafork.swizzle.output.ranking import Objective, Ranked
+    from metafork.swizzle.search.search import Search, Statistics
 
 _ARCHITECTURES = ("sm_35", "sm_70", "sm_90")
 
@@ -24,6 +26,8 @@ def _constants(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) ->
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier() or not value.removeprefix("-").isdigit():
             raise click.BadParameter(f"'{text}' is not of the form NAME=INTEGER")
+        if name in result:
+            raise click.BadParameter(f"'{name}' is set twice")
         result[name] = int(value)
     return result
 
@@ -35,6 +39,10 @@ def _constants(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) ->
 @click.option("--best", "how", flag_value="best", help="The cheapest of all solutions.")
 @click.option(
     "--emit", type=click.Choice(["cuda", "c", "json", "llvm", "ptx"]), help="Print code instead of expressions."
+)
+@click.option("--widen", is_flag=True, help="Try the levels 1 to 4 for all holes in turn, up to the first solution.")
+@click.option(
+    "--time-limit", "limit", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop then; keep what was found."
 )
 @click.option("--memory", type=click.IntRange(min=1), metavar="MB", help="Bound on the memory of the search.")
 @click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw the first solution printed.")
@@ -55,6 +63,8 @@ def command(
     file: Path,
     how: str | None,
     emit: str | None,
+    widen: bool,
+    limit: float | None,
     memory: int | None,
     picture: Path | None,
     constants: dict[str, int],
@@ -66,55 +76,138 @@ def command(
     """Complete a data-movement sketch (*.swz).
 
     Prints what each hole becomes and what the solution costs, or code.  The exit status is 1 when the sketch is at
-    fault, has no solution, or does not fit into --memory.
+    fault, has no solution, or does not fit into --memory; 4 when --time-limit ended the search, and 130 when it was
+    interrupted: what was found until then is printed.
     """
     from metafork.ir.diagnostics import DiagnosticsError
-    from metafork.swizzle.language.elaborate import load
     from metafork.swizzle.output.lowering import NotLowerableError
     from metafork.swizzle.output.picture import draw
-    from metafork.swizzle.output.ranking import rank
     from metafork.swizzle.search.memory import DoesNotFitError, bounded_process
-    from metafork.swizzle.search.search import Search
 
     source = read_source(file)
-    found = []
+    task = _Task(source, constants, how or "first", arch, "accumulates" if objective == "accumulates" else "cost")
+    stopped = 0
     try:
-        with bounded_process(memory):
-            problem = load(source, constants)
-            search = Search(problem, memory)
-            for solution in search:
-                found.append(solution)
-                if how in {None, "first"}:
-                    break
+        with bounded_process(memory), time_limit(limit):
+            task.run(memory, (1, 2, 3, 4) if widen else (None,))
     except DiagnosticsError as error:
         print_diagnostics(error.diagnostics, {source.name: source.text}, form)
         context.exit(1)
     except DoesNotFitError as error:
         raise click.ClickException(f"{file} does not fit: {error}") from error
-    if not found:
-        raise click.ClickException(f"{file} has no solution: no choice for its holes meets the goal")
-    ranked = rank(problem, found, architecture=arch, objective="accumulates" if objective == "accumulates" else "cost")
-    chosen = ranked[:1] if how == "best" else ranked
-    try:
-        text = _printed(problem, chosen, search.statistics, emit, complete=how in {"all", "best"})
-    except NotLowerableError as error:
-        raise click.ClickException(f"{file} cannot be printed as {emit}: {error}") from error
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        output.write_text(text, encoding="utf-8")
-    if picture is not None:
-        picture.write_text(draw(problem, chosen[0].solution), encoding="utf-8")
+    except TimeLimitError:
+        stopped = INCOMPLETE
+    except KeyboardInterrupt:
+        stopped = 130
+    if stopped:
+        why = "the time limit was reached" if stopped == INCOMPLETE else "interrupted"
+        click.echo(f"{file}: {why}; {task.left_open()}", err=True)
+    elif not task.found:
+        raise click.ClickException(f"{file} has no solution: {task.why_none(widened=widen)}")
+    if task.found:
+        try:
+            text = _printed(task, emit, complete=not stopped)
+        except NotLowerableError as error:
+            raise click.ClickException(f"{file} cannot be printed as {emit}: {error}") from error
+        if output is None:
+            click.echo(text, nl=False)
+        else:
+            output.write_text(text, encoding="utf-8")
+        if picture is not None:
+            assert task.problem is not None
+            picture.write_text(draw(task.problem, task.ranked()[0].solution), encoding="utf-8")
+    if stopped:
+        context.exit(stopped)
 
 
-def _printed(
-    problem: Problem, chosen: list[Ranked], statistics: Statistics, emit: str | None, *, complete: bool
-) -> str:
+@dataclass(slots=True)
+class _Task:
+    """A run of the search, so that what it found outlives an interruption."""
+
+    source: Source
+    constants: dict[str, int]
+    how: str
+    arch: str
+    objective: Objective
+    problem: Problem | None = None
+    search: Search | None = None
+    level: int | None = None
+    found: list[Ranked] = field(default_factory=list)
+    count: int = 0
+
+    def run(self, memory: int | None, levels: tuple[int | None, ...]) -> None:
+        """Search at each level in turn until there is a solution."""
+        from metafork.swizzle.language.elaborate import load
+        from metafork.swizzle.output.ranking import priced
+        from metafork.swizzle.search.least_accumulates import LeastAccumulates
+        from metafork.swizzle.search.search import Search
+
+        sizes: list[int] | None = None
+        for level in levels:
+            problem = load(self.source, self.constants, level)
+            before, sizes = sizes, [len(hole.options) for hole in problem.holes()]
+            if sizes == before:
+                continue
+            bounded = self.how == "best" and self.objective == "accumulates"
+            bound = LeastAccumulates() if bounded else None
+            self.problem, self.level, self.search = problem, level, Search(problem, memory, bound)
+            for solution in self.search:
+                one = priced(problem, solution, architecture=self.arch, objective=self.objective)
+                self.count += 1
+                if self.how != "best":
+                    self.found.append(one)
+                elif not self.found or one.key < self.found[0].key:
+                    self.found = [one]
+                if bound is not None:
+                    bound.reached = self.found[0].key[0]
+                if self.how == "first":
+                    return
+            if self.found:
+                return
+
+    def ranked(self) -> list[Ranked]:
+        """Return what was found, the best first."""
+        return sorted(self.found, key=lambda one: one.key)
+
+    def left_open(self) -> str:
+        """Say what a search that was stopped does not know."""
+        if not self.found:
+            return "no solution was found until then, and none was excluded"
+        best = "the best of them is printed, not proved optimal" if self.how == "best" else "there may be more"
+        return f"{self.count} solution{'s' if self.count > 1 else ''} found until then; {best}"
+
+    def why_none(self, *, widened: bool) -> str:
+        """Say which stage and goal cell fail, and whether a wider level exists."""
+        from metafork.ir.diagnostics import DiagnosticsError
+        from metafork.swizzle.language.elaborate import load
+
+        assert self.problem is not None
+        assert self.search is not None
+        failure = self.search.why_none()
+        text = "no choice for its holes meets the goal" + ("" if failure is None else f"; {failure}")
+        if widened:
+            return f"{text}. Level 4 is the widest"
+        try:
+            widest = load(self.source, self.constants, 4)
+        except DiagnosticsError as error:
+            return f"{text}. A wider level is refused: {error.diagnostics[0].message}"
+        pairs = zip(self.problem.holes(), widest.holes(), strict=True)
+        wider = [now.name for now, then in pairs if len(then.options) > len(now.options)]
+        if not wider:
+            return f"{text}. There is no wider level"
+        names = ", ".join(wider[:3]) + (", …" if len(wider) > 3 else "")
+        return f"{text}. A wider level exists for {names}: --widen tries the levels in turn"
+
+
+def _printed(task: _Task, emit: str | None, *, complete: bool) -> str:
     from metafork.swizzle.output.lowering import lower
     from metafork.swizzle.output.print_c import print_c
     from metafork.swizzle.output.print_cuda import print_cuda
     from metafork.swizzle.output.print_json import print_json
 
+    assert task.problem is not None
+    assert task.search is not None
+    problem, chosen, statistics = task.problem, task.ranked(), task.search.statistics
     names = [problem.name if len(chosen) == 1 else f"{problem.name}_{number}" for number in range(len(chosen))]
     match emit:
         case "cuda" | "llvm" | "ptx":
@@ -128,12 +221,13 @@ def _printed(
         case "c":
             return print_c(problem, [(name, one.solution) for name, one in zip(names, chosen, strict=True)])
         case "json":
-            return print_json(problem, [(one.solution, one.code, one.cost) for one in chosen], statistics)
+            solutions = [(one.solution, one.code, one.cost) for one in chosen]
+            return print_json(problem, solutions, statistics, complete=complete)
         case _:
-            return _summary(problem, chosen, statistics, complete=complete)
+            return _summary(task, problem, chosen, statistics, complete=complete)
 
 
-def _summary(problem: Problem, chosen: list[Ranked], statistics: Statistics, *, complete: bool) -> str:
+def _summary(task: _Task, problem: Problem, chosen: list[Ranked], statistics: Statistics, *, complete: bool) -> str:
     from metafork.swizzle.model.index import to_text
 
     lines = []
@@ -150,7 +244,14 @@ def _summary(problem: Problem, chosen: list[Ranked], statistics: Statistics, *, 
             if price.bank_degree:
                 parts += f", bank degree {price.bank_degree}"
             lines.append(f"  cost {price.total:g}: {parts}, {price.address_operations} index operations")
+    if task.level is not None:
+        lines.append(f"level {task.level}, the first of 1 to 4 with a solution")
+    if task.how == "best":
+        what = "accumulates" if task.objective == "accumulates" else "cost"
+        lines.append(
+            f"no solution has less {what}" if complete else f"not proved optimal: stopped at {task.count} found"
+        )
     searched = f"{statistics.options} options, {statistics.states_built} states, {statistics.states_pruned} pruned"
-    if complete:
+    if complete and task.how == "all":
         searched += f", ineffectiveness {statistics.ineffectiveness:.2f}"
     return "\n".join([*lines, searched]) + "\n"

@@ -3,7 +3,7 @@
 *fan∘fan∘rot* rotates by the secondary index, then fans twice, each fan grouped or not.  *Column-major linearisation*
 ``(c*i + (k + R(i)) mod m) mod n`` turns the secondary index by the primary one before it is added, with the inner
 modulus that transpositions need whose sizes have a common divisor (Table 3, last row).  A *unit* moves ``u``
-neighbours as one.  A *broadcast* reads one element a group, at the rotation's place (section 5.3, fan factor 0).
+neighbours as one.
 """
 
 from __future__ import annotations
@@ -15,21 +15,9 @@ import numpy as np
 
 from metafork.swizzle.grammar.transformation import evaluated, parameters
 from metafork.swizzle.model.index import Index, Interval, Name, Number, binary, reduce, substitute
-from metafork.swizzle.model.options import OptionSet, Tables, first_of_each
+from metafork.swizzle.model.options import Composition, OptionSet, Tables, first_of_each
 
 PRIMARY, SECONDARY = Name("i"), Name("k")
-# More compositions than this are left out, the ones with the larger constants first.
-_MOST_COMPOSED = 40_000
-
-
-def compositions(length: int, secondary: int) -> list[OptionSet]:
-    """Return the families of level 4 for an axis of ``length`` and a secondary index below ``secondary``."""
-    return [
-        _broadcasts(length, secondary),
-        _linearisations(length, secondary),
-        _fan_fan_rotations(length, secondary),
-        _units(length, secondary),
-    ]
 
 
 def _ranges(length: int, secondary: int) -> dict[str, Interval]:
@@ -45,22 +33,8 @@ def _divisors(number: int) -> list[int]:
     return [d for d in range(1, number + 1) if number % d == 0]
 
 
-def _broadcasts(length: int, secondary: int) -> OptionSet:
-    expressions: list[Index] = []
-    for group in (g for g in range(length, 1, -1) if length % g == 0):
-        start = binary("*", Number(group), binary("/", PRIMARY, Number(group)))
-        for step in reversed(_divisors(secondary)):
-            for factor in range(group):
-                turn = binary("*", Number(factor), SECONDARY)
-                if step < secondary:
-                    turn = binary("+", turn, binary("/", SECONDARY, Number(step)))
-                place = binary("%", turn, Number(group))
-                expressions.append(reduce(binary("+", start, place), _ranges(length, secondary)))
-    tables, _ = evaluated(expressions, length, secondary)
-    return _lazy(tables, expressions.__getitem__)
-
-
-def _linearisations(length: int, secondary: int) -> OptionSet:
+def linearisations(length: int, secondary: int) -> OptionSet:
+    """Return the column-major linearisations."""
     steps = _divisors(length)
     choices = [
         (factor, turn, step, sign)
@@ -109,7 +83,8 @@ def _fans(length: int) -> tuple[Tables, list[Index]]:
     return tables[kept], [fans[int(row)] for row in kept]
 
 
-def _fan_fan_rotations(length: int, secondary: int) -> OptionSet:
+def fan_fan_rotations(length: int, secondary: int) -> Composition:
+    """Return every two fans behind every rotation, as two factors."""
     fan_tables, fans = _fans(length)
     turns: list[Index] = []
     for step in reversed(_divisors(secondary)):
@@ -124,21 +99,18 @@ def _fan_fan_rotations(length: int, secondary: int) -> OptionSet:
     rotations, rotation_tables = [rotations[int(row)] for row in kept], rotation_tables[kept]
     twice = fan_tables[:, fan_tables].reshape(-1, length)
     pairs = first_of_each(twice)
-    if len(pairs) * len(rotations) > _MOST_COMPOSED:
-        pairs = pairs[: max(1, _MOST_COMPOSED // len(rotations))]
-    tables = twice[pairs][:, rotation_tables].reshape(-1, length * secondary)
 
-    def spell(option: int) -> Index:
-        pair, rotation = divmod(option, len(rotations))
+    def spell(pair: int, rotation: int) -> Index:
         outer, inner = divmod(int(pairs[pair]), len(fans))
         # fan_tables[outer][fan_tables[inner]]: the inner fan is applied to the index first.
         composed = substitute(substitute(fans[outer], {"i": fans[inner]}), {"i": rotations[rotation]})
         return reduce(composed, _ranges(length, secondary))
 
-    return _lazy(tables, spell)
+    return Composition(twice[pairs], rotation_tables, spell)
 
 
-def _units(length: int, secondary: int) -> OptionSet:
+def units(length: int, secondary: int) -> OptionSet:
+    """Return the transformations of units of neighbours."""
     expressions: list[Index] = []
     for unit in (u for u in _divisors(length) if 1 < u < length):
         quotient, rest = binary("/", PRIMARY, Number(unit)), binary("%", PRIMARY, Number(unit))

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from metafork.swizzle.grammar import conditions, transformation
 from metafork.swizzle.grammar.holes import axis_hole, choice_hole, keep_hole, numbered_names, vector_hole
+from metafork.swizzle.grammar.levels import transformations
 from metafork.swizzle.model.index import Index, Name, Number, compare, evaluate
-from metafork.swizzle.model.options import OptionSet
+from metafork.swizzle.model.names import kernel_name
+from metafork.swizzle.model.options import MOST_ENTRIES, OptionSet
 from metafork.swizzle.model.problem import (
     ZERO_CELL,
     Case,
-    Cells,
     Fold,
     Gather,
     Hole,
@@ -34,38 +35,13 @@ from metafork.swizzle.model.problem import (
     Read,
     Shape,
     Statement,
+    Wanted,
 )
 from metafork.swizzle.model.specification import SketchError, Symbolic, SymbolicArray, shape_text
 from metafork.swizzle.model.terms import OPERATORS, Terms
 
-# Names of the generated code, and words of C and C++ that are likely as names of arrays.
-_RESERVED = frozenset(
-    (
-        "out",
-        "lane",
-        "active",
-        "tiles",
-        "tile",
-        "group",
-        "mine",
-        "T",
-        "float",
-        "int",
-        "long",
-        "short",
-        "char",
-        "double",
-        "auto",
-        "case",
-        "do",
-        "for",
-        "if",
-        "new",
-        "this",
-    )
-)
 # A group of threads with more registers than this is no sketch of a kernel.
-_MOST_CELLS = 1 << 16
+MOST_CELLS = 1 << 16
 Positions = NDArray[np.signedinteger[Any]]
 
 
@@ -77,8 +53,7 @@ class Sketch:
     warp: int = 1
     terms: Terms = field(default_factory=Terms)
     statements: dict[str, Statement] = field(default_factory=dict)
-    goal_name: str | None = None
-    goal_terms: Cells | None = None
+    goals: dict[str, Wanted] = field(default_factory=dict)
 
     def shape(self, name: str) -> Shape:
         """Return the shape of an array; raises ``SketchError`` for an unknown one."""
@@ -90,19 +65,24 @@ class Sketch:
     def _add(self, statement: Statement) -> str:
         if statement.name in self.statements:
             raise SketchError(f"'{statement.name}' is defined twice", "every array is defined once; use another name")
-        if prod(statement.shape) > _MOST_CELLS:
-            raise SketchError(f"'{statement.name}' has {prod(statement.shape)} elements, more than {_MOST_CELLS}")
-        if any(length < 1 for length in statement.shape):
-            raise SketchError(f"'{statement.name}' would have the shape {shape_text(statement.shape)}, which is empty")
+        self.require_room(statement.name, statement.shape)
         self.statements[statement.name] = statement
         return statement.name
 
+    def require_room(self, name: str, shape: Shape) -> None:
+        """Raise ``SketchError`` for a shape that is empty or too large, before anything is made of it."""
+        if any(length < 1 for length in shape):
+            raise SketchError(f"'{name}' would have the shape {shape_text(shape)}, which is empty")
+        if prod(shape) > MOST_CELLS:
+            raise SketchError(
+                f"'{name}' of shape {shape_text(shape)} has {prod(shape)} elements, more than {MOST_CELLS}"
+            )
+
     def input(self, name: str, shape: Shape, *, step: int | None = None, shared: bool = False) -> str:
         """Add an array of fresh symbols.  ``step`` is how many elements the next tile's array starts later."""
-        if name in _RESERVED:
-            raise SketchError(f"an input cannot be called '{name}'", "generated code uses that name; choose another")
+        self.require_room(name, shape)
         size = prod(shape)
-        atoms = [self.terms.atom(f"{name}{position}") for position in range(size)]
+        atoms = [self.terms.atom(name, position) for position in range(size)]
         return self._add(
             Literal(name, shape, np.array(atoms, dtype=np.int32), True, size if step is None else step, shared)
         )  # fmt: skip
@@ -243,11 +223,9 @@ class Sketch:
                 f"{shape_text(source)}"
             )
         # A picked array is the same for every index but the last: its identity reads at the last index.
-        broadcast = pick and secondary == len(out) - 1 and out[secondary] <= length
+        spread = pick and secondary == len(out) - 1 and out[secondary] <= length
         try:
-            options = transformation.transformations(
-                length, out[secondary], level, outside=outside, broadcast=broadcast
-            )  # fmt: skip
+            options = transformations(length, out[secondary], level, outside=outside, spread=spread)
         except ValueError as fault:
             raise SketchError(f"'{name}': {fault}") from fault
         return self._axis_hole(
@@ -260,7 +238,10 @@ class Sketch:
         out = source if shape is None else shape
         self._axis(name, out, axis)
         self._same_but(name, argument, out, source, (axis,))
-        options = transformation.rotations(source[axis], out[axis], level)
+        try:
+            options = transformation.rotations(source[axis], out[axis], level)
+        except ValueError as fault:
+            raise SketchError(f"'{name}': {fault}") from fault
         return self._axis_hole(name, argument, out, options, (axis,), axis, "rotate", ("i",))
 
     def select(
@@ -324,6 +305,7 @@ class Sketch:
         if len(source) < 2 or count < 1:
             raise SketchError(f"cannot accumulate '{argument}', whose shape is {shape_text(source)}, {count} times")
         out = (source[0], count, *source[1:])
+        self.require_room(name, out)
         axes = [Name(f"d{axis}") for axis in range(len(out))]
         last = self.gather(f"{name}.copies", out, [argument], [Case(None, Read(0, (axes[0], *axes[2:])))], "broadcast")
         places = [(accumulator, inner) for accumulator in range(count) for inner in np.ndindex(*source[2:])]
@@ -345,6 +327,8 @@ class Sketch:
         usable = registers if first is None else first
         if not 1 <= usable <= registers:
             raise SketchError(f"'{argument}' has {registers} registers, not {usable}")
+        if 2 * usable**2 * lanes**2 > MOST_ENTRIES:
+            raise SketchError(f"'{name}' would choose among too many instructions on {usable} vectors of {lanes}")
         return self._add(vector_hole(name, argument, registers, lanes, usable))
 
     def choose(self, name: str, argument: str, shape: Shape, choices: Sequence[tuple[str, Sequence[Case]]]) -> str:
@@ -359,11 +343,13 @@ class Sketch:
         return self._add(choice_hole(name, argument, shape, prod(self.shape(argument)), choices, tables))
 
     def goal(self, name: str, terms: Sequence[int]) -> None:
-        """Say which terms the array ``name`` must hold, in row-major order."""
+        """Say which terms the array ``name`` must hold, in row-major order; of several goals, all must be met."""
         shape = self.shape(name)
+        if name in self.goals:
+            raise SketchError(f"'{name}' has a goal already", "an array has one goal; another array may have another")
         if len(terms) != prod(shape):
             raise SketchError(f"the goal has {len(terms)} terms, and '{name}' has the shape {shape_text(shape)}")
-        self.goal_name, self.goal_terms = name, np.array(terms, dtype=np.int32)
+        self.goals[name] = Wanted(name, np.array(terms, dtype=np.int32))
 
     def goal_function(self, name: str, function: Callable[..., Symbolic], inputs: Sequence[str] = ()) -> None:
         """Say what ``name`` must hold by a function from its indices (after the input arrays) to a symbolic value."""
@@ -380,11 +366,10 @@ class Sketch:
 
     def problem(self) -> Problem:
         """Return the finished problem; raises ``SketchError`` where there is no goal."""
-        if self.goal_name is None or self.goal_terms is None:
+        if not self.goals:
             raise SketchError("the sketch has no goal", "add a line as: goal out = \\i. x[i]")
-        return Problem(
-            self.name, self.terms, tuple(self.statements.values()), self.goal_name, self.goal_terms, self.warp
-        )  # fmt: skip
+        statements, goals = tuple(self.statements.values()), tuple(self.goals.values())
+        return Problem(kernel_name(self.name), self.terms, statements, goals, self.warp)
 
     def _axis(self, name: str, shape: Shape, axis: int) -> None:
         if not 0 <= axis < len(shape):

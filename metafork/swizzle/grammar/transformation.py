@@ -10,8 +10,7 @@ size ``g``, ``i' = i mod g``, fan factor ``cf`` and ``df = g / gcd(g, |cf|)``:
 
 ``outside`` wraps as Swizzleflow's release does, with the rotation added outside: ``g*(i/g) + (F + R mod G) mod g``;
 its option counts are the published ones, but it is no permutation, and CRC 2 and 4 have no solution in it.  Level 1
-and 2 take ``g = n`` without wrap; level 3 all of it; level 4 adds compositions and the primitives of Swizzle
-Inventor's section 8 (column-major linearisation, units).
+and 2 take ``g = n`` without wrap; level 3 all of it; ``grammar`` adds the families of level 4.
 """
 
 from __future__ import annotations
@@ -24,11 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metafork.swizzle.model.index import Index, Interval, Name, Number, binary, evaluate, reduce
-from metafork.swizzle.model.options import OptionSet, Tables, first_of_each, joined_sets
+from metafork.swizzle.model.options import MOST_ENTRIES, OptionSet, Tables, first_of_each
 
 PRIMARY, SECONDARY = Name("i"), Name("k")
-# Entries of all tables before they are deduplicated, roughly; 64 by 32 elements have 50 million.
-MOST_ENTRIES = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,44 +110,49 @@ def transformation_tables(
     return result
 
 
-def transformations(
-    length: int, secondary: int, level: int, *, outside: bool = False, broadcast: bool = False
-) -> OptionSet:
-    """Return the distinct options of a transformation hole, the identity first.
-
-    ``broadcast`` adds ``X(i, k) = k``, the identity of an array that is spread over ``i`` (``k`` must be below
-    ``length``).  Raises ``ValueError`` for a level other than 1 to 4, and for
-    axes whose options are too many to list.
-    """
-    if level not in {1, 2, 3, 4}:
-        raise ValueError(f"restriction levels are 1 to 4, not {level}")
-    entries = (length + 1) ** 2 * secondary.bit_length() * length * secondary
-    if entries > MOST_ENTRIES:
-        raise ValueError(f"a transformation of {length} by {secondary} elements has too many options to list")
+def template(length: int, secondary: int, level: int, *, outside: bool = False) -> OptionSet:
+    """Return the distinct instances of the template, the identity first."""
     identity = Transformation(length, 1, 0, max(secondary, 2), False)
     chosen = [identity, *parameters(length, secondary, level)]
     chosen.sort(key=lambda one: _complexity(one, length, secondary))
     tables = transformation_tables(chosen, length, secondary, outside=outside)
     kept = first_of_each(tables)
     basis = [chosen[int(row)] for row in kept]
-    if broadcast:
-        copied = np.tile(np.arange(secondary, dtype=np.int16), length)
-        without = kept[(tables[kept] != copied).any(axis=1)]
-        basis = [chosen[int(row)] for row in without]
-        tables, kept = np.concatenate([copied[None], tables[without]]), np.arange(len(without) + 1)
+    return OptionSet(tables[kept], lambda option: basis[option].expression(length, secondary, outside=outside))
 
-        def spell(option: int) -> Index:
-            if option == 0:
-                return SECONDARY
-            return basis[option - 1].expression(length, secondary, outside=outside)
 
-        return OptionSet(tables, spell)
-    template = OptionSet(tables[kept], lambda option: basis[option].expression(length, secondary, outside=outside))
-    if level < 4:
-        return template
-    from metafork.swizzle.grammar.compositions import compositions
+def broadcasts(length: int, secondary: int, level: int) -> OptionSet:
+    """Return the broadcasts ``g*(i/g) + (cr*k + k/dr + c) mod g``: one element for all indices of a group.
 
-    return joined_sets([template, *compositions(length, secondary)])
+    In the papers' template they are the fan factor 0, where the place is the rotation's.
+    """
+    groups = [length] if level < 3 else [g for g in range(length, 1, -1) if length % g == 0]
+    steps = [d for d in range(secondary, 0, -1) if secondary % d == 0]
+    chosen = [
+        (group, every, rotate, constant)
+        for group in groups
+        for every in steps
+        for rotate in range(group)
+        for constant in range(group)
+    ]
+    group, every, rotate, constant = np.array(chosen, dtype=np.int32).reshape(-1, 4).T[:, :, None, None]
+    i = np.arange(length, dtype=np.int32)[None, :, None]
+    k = np.arange(secondary, dtype=np.int32)[None, None, :]
+    places = (rotate * k + np.where(every < secondary, k // every, 0) + constant) % group
+    # Broadcasts of the whole axis are told apart by one row of their tables.
+    first = first_of_each(np.concatenate([group[:, :, 0], places[:, 0]], axis=1).astype(np.int16))
+    tables = (group[first] * (i // group[first]) + places[first]).astype(np.int16).reshape(first.size, -1)
+
+    def spell(option: int) -> Index:
+        group_, every_, rotate_, constant_ = chosen[int(first[option])]
+        turn = binary("*", Number(rotate_), SECONDARY)
+        if every_ < secondary:
+            turn = binary("+", turn, binary("/", SECONDARY, Number(every_)))
+        start = binary("*", Number(group_), binary("/", PRIMARY, Number(group_)))
+        place = binary("%", binary("+", turn, Number(constant_)), Number(group_))
+        return reduce(binary("+", start, place), {"i": (0, length - 1), "k": (0, secondary - 1)})
+
+    return OptionSet(tables, spell)
 
 
 def _complexity(one: Transformation, length: int, secondary: int) -> tuple[int, int, int, int, int]:
@@ -171,8 +173,13 @@ def evaluated(expressions: list[Index], length: int, secondary: int) -> tuple[Ta
 
 
 def rotations(length: int, cells: int, level: int) -> OptionSet:
-    """Return the rotations ``g*(i/g) + (i + c) mod g`` of the first ``cells`` indices, and the identity."""
+    """Return the rotations ``g*(i/g) + (i + c) mod g`` of the first ``cells`` indices, and the identity.
+
+    Raises ``ValueError`` for axes whose rotations are too many to list.
+    """
     groups = [length] if level < 3 else [g for g in range(length, 1, -1) if length % g == 0]
+    if sum(groups) * cells > MOST_ENTRIES:
+        raise ValueError(f"{sum(groups)} rotations of {cells} elements are too many to list")
     expressions: list[Index] = [PRIMARY] if cells <= length else []
     for group in groups:
         start = binary("*", Number(group), binary("/", PRIMARY, Number(group)))

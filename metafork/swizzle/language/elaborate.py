@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import TypeVar, assert_never
 
+import numpy as np
+
 from metafork.ir.diagnostics import DiagnosticsError
 from metafork.ir.source import Source, Span
 from metafork.swizzle.grammar.gathers import NAMED_GATHERS
@@ -38,7 +40,8 @@ from metafork.swizzle.language.syntax import (
     Value,
     Variable,
 )
-from metafork.swizzle.model.index import Index, Name, Number, binary, choose, compare, evaluate
+from metafork.swizzle.model.domains import OutOfDomainError, check_cases, defined
+from metafork.swizzle.model.index import Binary, Index, Name, Number, binary, choose, compare
 from metafork.swizzle.model.problem import Case, Problem, Read, Shape
 from metafork.swizzle.model.specification import SketchError, shape_text
 
@@ -69,22 +72,28 @@ _OPTION_NAMES = {
 }
 
 
-def load(source: Source, constants: Mapping[str, int] | None = None) -> Problem:
+def load(source: Source, constants: Mapping[str, int] | None = None, level: int | None = None) -> Problem:
     """Return the problem of a sketch text; ``constants`` replace those of its ``let`` lines.
 
+    ``level`` replaces the restriction level of every hole.
     Raises ``DiagnosticsError``: MF0901 syntax, MF0902 names, MF0903 shapes, MF0904 what makes no sense.
     """
-    return _Elaboration(source, dict(constants or {})).problem()
+    try:
+        return _Elaboration(source, dict(constants or {}), level).problem()
+    except RecursionError as error:
+        raise fault(source, SYNTAX, Span(1, 1, 1, 1, 0, 0), "something here is nested too deeply to be read") from error
 
 
 class _Elaboration:
-    def __init__(self, source: Source, overrides: dict[str, int]) -> None:
-        self._source, self._overrides = source, overrides
+    def __init__(self, source: Source, overrides: dict[str, int], level: int | None) -> None:
+        self._source, self._overrides, self._level = source, overrides, level
         self._text = parse(source)
         self._constants: dict[str, int] = {}
         self._definitions: dict[str, Definition] = {}
         self._sketch = Sketch(self._text.name)
         self._temporaries = 0
+        # Where each operation of an index stands, for errors of its domain.
+        self._places: dict[Index, Span] = {}
 
     def problem(self) -> Problem:
         unknown = set(self._overrides) - {line.name for line in self._text.lines if isinstance(line, Let)}
@@ -92,9 +101,11 @@ class _Elaboration:
             raise self._fail(MEANING, self._start(), f"the sketch has no constant '{min(unknown)}' to set")
         for line in self._text.lines:
             match line:
-                case Let(name, value):
+                case Let(name, value, span):
+                    self._once(name, self._constants, span)
                     self._constants[name] = self._overrides.get(name, self._integer(value))
-                case Definition(name):
+                case Definition(name, span=span):
+                    self._once(name, self._definitions, span)
                     self._definitions[name] = line
                 case StatementLine():
                     self._statement(line)
@@ -105,6 +116,10 @@ class _Elaboration:
         if self._text.warp is not None:
             self._sketch.warp = self._integer(self._text.warp)
         return self._guarded(self._start(), self._sketch.problem)
+
+    def _once(self, name: str, known: Mapping[str, object], span: Span) -> None:
+        if name in known:
+            raise self._fail(MEANING, span, f"'{name}' is defined twice", "the first definition would be lost")
 
     def _start(self) -> Span:
         return Span(1, 1, 1, 1, 0, 0)
@@ -122,10 +137,15 @@ class _Elaboration:
 
     def _integer(self, value: Value) -> int:
         index = self._index(value, {})
-        if not isinstance(index, Number):
-            result = evaluate(index, {})
-            return int(result)
-        return index.value
+        try:
+            return int(defined(index, {}, np.ones(1, dtype=bool))[0])
+        except OutOfDomainError as error:
+            raise self._out_of_domain(error, value.span) from error
+
+    def _out_of_domain(self, error: OutOfDomainError, span: Span, shape: Shape = ()) -> DiagnosticsError:
+        at = f" at {shape_text(tuple(map(int, np.unravel_index(error.cell, shape))))}" if shape else ""
+        place = self._places.get(error.operation, span)
+        return self._fail(MEANING, place, error.reason + at, "guard it, as in: j > 0 ? x[i / j] : 0" if shape else "")
 
     def _integers(self, value: Value | None, span: Span) -> list[int]:
         if not isinstance(value, ListValue):
@@ -148,10 +168,14 @@ class _Elaboration:
             case Operation(op, left, right, span):
                 one, two = self._index(left, names), self._index(right, names)
                 if op in {"/", "%"} and isinstance(two, Number) and two.value <= 0:
-                    raise self._fail(MEANING, span, f"division by {two.value}")
-                if op in {"+", "-", "*", "/", "%", "^"}:
-                    return binary(op, one, two)  # type: ignore[arg-type]
-                return compare(op, one, two)  # type: ignore[arg-type]
+                    # Whether this is computed at all is seen cell by cell.
+                    made: Index = Binary(op, one, two)  # type: ignore[arg-type]
+                elif op in {"+", "-", "*", "/", "%", "^"}:
+                    made = binary(op, one, two)  # type: ignore[arg-type]
+                else:
+                    return compare(op, one, two)  # type: ignore[arg-type]
+                self._places.setdefault(made, span)
+                return made
             case Conditional(condition, yes, no):
                 return choose(self._index(condition, names), self._index(yes, names), self._index(no, names))
             case Element(array, _, span):
@@ -168,6 +192,7 @@ class _Elaboration:
 
     def _statement(self, line: StatementLine) -> None:
         shape = self._shape(line.shape)
+        self._guarded(line.shape_span, lambda: self._sketch.require_room(line.name, shape))
         made = self._expression(line.expression, line.name, shape)
         found = self._sketch.shape(made)
         if found != shape:
@@ -276,7 +301,12 @@ class _Elaboration:
                 case _:
                     raise self._fail(MEANING, value.span, "a gather gives an element of an array, or 0")
 
-        return arguments, leaves(function.body, None)
+        cases = leaves(function.body, None)
+        try:
+            check_cases(cases, shape)
+        except OutOfDomainError as error:
+            raise self._out_of_domain(error, function.span, shape) from error
+        return arguments, cases
 
     def _gather(self, name: str, shape: Shape | None, call: Call) -> str:
         definition = self._definitions.get(call.name)
@@ -346,18 +376,26 @@ class _Elaboration:
     ) -> str:  # fmt: skip
         sketch, span = self._sketch, call.span
 
+        def given(options: tuple[str, ...]) -> str | None:
+            present = [option for option in options if option in values]
+            if len(present) > 1:
+                listed = "' and '".join(present)
+                raise self._fail(MEANING, span, f"'{listed}' say the same of '?{call.name}'", "give one of them")
+            return present[0] if present else None
+
         def number(*options: str, default: int | None = None) -> int:
-            for option in options:
-                if option in values:
-                    return self._integer(values[option])
+            option = given(options)
+            if option is not None:
+                return self._integer(values[option])
             if default is None:
                 raise self._fail(MEANING, span, f"'?{call.name}' needs the option '{options[0]}'")
             return default
 
         def numbers(*options: str) -> list[int] | None:
-            return next((self._integers(values[one], span) for one in options if one in values), None)
+            option = given(options)
+            return None if option is None else self._integers(values[option], span)
 
-        level = number("level", default=level)
+        level = number("level", default=level) if self._level is None else self._level
         if level not in {1, 2, 3, 4}:
             raise self._fail(MEANING, span, f"restriction levels are 1 to 4, not {level}")
         row = {"row_xforms": 1, "row_rots": 1, "col_xforms": 0, "col_rots": 0}.get(call.name)

@@ -18,17 +18,64 @@ Tables = NDArray[np.int16]
 # Weights below 2**33 times at most 2**9 values over 2**11 locals stay below 2**53: sums in doubles are exact.
 _WEIGHT_BITS = 33
 _BLOCK_ENTRIES = 1 << 20
+# Entries of all tables of a hole before they are deduplicated, roughly; 64 by 32 elements have 50 million.
+MOST_ENTRIES = 200_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """Options too many to list, in two factors: option ``row * len(turns) + turn`` is ``tables[row][turns[turn]]``.
+
+    ``turns`` give the inner local of each local; ``expression(row, turn)`` spells an option.
+    """
+
+    tables: Tables
+    turns: Tables
+    expression: Callable[[int, int], Index]
+
+    def __len__(self) -> int:
+        return int(self.tables.shape[0] * self.turns.shape[0])
 
 
 @dataclass(frozen=True, slots=True)
 class OptionSet:
-    """``tables[option, local]`` is the value read; ``expression(option)`` spells it over the hole's local names."""
+    """``tables[option, local]`` is the value read; ``spelled(option)`` spells it over the hole's local names.
+
+    The options of a ``composition`` follow those that are listed.
+    """
 
     tables: Tables
-    expression: Callable[[int], Index]
+    spelled: Callable[[int], Index]
+    composition: Composition | None = None
 
     def __len__(self) -> int:
+        return self.listed + (0 if self.composition is None else len(self.composition))
+
+    @property
+    def listed(self) -> int:
+        """How many options are listed in ``tables``."""
         return int(self.tables.shape[0])
+
+    @property
+    def bytes_held(self) -> int:
+        """The memory of the tables and factors, in bytes."""
+        composed = self.composition
+        return self.tables.nbytes + (0 if composed is None else composed.tables.nbytes + composed.turns.nbytes)
+
+    def table(self, option: int) -> Tables:
+        """Return the table of an option."""
+        if self.composition is None or option < self.listed:
+            listed: Tables = self.tables[option]
+            return listed
+        row, turn = divmod(option - self.listed, self.composition.turns.shape[0])
+        composed: Tables = self.composition.tables[row][self.composition.turns[turn]]
+        return composed
+
+    def expression(self, option: int) -> Index:
+        """Spell an option."""
+        if self.composition is None or option < self.listed:
+            return self.spelled(option)
+        return self.composition.expression(*divmod(option - self.listed, self.composition.turns.shape[0]))
 
 
 def fingerprint_weights(count: int, seed: int = 1) -> NDArray[np.float64]:
@@ -37,7 +84,7 @@ def fingerprint_weights(count: int, seed: int = 1) -> NDArray[np.float64]:
     return generator.integers(1, 1 << _WEIGHT_BITS, size=(count, 2)).astype(np.float64)
 
 
-def fingerprints(tables: Tables, weights: NDArray[np.float64] | None = None) -> NDArray[np.complex128]:
+def fingerprints(tables: NDArray[np.integer], weights: NDArray[np.float64] | None = None) -> NDArray[np.complex128]:
     """Return two exact 53-bit sums a table, as one complex number that sorts and compares as the pair."""
     columns = fingerprint_weights(tables.shape[1]) if weights is None else weights
     count = tables.shape[0]
@@ -72,7 +119,7 @@ def from_expressions(expressions: Sequence[Index], tables: Tables) -> OptionSet:
 
 
 def joined_sets(sets: Sequence[OptionSet]) -> OptionSet:
-    """Join option sets over the same locals; of equal tables, the one of the first set is kept."""
+    """Join listed option sets over the same locals; of equal tables, the one of the first set is kept."""
     tables = np.concatenate([one.tables for one in sets])
     starts = np.cumsum([0, *(len(one) for one in sets)])
     kept = first_of_each(tables)
@@ -80,6 +127,6 @@ def joined_sets(sets: Sequence[OptionSet]) -> OptionSet:
     def expression(option: int) -> Index:
         row = int(kept[option])
         owner = int(np.searchsorted(starts, row, "right")) - 1
-        return sets[owner].expression(row - int(starts[owner]))
+        return sets[owner].spelled(row - int(starts[owner]))
 
     return OptionSet(tables[kept], expression)

@@ -101,15 +101,30 @@ Statement = Literal | Gather | Hole | Fold
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """A goal: the terms that an array must hold, in row-major order."""
+
+    array: str
+    terms: Cells
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
-    """Statements in order, the goal array's name and its terms; ``warp`` is how many leading axes are threads."""
+    """Statements in order and the goals, all of which must be met; ``warp`` is how many leading axes are threads.
+
+    The output of the code is the goals' arrays, one behind the other.
+    """
 
     name: str
     terms: Terms
     statements: tuple[Statement, ...]
-    goal: str
-    goal_terms: Cells
+    goals: tuple[Wanted, ...]
     warp: int = 1
+
+    @property
+    def goal_terms(self) -> Cells:
+        """The terms of the whole output."""
+        return np.concatenate([goal.terms for goal in self.goals])
 
     def statement(self, name: str) -> Statement:
         """Return the statement that defines ``name``; raises ``KeyError``."""
@@ -125,7 +140,7 @@ class Problem:
 
 def hole_table(hole: Hole, option: int) -> Cells:
     """Return the gather of one option: the argument's cell that each output cell reads."""
-    values = hole.options.tables[option].astype(np.int32)
+    values = hole.options.table(option).astype(np.int32)
     return apply_values(hole, values)
 
 
@@ -164,5 +179,6 @@ def _take(values: Cells, table: Cells) -> Cells:
 
 
 def solves(problem: Problem, choice: dict[str, Cells]) -> bool:
-    """Say whether the completed program's goal array equals the specification, term by term."""
-    return bool(np.array_equal(execute(problem, choice)[problem.goal], problem.goal_terms))
+    """Say whether every goal array of the completed program equals its specification, term by term."""
+    arrays = execute(problem, choice)
+    return all(np.array_equal(arrays[goal.array], goal.terms) for goal in problem.goals)

@@ -22,19 +22,23 @@ class Terms:
     def __init__(self) -> None:
         self._names: list[str | None] = ["0", "undefined"]
         self._folds: list[tuple[str, tuple[int, ...]] | None] = [None, None]
-        self._atoms: dict[str, int] = {}
+        self._atoms: dict[tuple[str, int], int] = {}
         self._known: dict[tuple[str, tuple[int, ...]], int] = {}
 
     def __len__(self) -> int:
         return len(self._names)
 
-    def atom(self, name: str) -> int:
-        """Return the number of an input symbol."""
-        if name not in self._atoms:
-            self._atoms[name] = len(self._names)
-            self._names.append(name)
+    def atom(self, array: str, position: int) -> int:
+        """Return the number of an input symbol: the element of an array at a position (row-major).
+
+        It is spelled ``x3``, or ``a1[3]`` where the array's name ends with a digit.
+        """
+        key = array, position
+        if key not in self._atoms:
+            self._atoms[key] = len(self._names)
+            self._names.append(f"{array}[{position}]" if array[-1:].isdigit() else f"{array}{position}")
             self._folds.append(None)
-        return self._atoms[name]
+        return self._atoms[key]
 
     def fold(self, op: str, members: Iterable[int]) -> int:
         """Return the reduction of ``members`` by ``op``: nested reductions by the same operator are one multiset."""

@@ -66,7 +66,7 @@ def accumulates(problem: Problem, solution: Solution) -> int:
     count = 0
     for hole in problem.holes():
         if hole.kind == "keep":
-            table = hole.options.tables[solution.options[hole.name]]
+            table = hole.options.table(solution.options[hole.name])
             count += bool((table >= 0).any())
     return count
 

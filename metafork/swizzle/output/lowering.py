@@ -15,11 +15,22 @@ from typing import assert_never
 
 import numpy as np
 
-from metafork.swizzle.model.index import Index, Interval, Name, Number, binary, compare, evaluate, reduce, substitute
+from metafork.swizzle.model.factors import Bools, Ints
+from metafork.swizzle.model.index import (
+    Index,
+    Interval,
+    Name,
+    Number,
+    binary,
+    compare,
+    evaluate,
+    reduce,
+    substitute,
+    total,
+)
 from metafork.swizzle.model.problem import Case, Fold, Gather, Hole, Literal, Problem, Read, Shape
 from metafork.swizzle.model.terms import NEUTRAL_ZERO
 from metafork.swizzle.search.search import Solution
-from metafork.swizzle.search.stages import Bools, Ints
 
 LANE = Name("lane")
 
@@ -130,8 +141,7 @@ class _Lowering:
 
     def code(self) -> ThreadCode:
         problem = self.problem
-        goal = problem.statement(problem.goal)
-        self.threads = goal.shape[: problem.warp]
+        self.threads = problem.statement(problem.goals[0].array).shape[: problem.warp]
         lanes = prod(self.threads)
         self.ranges = {"lane": (0, lanes - 1)}
         self.own_places = tuple(self._simple(place) for place in self._places())
@@ -152,16 +162,26 @@ class _Lowering:
                     self.arrays[name] = self._fold(shape, argument, op)
                 case _:
                     assert_never(one)
-        stores = []
-        for registers, value in self.arrays[problem.goal].items():
-            index: Index = Number(0)
-            for at, length in zip((*self._places(), *map(Number, registers)), goal.shape, strict=True):
-                index = binary("+", binary("*", index, Number(length)), at)
-            stores.append(Store(reduce(index, self.ranges), value))
+        stores, before = [], 0
+        for goal in problem.goals:
+            shape = problem.statement(goal.array).shape
+            for registers, value in self._wanted(goal.array).items():
+                index: Index = Number(0)
+                for at, length in zip((*self._places(), *map(Number, registers)), shape, strict=True):
+                    index = binary("+", binary("*", index, Number(length)), at)
+                stores.append(Store(reduce(binary("+", index, Number(before)), self.ranges), value))
+            before += prod(shape)
         inputs = tuple(one for one in problem.statements if isinstance(one, Literal))
         return _without_dead_code(
-            ThreadCode(problem.name, lanes, inputs, prod(goal.shape), tuple(self.instructions), tuple(stores))
+            ThreadCode(problem.name, lanes, inputs, before, tuple(self.instructions), tuple(stores))
         )
+
+    def _wanted(self, name: str) -> Registers:
+        """Return the registers of a goal's array; an input may be one, and is loaded for it."""
+        if name not in self.arrays:
+            shape = self.problem.statement(name).shape
+            self.arrays[name] = self._registers(shape, name, (Case(None, Read(0, _axes(shape))),), (name,))
+        return self.arrays[name]
 
     def _read_across(self, name: str) -> bool:
         """Say whether an input is read by a hole, as registers of other threads, rather than from memory."""
@@ -209,7 +229,7 @@ class _Lowering:
         """Put the thread's places and a register's numbers into an index, and simplify."""
         key = index, registers
         if key not in self.substituted:
-            self.substituted[key] = self._simple(substitute(index, places))
+            self.substituted[key] = self._simple(total(substitute(index, places), self.ranges))
         return self.substituted[key]
 
     def _simple(self, index: Index) -> Index:

@@ -64,17 +64,17 @@ def _is_shown(problem: Problem, one: Statement) -> bool:
 
 def _owners(problem: Problem) -> dict[int, int]:
     """Return for each symbol the thread that needs it first."""
-    goal = problem.statement(problem.goal)
-    inner = prod(goal.shape[problem.warp :])
     owner: dict[int, int] = {}
-    for cell, term in enumerate(problem.goal_terms.tolist()):
-        waiting = [term]
-        while waiting:
-            member = waiting.pop()
-            owner.setdefault(member, cell // inner)
-            op = problem.terms.operator(member)
-            if op is not None:
-                waiting.extend(problem.terms.members(member, op))
+    for goal in problem.goals:
+        inner = prod(problem.statement(goal.array).shape[problem.warp :])
+        for cell, term in enumerate(goal.terms.tolist()):
+            waiting = [term]
+            while waiting:
+                member = waiting.pop()
+                owner.setdefault(member, cell // inner)
+                op = problem.terms.operator(member)
+                if op is not None:
+                    waiting.extend(problem.terms.members(member, op))
     return owner
 
 

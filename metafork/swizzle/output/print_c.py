@@ -9,6 +9,7 @@ from math import prod
 from typing import assert_never
 
 from metafork.swizzle.model.index import Interval, to_c
+from metafork.swizzle.model.names import parameter_name
 from metafork.swizzle.model.problem import Case, Fold, Gather, Hole, Literal, Problem, Shape
 from metafork.swizzle.model.terms import UNDEFINED, ZERO, Terms
 from metafork.swizzle.output.lowering import NotLowerableError, spelled_cases
@@ -30,7 +31,7 @@ def print_c(problem: Problem, solutions: list[tuple[str, Solution]]) -> str:
 def _function(problem: Problem, name: str, solution: Solution) -> str:
     cases = spelled_cases(problem, solution)
     inputs = [one for one in problem.statements if isinstance(one, Literal) and one.is_input]
-    parameters = "".join(f"const SWIZZLE_TYPE *{one.name}, " for one in inputs)
+    parameters = "".join(f"const SWIZZLE_TYPE *{_identifier(problem, one.name)}, " for one in inputs)
     lines = [f"void {name}({parameters}SWIZZLE_TYPE *out)", "{"]
     for one in problem.statements:
         array = _identifier(problem, one.name)
@@ -49,20 +50,21 @@ def _function(problem: Problem, name: str, solution: Solution) -> str:
                 lines += _fold(problem, one)
             case _:
                 assert_never(one)
-    size = prod(problem.statement(problem.goal).shape)
-    lines += [
-        f"    for (int e = 0; e < {size}; e++)",
-        f"        out[e] = {_identifier(problem, problem.goal)}[e];",
-        "}",
-        "",
-    ]
-    return "\n".join(lines)
+    before = 0
+    for goal in problem.goals:
+        at = f"{before} + e" if before else "e"
+        lines.append(f"    for (int e = 0; e < {goal.terms.size}; e++)")
+        lines.append(f"        out[{at}] = {_identifier(problem, goal.array)}[e];")
+        before += goal.terms.size
+    return "\n".join([*lines, "}", ""])
 
 
 def _identifier(problem: Problem, name: str) -> str:
-    """Inputs keep their names; computed arrays get a suffix, so that none is called as the output parameter."""
+    """Give inputs one prefix and computed arrays others; inner arrays have a dot, which is spelled apart."""
     one = problem.statement(name)
-    return name if isinstance(one, Literal) and one.is_input else name.replace(".", "_") + "_cells"
+    if isinstance(one, Literal) and one.is_input:
+        return parameter_name(name)
+    return "at_" + name.replace("_", "_u").replace(".", "_d") if "." in name else f"of_{name}"
 
 
 def _ranges(shape: Shape) -> dict[str, Interval]:
@@ -123,7 +125,7 @@ def _fold(problem: Problem, fold: Fold) -> list[str]:
 
 
 def _literal(problem: Problem, literal: Literal, inputs: list[Literal]) -> list[str]:
-    place = {term: f"{one.name}[{at}]" for one in inputs for at, term in enumerate(one.terms.tolist())}
+    place = {term: f"{parameter_name(one.name)}[{at}]" for one in inputs for at, term in enumerate(one.terms.tolist())}
     place |= {ZERO: "0", UNDEFINED: "0"}
     return [
         f"    {_identifier(problem, literal.name)}[{cell}] = {_term(problem.terms, place, term)};"

@@ -11,6 +11,7 @@ from math import prod
 from typing import assert_never
 
 from metafork.swizzle.model.index import to_c
+from metafork.swizzle.model.names import parameter_name
 from metafork.swizzle.model.problem import Literal
 from metafork.swizzle.output.lowering import (
     Combine,
@@ -49,7 +50,7 @@ def _group(code: ThreadCode) -> int:
 
 
 def _pointers(code: ThreadCode) -> str:
-    return "".join(f"const T *{literal.name}, " for literal in code.inputs)
+    return "".join(f"const T *{parameter_name(literal.name)}, " for literal in code.inputs)
 
 
 def _function(code: ThreadCode) -> str:
@@ -72,7 +73,7 @@ def _value(code: ThreadCode, instruction: Instruction, group: int) -> str:
     ranges = code.ranges
     match instruction:
         case Load(memory, index, guard):
-            read = f"{memory}[{to_c(index, ranges)}]"
+            read = f"{parameter_name(memory)}[{to_c(index, ranges)}]"
             return read if guard is None else f"({to_c(guard, ranges)}) ? {read} : T(0)"
         case Shuffle(value, lane):
             return f"__shfl_sync(0xffffffffu, v{value}, {to_c(lane, ranges)}, {group})"
@@ -121,7 +122,7 @@ def _kernel(code: ThreadCode) -> str:
             arguments.append(f"mine + {offset}")
             offset += prod(literal.shape)
         else:
-            arguments.append(f"{literal.name} + tile * {literal.step}")
+            arguments.append(f"{parameter_name(literal.name)} + tile * {literal.step}")
     if shared:
         lines.append("  __syncwarp();")
     arguments += [f"out + tile * {code.output_size}", "lane", "active"]
@@ -134,5 +135,5 @@ def _staged(literal: Literal, group: int, offset: int) -> list[str]:
     target = f"mine[{offset} + e]" if offset else "mine[e]"
     return [
         f"  for (int e = lane; e < {size}; e += {group})",
-        f"    {target} = {literal.name}[tile * {literal.step} + e];",
+        f"    {target} = {parameter_name(literal.name)}[tile * {literal.step} + e];",
     ]

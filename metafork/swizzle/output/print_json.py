@@ -19,13 +19,21 @@ FORMAT, VERSION = "metafork-swizzle", 1
 
 
 def print_json(
-    problem: Problem, solutions: list[tuple[Solution, ThreadCode | None, Cost | None]], statistics: Statistics
-) -> str:  # fmt: skip
-    """Return the document; ``code`` and ``cost`` are null for sketches that have no thread code."""
+    problem: Problem,
+    solutions: list[tuple[Solution, ThreadCode | None, Cost | None]],
+    statistics: Statistics,
+    *,
+    complete: bool = True,
+) -> str:
+    """Return the document; ``code`` and ``cost`` are null for sketches that have no thread code.
+
+    ``complete`` is false where the search was stopped, so that solutions may be missing or not the best.
+    """
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "sketch": problem.name,
+        "complete": complete,
         "statistics": {
             "options": statistics.options,
             "statesBuilt": statistics.states_built,

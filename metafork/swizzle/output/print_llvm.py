@@ -18,6 +18,7 @@ from metafork.ir.types import ScalarType
 from metafork.llvm.expressions import llvm_type
 from metafork.llvm.ptx_target import TRIPLE, emit_ptx, optimize
 from metafork.swizzle.model.index import Binary, Choose, Compare, Index, Name, Number, interval, reduce, to_text
+from metafork.swizzle.model.names import parameter_name
 from metafork.swizzle.output.lowering import (
     Combine,
     Instruction,
@@ -94,7 +95,7 @@ class _Kernel:
         self.function.calling_convention = "ptx_kernel"
         self.function.attributes.add("nounwind")
         for argument, name in zip(
-            self.function.args, [*(one.name for one in code.inputs), "out", "tiles"], strict=True
+            self.function.args, [*(parameter_name(one.name) for one in code.inputs), "out", "tiles"], strict=True
         ):
             argument.name = name
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))

@@ -20,6 +20,8 @@ class Ranked:
     solution: Solution
     code: ThreadCode | None
     cost: Cost | None
+    # Less is better: accumulation statements where they are the objective, then the cost.
+    key: tuple[int, float] = (0, 0.0)
 
 
 def rank(
@@ -34,15 +36,21 @@ def rank(
     ``accumulates`` minimises accumulation statements before anything else.  Raises ``KeyError`` for an architecture
     without weights.
     """
+    return sorted(
+        (priced(problem, one, architecture=architecture, objective=objective) for one in solutions),
+        key=lambda one: one.key,
+    )
+
+
+def priced(
+    problem: Problem, solution: Solution, *, architecture: str = DEFAULT_ARCHITECTURE, objective: Objective = "cost"
+) -> Ranked:
+    """Return a solution with its code and cost; raises ``KeyError`` for an architecture without weights."""
     weights = ARCHITECTURES[architecture]
-    ranked: list[tuple[tuple[float, float], Ranked]] = []
-    for solution in solutions:
-        try:
-            code: ThreadCode | None = lower(problem, solution)
-        except NotLowerableError:
-            code = None
-        price = None if code is None else cost(problem, solution, code, weights)
-        first = accumulates(problem, solution) if objective == "accumulates" else 0
-        ranked.append(((first, 0.0 if price is None else price.total), Ranked(solution, code, price)))
-    ranked.sort(key=lambda entry: entry[0])
-    return [one for _, one in ranked]
+    try:
+        code: ThreadCode | None = lower(problem, solution)
+    except NotLowerableError:
+        code = None
+    price = None if code is None else cost(problem, solution, code, weights)
+    first = accumulates(problem, solution) if objective == "accumulates" else 0
+    return Ranked(solution, code, price, (first, 0.0 if price is None else price.total))

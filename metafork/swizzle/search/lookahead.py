@@ -9,13 +9,14 @@ possible source, the table of that stage is computed and looked up; the option i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from metafork.swizzle.model.factors import Bools, Ints
 from metafork.swizzle.search.network import JUNK_BIT, ZERO_BIT, Bits, Network, PairFold
 from metafork.swizzle.search.propagation import State, unpacked
-from metafork.swizzle.search.stages import Bools, Candidates, Ints, Stage
+from metafork.swizzle.search.stages import Candidates, Stage
 
 # Each row of the bits is one requirement on the same variables: one of them must hold one of the row's terms.
 Requirement = tuple[Ints, Bits]
@@ -156,7 +157,7 @@ def with_forced_successor(network: Network, state: State, stage: Stage, now: Can
         held = unpacked(state.domains[stage.level])
         term = held.argmax(axis=1)[stage.sources]
         accepts, reads = held[follower.outputs], position[follower.sources]
-        known = follower.fingerprint_set(state.candidates[number])
+        known = follower.membership(state.candidates[number])
         rows = now.rows
         step = max(1, _CHUNK_ENTRIES // reads.size)
         kept = []
@@ -217,15 +218,16 @@ def _through_decided(network: Network, state: State, target: Stage, variables: I
     return current[variables]
 
 
-def _has_table(follower: Stage, fits: Bools, known: set[complex]) -> Bools:
+def _has_table(follower: Stage, fits: Bools, known: Callable[[Ints], Bools]) -> Bools:
     """Say of each option whether the next stage has a table where one is forced (yes where none is)."""
     allowed: Bools = np.logical_and.reduceat(fits[:, follower.order], follower.starts, axis=1)
     choices = allowed.sum(axis=2)
     possible = (choices > 0).all(axis=1)
     forced = (choices == 1).all(axis=1)
     result: Bools = possible.copy()
-    for option in np.flatnonzero(possible & forced).tolist():
-        result[option] = follower.fingerprint(allowed[option].argmax(axis=1)) in known
+    exact = np.flatnonzero(possible & forced)
+    if exact.size:
+        result[exact] = known(allowed[exact].argmax(axis=2))
     return result
 
 

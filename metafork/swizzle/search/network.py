@@ -15,11 +15,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from metafork.swizzle.model.options import first_of_each
+from metafork.swizzle.model.factors import Ints, Part
+from metafork.swizzle.model.options import OptionSet, first_of_each
 from metafork.swizzle.model.problem import UNDEFINED_CELL, ZERO_CELL, Fold, Gather, Hole, Literal, Problem
 from metafork.swizzle.model.terms import ABSORBING_ZERO, NEUTRAL_ZERO, UNDEFINED, ZERO
 from metafork.swizzle.search.memory import MemoryBudget
-from metafork.swizzle.search.stages import Ints, Stage, fusion
+from metafork.swizzle.search.stages import Stage, fusion
 
 Bits = NDArray[np.uint64]
 Watched = tuple[tuple[int, Ints], ...]
@@ -66,6 +67,8 @@ class ExactFold:
     needed: Bits
     once: Bits
     zeros_allowed: NDArray[np.bool_]
+    # How many terms each group needs, repeated ones counted as often as they occur.
+    sizes: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +122,9 @@ def build(problem: Problem, budget: MemoryBudget) -> Network:
     """Lay out variables, fuse stages and collect folds; raises ``DoesNotFitError`` over the budget."""
     level_of = _levels(problem)
     levels = [Level() for _ in range(max(level_of.values()) + 1)]
-    for term in dict.fromkeys(problem.goal_terms.tolist()):
-        levels[level_of[problem.goal]].add(term)
+    for goal in problem.goals:
+        for term in goal.terms.tolist():
+            levels[level_of[goal.array]].add(term)
     folds = [one for one in problem.statements if isinstance(one, Fold)]
     for fold in reversed(folds):
         for term in levels[level_of[fold.name]].terms:
@@ -138,11 +142,10 @@ def build(problem: Problem, budget: MemoryBudget) -> Network:
             level = levels[level_of[one.name]]
             rows = np.stack([level.domain([term]) for term in one.terms.tolist()])
             domains[level_of[one.name]][variables[one.name]] = rows
-    goal_level = level_of[problem.goal]
-    wanted = np.stack([levels[goal_level].domain([term]) for term in problem.goal_terms.tolist()])
-    goal_variables = variables[problem.goal]
-    for position, variable in enumerate(goal_variables.tolist()):
-        domains[goal_level][variable] &= wanted[position]
+    for goal in problem.goals:
+        number = level_of[goal.array]
+        for variable, term in zip(variables[goal.array].tolist(), goal.terms.tolist(), strict=True):
+            domains[number][variable] &= levels[number].domain([term])
     network = Network(problem, levels, level_of, variables, domains, stages, [], [], [])
     for fold in folds:
         _add_fold(network, fold)
@@ -198,6 +201,7 @@ def _layout(problem: Problem, level_of: dict[str, int], levels: list[Level]) -> 
     waiting: dict[str, Hole] = {}
     stages: list[Stage] = []
     holes = {hole.argument: hole for hole in problem.holes()}
+    wanted = {goal.array for goal in problem.goals}
 
     def fresh(name: str, count: int) -> Ints:
         level = levels[level_of[name]]
@@ -215,7 +219,7 @@ def _layout(problem: Problem, level_of: dict[str, int], levels: list[Level]) -> 
                 variables[one.name] = _copied(joined, one.table)
             case Hole():
                 follower = holes.get(one.name)
-                if follower is not None and uses[one.name] == 1 and one.name != problem.goal:
+                if follower is not None and uses[one.name] == 1 and one.name not in wanted:
                     fused = None if one.argument in waiting else fusion(one, follower)
                     if fused is not None:
                         waiting[one.name] = one
@@ -238,31 +242,44 @@ def _stage(
     first: Hole | None, hole: Hole, source: Ints, level: int, fresh: Callable[[str, int], Ints]
 ) -> tuple[Ints, Stage]:  # fmt: skip
     locals_, reads = hole.locals_.astype(np.int64), hole.sources.astype(np.int64)
-    turns: Ints | None = None
-    tables, count = hole.options.tables, hole.options.tables.shape[1]
+    options, turns = hole.options, np.arange(hole.options.tables.shape[1])[None, :]
     if first is not None:
         fused = fusion(first, hole)
         assert fused is not None
         locals_, reads, turns = fused
-        tables, count = first.options.tables, turns.shape[1]
+        options = first.options
     cells = np.flatnonzero(locals_ >= 0)
-    numbers = np.arange(tables.shape[0])
+    # Locals that no cell looks at make options differ in nothing.
     used, compact = np.unique(locals_[cells], return_inverse=True)
-    if used.size < count:
-        # Locals that no cell looks at make options differ in nothing.
-        count = used.size
-        if turns is None:
-            numbers = first_of_each(tables[:, used]) if used.size else numbers[:1]
-            tables = tables[numbers][:, used]
-        else:
-            turns = turns[:, used]
     result = _copied(source, reads[:, 0])
     result[cells] = fresh(hole.name, cells.size)
     columns = np.stack([_copied(source, column) for column in reads[cells].T], axis=1)
-    if bool((tables < 0).any()):
+    if bool((options.tables < 0).any()):
         columns = np.concatenate([columns, np.full((cells.size, 1), ZERO_VARIABLE)], axis=1)
     holes = (hole,) if first is None else (first, hole)
-    return result, Stage(holes, level, result[cells], columns, compact.ravel(), count, tables, turns, numbers)
+    parts = _parts(options, turns[:, used])
+    return result, Stage(holes, level, result[cells], columns, compact.ravel(), used.size, parts)
+
+
+def _parts(options: OptionSet, turns: Ints) -> tuple[Part, ...]:
+    """Return the families of a stage whose first hole has these options, behind the turns of its second."""
+    rows, everywhere = np.arange(options.listed), np.arange(turns.shape[1])
+    behind = np.arange(turns.shape[0])
+    listed = Part(options.tables, turns, rows, np.zeros_like(behind), behind, everywhere)
+    composed = options.composition
+    if composed is None:
+        return (listed,)
+    inner = composed.turns.shape[0]
+    product = composed.turns[:, turns].reshape(-1, turns.shape[1])
+    kept = first_of_each(product)
+    # Where the inner turns agree, only the second hole makes a difference.
+    agreeing = (composed.turns == composed.turns[0]).all(axis=0)
+    anchor = np.flatnonzero(agreeing[turns].all(axis=0))
+    first = options.listed + np.arange(composed.tables.shape[0]) * inner
+    added, second = np.divmod(kept, turns.shape[0])
+    return listed, Part(
+        composed.tables, product[kept], first, added, second, anchor if anchor.size else everywhere
+    )  # fmt: skip
 
 
 def _add_fold(network: Network, fold: Fold) -> None:
@@ -271,9 +288,14 @@ def _add_fold(network: Network, fold: Fold) -> None:
     outputs = network.variables[fold.name]
     groups = network.variables[fold.argument].reshape(outputs.size, -1)
     inside, outside = network.levels[inner], network.levels[outer]
-    goal = dict(zip(network.variables[problem.goal].tolist(), problem.goal_terms.tolist(), strict=True))
+    goal = {
+        variable: term
+        for one in problem.goals
+        if network.level_of[one.array] == outer
+        for variable, term in zip(network.variables[one.array].tolist(), one.terms.tolist(), strict=True)
+    }
     size = groups.shape[1]
-    if outer == network.level_of[problem.goal] and all(variable in goal for variable in outputs.tolist()):
+    if all(variable in goal for variable in outputs.tolist()):
         multisets = [terms.members(goal[variable], fold.op) for variable in outputs.tolist()]
         # A product that is zero says nothing of its factors.
         if all(multisets) or fold.op in NEUTRAL_ZERO:
@@ -282,8 +304,9 @@ def _add_fold(network: Network, fold: Fold) -> None:
                 if not one:
                     needed[row] = 0
             once = np.stack([_once(inside, one) for one in multisets])
+            sizes = np.array([len(one) for one in multisets])
             zeros = np.array([fold.op in NEUTRAL_ZERO and len(one) < size for one in multisets])
-            network.exact.append(ExactFold(inner, groups, needed, once, zeros))
+            network.exact.append(ExactFold(inner, groups, needed, once, zeros, sizes))
             return
     if size == 2:
         listed = [(terms.members(term, fold.op), term) for term in outside.terms]

@@ -12,9 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from metafork.swizzle.model.factors import Bools
 from metafork.swizzle.search.network import JUNK_BIT, ZERO_BIT, Network
 from metafork.swizzle.search.propagation import State
-from metafork.swizzle.search.stages import Bools, Candidates, Stage
+from metafork.swizzle.search.stages import Candidates, Stage
 
 # Both factors are square in the reads of a stage; larger stages keep enough coordinates for forced tables.
 MOST_READS = 640

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from metafork.swizzle.model.factors import Bools, Ints
+from metafork.swizzle.search.failure import DeadEndError
 from metafork.swizzle.search.network import JUNK_BIT, ZERO_BIT, Bits, ExactFold, LooseFold, Network, PairFold, Watched
-from metafork.swizzle.search.stages import Bools, Candidates, Ints, Stage
-
-
-class DeadEndError(Exception):
-    """No completion of the partial choice meets the goal."""
+from metafork.swizzle.search.stages import Candidates, Stage
 
 
 @dataclass(slots=True)
@@ -86,11 +84,13 @@ def _stage(state: State, number: int, stage: Stage, clock: _Clock) -> None:
     fits = (offered & wanted[:, None, :]).any(axis=2) & values[stage.locals_]
     allowed = np.logical_and.reduceat(fits[stage.order], stage.starts, axis=0) & values
     if not allowed.any(axis=1).all():
-        raise DeadEndError
+        cell = _clashing_cell(stage, fits, int(np.flatnonzero(~allowed.any(axis=1))[0]))
+        raise DeadEndError(stage.level, int(stage.outputs[cell]), wanted[cell])
     if not np.array_equal(allowed, values):
         remaining = stage.narrow(state.candidates[number], allowed)
         if remaining is not None and len(remaining) == 0:
-            raise DeadEndError
+            cell = _unmet_cell(stage, state.candidates[number], allowed)
+            raise DeadEndError(stage.level, int(stage.outputs[cell]), wanted[cell])
         state.candidates[number] = remaining
         allowed = stage.values(remaining, allowed)
         state.values[number] = allowed
@@ -98,7 +98,8 @@ def _stage(state: State, number: int, stage: Stage, clock: _Clock) -> None:
     reachable = np.bitwise_or.reduce(np.where(chosen[:, :, None], offered, np.uint64(0)), axis=1)
     narrowed = wanted & reachable
     if not narrowed.any(axis=1).all():
-        raise DeadEndError
+        cell = int(np.flatnonzero(~narrowed.any(axis=1))[0])
+        raise DeadEndError(stage.level, int(stage.outputs[cell]), wanted[cell])
     changed = (narrowed != wanted).any(axis=1)
     if changed.any():
         domain[stage.outputs] = narrowed
@@ -111,7 +112,31 @@ def _stage(state: State, number: int, stage: Stage, clock: _Clock) -> None:
             np.bitwise_and.at(domain, sources[fewer], narrowed[forced[fewer]])
             clock.mark(stage.level, sources[fewer])
             if not domain[sources].any(axis=1).all():
-                raise DeadEndError
+                empty = int(np.flatnonzero(~domain[sources].any(axis=1))[0])
+                cell = int(forced[empty])
+                raise DeadEndError(stage.level, int(stage.outputs[cell]), narrowed[cell])
+
+
+def _clashing_cell(stage: Stage, fits: Bools, local: int) -> int:
+    """Return the first cell of a local that leaves no value, alone or together with those before it."""
+    left = np.ones(fits.shape[1], dtype=bool)
+    cells = np.flatnonzero(stage.locals_ == local)
+    for cell in cells.tolist():
+        left &= fits[cell]
+        if not left.any():
+            return int(cell)
+    return int(cells[0])
+
+
+def _unmet_cell(stage: Stage, now: Candidates | None, allowed: Bools) -> int:
+    """Return the first cell for which no option is left that does what is needed up to it."""
+    if now is not None:
+        rows = now.rows
+        for local in range(stage.local_count):
+            rows = rows[allowed[local][now.tables[rows, local]]]
+            if rows.size == 0:
+                return int(np.flatnonzero(stage.locals_ == local)[0])
+    return 0
 
 
 def _fold(state: State, fold: ExactFold | PairFold | LooseFold, clock: _Clock) -> None:
@@ -136,8 +161,9 @@ def _write(state: State, level: int, variables: Ints, before: Bits, after: Bits,
     domain = state.domains[level]
     # A variable may stand at several places: all of them narrow it.
     np.bitwise_and.at(domain, variables[changed], after[changed])
-    if not domain[variables[changed]].any(axis=-1).all():
-        raise DeadEndError
+    empty = ~domain[variables[changed]].any(axis=-1)
+    if empty.any():
+        raise DeadEndError(level, int(variables[changed][empty][0]), before[changed][empty][0])
     clock.mark(level, variables[changed])
 
 
@@ -154,8 +180,10 @@ def _exact_fold(state: State, fold: ExactFold, clock: _Clock) -> None:
     for place in range(after.shape[1]):
         twice |= once & after[:, place]
         once |= after[:, place]
-    if bool((fold.needed & ~once).any()):
-        raise DeadEndError
+    missing = fold.needed & ~once
+    if bool(missing.any()):
+        group = int(np.flatnonzero(missing.any(axis=1))[0])
+        raise DeadEndError(fold.level, int(fold.groups[group][-1]), missing[group])
     # A term with one supplier left takes that supplier for itself.
     only = fold.once & once & ~twice
     taken = after & only[:, None, :]

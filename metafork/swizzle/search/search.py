@@ -7,24 +7,29 @@ the solutions, depends on nothing but the problem.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import log2
 
 import numpy as np
 
-from metafork.swizzle.model.problem import Problem, hole_table, solves
+from metafork.swizzle.model.problem import Problem, execute, hole_table, solves
+from metafork.swizzle.search.failure import DeadEndError, Failure, failure, wrong_cell
+from metafork.swizzle.search.least_accumulates import LeastAccumulates
 from metafork.swizzle.search.lookahead import Requirements, is_exact, presences, with_copy_counts, with_forced_successor
 from metafork.swizzle.search.memory import MemoryBudget
 from metafork.swizzle.search.network import Network, build
 from metafork.swizzle.search.pair_reachability import narrowed_by_pairs
-from metafork.swizzle.search.propagation import DeadEndError, State, propagate, start
+from metafork.swizzle.search.propagation import State, propagate, start
 from metafork.swizzle.search.stages import Candidates, Stage
 from metafork.swizzle.search.tightness import tighten
 
 # A stage with more options than this is filtered by presence before it is branched on.
 _MANY = 48
 _PROBES = 3
+# Of options that were all dropped at once, so many are looked at to say why.
+_EXPLAINED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,59 +58,67 @@ class Statistics:
 
 @dataclass(slots=True)
 class Search:
-    """The solutions of a problem, one at a time; ``statistics`` is complete when the iteration has ended."""
+    """The solutions of a problem, one at a time; ``statistics`` is complete when the iteration has ended.
+
+    With a ``bound``, states below which nothing is better than what the bound says was reached are dropped.
+    """
 
     problem: Problem
     megabytes: int | None = None
+    bound: LeastAccumulates | None = None
     statistics: Statistics = field(default_factory=Statistics)
+    _known: set[bytes] = field(init=False, default_factory=set)
+    # The dead end at the latest stage, and the options of that stage where all were dropped at once.
+    _failure: Failure | None = field(init=False, default=None)
+    _dropped: tuple[Network, State, int] | None = field(init=False, default=None)
 
     def __iter__(self) -> Iterator[Solution]:
         """Yield every solution; raises ``DoesNotFitError`` where the memory bound does not suffice."""
+        self._known.clear()
         budget = MemoryBudget(self.megabytes)
         for hole in self.problem.holes():
-            budget.reserve(hole.options.tables.nbytes, f"the options of {hole.name}")
+            budget.reserve(hole.options.bytes_held, f"the options of {hole.name}")
         network = build(self.problem, budget)
         self.statistics.options = sum(stage.count for stage in network.stages)
         self.statistics.reserved_bytes = budget.peak
         state = start(network)
         self.statistics.states_built += 1
         try:
+            _none_empty(state)
             propagate(network, state)
             if tighten(network, state):
                 propagate(network, state)
-        except DeadEndError:
-            self.statistics.states_pruned += 1
+        except DeadEndError as dead:
+            self._prune(network, dead)
             return
         found = 0
-        for solution in self._below(network, state, budget, 0):
+        for solution in self._below(network, state, 0):
             found += 1
             yield solution
         if found:
             self.statistics.states_on_solutions += 1
 
-    def _below(self, network: Network, state: State, budget: MemoryBudget, depth: int) -> Iterator[Solution]:
+    def _below(self, network: Network, state: State, depth: int) -> Iterator[Solution]:
         try:
             self._look_ahead(network, state, depth)
             self._check_pairs(network, state)
-        except DeadEndError:
-            self.statistics.states_pruned += 1
+        except DeadEndError as dead:
+            self._prune(network, dead, state)
             return
         number = self._branching_stage(network, state, depth)
         if number is None:
             yield from self._checked(network, state)
             return
-        candidates = state.candidates[number]
-        stage = network.stages[number]
-        if candidates is None:
-            budget.reserve(2 * stage.count * stage.local_count, f"every option of {stage.name}, which nothing forces")
-            first, second = np.divmod(np.arange(stage.count), 1 if stage.turns is None else stage.turns.shape[0])
-            candidates = stage.selected(first, second)
-        for row in candidates.rows.tolist():
+        listed = state.candidates[number]
+        blocks = network.stages[number].blocks(state.values[number]) if listed is None else [listed]
+        for candidates, row in ((block, row) for block in blocks for row in block.rows.tolist()):
+            if self.bound is not None and self.bound.hopeless(network, state):
+                return
             child = self._child(network, state, number, candidates, row)
             if child is None:
                 continue
             found = False
-            for solution in self._below(network, child, budget, depth + 1):
+            for solution in self._below(network, child, depth + 1):
                 found = True
                 yield solution
             self.statistics.states_on_solutions += found
@@ -113,17 +126,45 @@ class Search:
     def _child(
         self, network: Network, state: State, number: int, candidates: Candidates, row: int
     ) -> State | None:  # fmt: skip
+        child = self._chosen(network, state, number, candidates, row)
+        self.statistics.states_built += 1
+        try:
+            propagate(network, child, number)
+        except DeadEndError as dead:
+            self._prune(network, dead)
+            return None
+        return child
+
+    @staticmethod
+    def _chosen(network: Network, state: State, number: int, candidates: Candidates, row: int) -> State:
         child = state.copy()
         child.candidates[number] = candidates.only(np.array([row]))
         stage = network.stages[number]
         child.values[number] = stage.values(child.candidates[number], stage.reads)
-        self.statistics.states_built += 1
-        try:
-            propagate(network, child, number)
-        except DeadEndError:
-            self.statistics.states_pruned += 1
-            return None
         return child
+
+    def _prune(self, network: Network, dead: DeadEndError, state: State | None = None) -> None:
+        self.statistics.states_pruned += 1
+        here = int(network.makers[dead.level][dead.variable])
+        if self._failure is None or here > self._failure.order:
+            self._failure = failure(network, dead)
+            self._dropped = None if state is None or dead.dropped is None else (network, state, dead.dropped)
+
+    def why_none(self) -> Failure | None:
+        """Return the first stage that fails and the goal cell, after a search that found no solution."""
+        if self._failure is None or self._dropped is None:
+            return self._failure
+        # All options fell to a test of many at once: see what becomes of the simplest ones.
+        network, state, number = self._dropped
+        listed = state.candidates[number]
+        blocks = network.stages[number].blocks(state.values[number]) if listed is None else iter([listed])
+        found = []
+        for row in (block := next(blocks)).rows[:_EXPLAINED].tolist():
+            try:
+                propagate(network, self._chosen(network, state, number, block, row), number)
+            except DeadEndError as dead:
+                found.append(failure(network, dead))
+        return max(found, key=lambda one: one.order, default=self._failure)
 
     def _look_ahead(self, network: Network, state: State, depth: int) -> None:
         """Drop options of large stages by tests of all of them at once; raises ``DeadEndError`` when none is left."""
@@ -144,7 +185,7 @@ class Search:
                 continue
             self.statistics.dropped_ahead += before - len(remaining)
             if len(remaining) == 0:
-                raise DeadEndError
+                raise DeadEndError(stage.level, int(stage.outputs[0]), dropped=number)
             state.candidates[number] = remaining
             state.values[number] = stage.values(remaining, state.values[number])
             propagate(network, state, number)
@@ -159,7 +200,8 @@ class Search:
                     continue
                 self.statistics.dropped_ahead += len(now) - len(remaining)
                 if len(remaining) == 0:
-                    raise DeadEndError
+                    stage = network.stages[second]
+                    raise DeadEndError(stage.level, int(stage.outputs[0]), dropped=second)
                 state.candidates[second] = remaining
                 state.values[second] = network.stages[second].values(remaining, state.values[second])
                 propagate(network, state, second)
@@ -200,18 +242,35 @@ class Search:
     def _checked(self, network: Network, state: State) -> Iterator[Solution]:
         # A hole of which no cell depends on the option has no stage: any option will do.
         options = {hole.name: 0 for hole in self.problem.holes()}
+        key = hashlib.blake2b()
         for stage, candidates in zip(network.stages, state.candidates, strict=True):
-            if candidates is None:
-                candidates = stage.selected(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+            assert candidates is not None
+            assert len(candidates) == 1
             row = int(candidates.rows[0])
-            options[stage.holes[0].name] = int(stage.numbers[candidates.first[row]])
+            key.update(candidates.tables[row].tobytes())
+            options[stage.holes[0].name] = int(candidates.first[row])
             if len(stage.holes) == 2:
                 options[stage.holes[1].name] = int(candidates.second[row])
+        # Blocks of a factored stage may repeat a table.
+        if key.digest() in self._known:
+            return
+        self._known.add(key.digest())
         choice = {hole.name: hole_table(hole, options[hole.name]) for hole in self.problem.holes()}
         if solves(self.problem, choice):
             yield Solution(options)
-        else:
-            self.statistics.states_pruned += 1
+            return
+        self.statistics.states_pruned += 1
+        last = network.stages[-1].name if network.stages else None
+        if self._failure is None or self._failure.order < len(network.stages) - 1:
+            self._failure = wrong_cell(self.problem, execute(self.problem, choice), len(network.stages) - 1, last)
+
+
+def _none_empty(state: State) -> None:
+    """Raise ``DeadEndError`` for a cell of which fixed parts and goals want different things."""
+    for level, rows in enumerate(state.domains):
+        empty = np.flatnonzero(~rows.any(axis=1))
+        if empty.size:
+            raise DeadEndError(level, int(empty[0]))
 
 
 def solutions(problem: Problem, *, limit: int | None = None, megabytes: int | None = None) -> list[Solution]:

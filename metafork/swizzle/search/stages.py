@@ -3,29 +3,27 @@
 A variable stands for one cell of one array; cells that a fixed gather copies share a variable.  A stage says that
 variable ``outputs[c]`` equals variable ``sources[c, table[locals_[c]]]`` for one table of its options.  A hole whose
 only use is a second hole on the same axis is fused with it: the stage's tables are then the first hole's tables behind
-the second's, kept as two factors unless their product is small.
+the second's.  Where all options together are few they are listed; else they stay in factors (``factors``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from metafork.swizzle.model.factors import Bools, Ints, Part, Presences, meeting, surviving
 from metafork.swizzle.model.options import Tables, fingerprint_weights, fingerprints, first_of_each
 from metafork.swizzle.model.problem import Hole
 from metafork.swizzle.search.memory import MemoryBudget
 
 # Composed tables up to this many entries are kept in full.
 _FULL_TABLE = 6_000_000
+# What a test leaves of a factored stage is listed up to this many entries; else the stage stays in factors.
+_MOST_LISTED = 48_000_000
 _DROP_CHUNK = 1 << 18
-# Requirements are only tested while they pay: if so many look-ups drop less than three tenths, the rest is left out.
-_IDLE_LOOKUPS = 3_000_000
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+_BLOCK_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +53,11 @@ class Stage:
     sources: Ints
     locals_: Ints
     local_count: int
-    tables: Tables
-    turns: Ints | None
-    # The hole's option that each row of the tables stands for.
-    numbers: Ints
+    parts: tuple[Part, ...]
     order: Ints = field(init=False)
     starts: Ints = field(init=False)
     everything: Candidates | None = field(init=False, default=None)
     reads: Bools = field(init=False)
-    _prints: tuple[NDArray[np.complex128], Ints] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.order = np.argsort(self.locals_, kind="stable")
@@ -77,122 +71,68 @@ class Stage:
     @property
     def count(self) -> int:
         """How many options there are, before composed tables are deduplicated."""
-        return int(self.tables.shape[0]) * (1 if self.turns is None else self.turns.shape[0])
+        return sum(part.count for part in self.parts)
 
     def prepare(self, budget: MemoryBudget) -> None:
         """Compose small factors in full, and note which values each local may take."""
         width = self.sources.shape[1]
-        if self.turns is None:
-            rows = np.arange(self.tables.shape[0])
-            self.everything = Candidates(self.tables, rows, np.zeros_like(rows), rows)
-        elif self.count * self.local_count <= _FULL_TABLE:
-            self.everything = self._compose(budget)
+        if self.count * self.local_count <= _FULL_TABLE or (len(self.parts) == 1 and len(self.parts[0].turns) == 1):
+            size = 4 * self.count * self.local_count
+            budget.reserve(size, f"the composed options of {self.name}")
+            self.everything = self.selected([_every_pair(part) for part in self.parts])
+            budget.release(size - 2 * len(self.everything) * self.local_count)
         self.reads = np.zeros((self.local_count, width), dtype=bool)
-        locals_ = np.arange(self.local_count)
-        if self.everything is not None:
-            tables = self.everything.tables
-            for start in range(0, tables.shape[0], 4096):
-                self.reads[locals_[None, :], tables[start : start + 4096]] = True
-        elif self.turns is not None:
-            inner = np.zeros((self.tables.shape[1], width), dtype=bool)
-            for start in range(0, self.tables.shape[0], 1024):
-                inner[np.arange(self.tables.shape[1])[None, :], self.tables[start : start + 1024]] = True
-            for turn in self.turns:
-                self.reads |= inner[turn]
-
-    def _compose(self, budget: MemoryBudget) -> Candidates:
-        assert self.turns is not None
-        budget.reserve(4 * self.count * self.local_count, f"the composed options of {self.name}")
-        composed = self.tables[:, self.turns].reshape(-1, self.local_count)
-        kept = first_of_each(composed)
-        budget.release(4 * self.count * self.local_count - 2 * kept.size * self.local_count)
-        first, second = np.divmod(kept, self.turns.shape[0])
-        return Candidates(composed[kept], first, second, np.arange(kept.size))
+        for part in self.parts:
+            self.reads |= part.reads(width)
 
     def narrow(self, now: Candidates | None, allowed: Bools) -> Candidates | None:
         """Keep the options that read an allowed value at every local; ``None`` stands for all options of a factored
         stage, and is given back when the allowed values are too many to filter by."""
-        selective = np.flatnonzero((allowed | ~self.reads).sum(axis=1) < allowed.shape[1])
-        selective = selective[np.argsort(allowed[selective].sum(axis=1), kind="stable")]
+        selective = self._selective(allowed)
         if now is not None:
-            return now.only(_surviving(now.tables, now.rows, selective, allowed))
+            return now.only(surviving(now.tables, now.rows, np.arange(self.local_count), selective, allowed))
         if selective.size == 0:
             return None
         if selective.size == self.local_count and bool((allowed.sum(axis=1) == 1).all()):
-            return self.lookup(allowed.argmax(axis=1))
-        return self._narrow_factored(selective, allowed)
+            values = allowed.argmax(axis=1)
+            return self.selected([part.find(values) for part in self.parts])
+        return self._filtered(lambda part, turn: part.rows_allowed(turn, selective, allowed))
 
-    def _narrow_factored(self, selective: Ints, allowed: Bools) -> Candidates:
-        assert self.turns is not None
-        everyone = np.arange(self.tables.shape[0])
-        firsts, seconds = [], []
-        for second, turn in enumerate(self.turns):
-            rows = everyone
-            for local in selective:
-                rows = rows[allowed[local][self.tables[rows, turn[local]]]]
-                if rows.size == 0:
-                    break
-            firsts.append(rows)
-            seconds.append(np.full(rows.size, second))
-        return self.selected(np.concatenate(firsts), np.concatenate(seconds))
+    def with_presence(self, now: Candidates | None, presences: Presences) -> Candidates | None:
+        """Keep the options that meet every presence: a list of locals, and which values satisfy it at each.
 
-    def selected(self, first: Ints, second: Ints) -> Candidates:
-        """Return the distinct tables of the given pairs of factors, simplest first option first."""
-        assert self.turns is not None
-        order = np.lexsort((second, first))
-        first, second = first[order], second[order]
-        tables = self.tables[first[:, None], self.turns[second]] if first.size else self.tables[:0, : self.local_count]
-        kept = first_of_each(tables) if first.size else first
-        return Candidates(tables[kept], first[kept], second[kept], np.arange(kept.size))
+        At least one of the locals must read a satisfying value.
+        """
+        if now is not None:
+            return now.only(meeting(now.tables, now.rows, np.arange(self.local_count), presences))
+        if not presences:
+            return None
+        return self._filtered(lambda part, turn: part.rows_meeting(turn, presences))
 
-    def lookup(self, values: Ints) -> Candidates:
-        """Return the option of a factored stage with exactly this table, found by its fingerprint."""
-        assert self.turns is not None
-        prints, order = self._sorted_fingerprints()
-        needle = self.fingerprint(values)
-        low, high = np.searchsorted(prints, needle, "left"), np.searchsorted(prints, needle, "right")
-        first, second = np.divmod(order[low:high], self.turns.shape[0])
-        found = self.selected(first, second)
-        same = (found.tables == values).all(axis=1)
-        return found.only(np.flatnonzero(same))
+    def blocks(self, allowed: Bools) -> Iterator[Candidates]:
+        """Yield the options of a factored stage that read allowed values, a block at a time; equal ones may repeat."""
+        selective = self._selective(allowed)
+        for number, part in enumerate(self.parts):
+            for turn in range(part.turns.shape[0]):
+                rows = part.rows_allowed(turn, selective, allowed)
+                step = max(1, _BLOCK_ENTRIES // self.local_count)
+                for start in range(0, rows.size, step):
+                    some = rows[start : start + step]
+                    chosen = [(some[:0], some[:0])] * len(self.parts)
+                    chosen[number] = some, np.full(some.size, turn)
+                    yield self.selected(chosen)
 
-    def fingerprint(self, values: Ints) -> complex:
-        """Return the fingerprint of one table, as in ``fingerprint_set``."""
-        inner = self.tables.shape[1]
-        wanted = (values.astype(np.float64) + 1.0) @ fingerprint_weights(inner)[: self.local_count]
-        return complex(wanted[0], wanted[1])
+    def membership(self, now: Candidates | None) -> Callable[[Ints], Bools]:
+        """Return what says of tables whether they are among the remaining options.
 
-    def fingerprint_set(self, now: Candidates | None) -> set[complex]:
-        """Return the fingerprints of the remaining options."""
+        A wrong yes is possible, a wrong no is not.
+        """
         if now is None:
-            return set(self._sorted_fingerprints()[0].tolist())
-        weights = fingerprint_weights(self.tables.shape[1])[: self.local_count]
-        prints: set[complex] = set()
-        for start in range(0, len(now), 1024):
-            prints.update(fingerprints(now.tables[now.rows[start : start + 1024]], weights).tolist())
-        return prints
-
-    def _sorted_fingerprints(self) -> tuple[NDArray[np.complex128], Ints]:
-        if self._prints is None:
-            prints = self._all_fingerprints()
-            order = np.argsort(prints, kind="stable")
-            self._prints = prints[order], order
-        return self._prints
-
-    def _all_fingerprints(self) -> NDArray[np.complex128]:
-        """Fingerprint every composition by one matrix product: a rotation permutes the weights, not the tables."""
-        assert self.turns is not None
-        inner, count = self.tables.shape[1], self.turns.shape[0]
-        weights = fingerprint_weights(inner)[: self.local_count]
-        permuted = np.zeros((2, inner, count))
-        for second, turn in enumerate(self.turns):
-            for part in (0, 1):
-                permuted[part, :, second] = np.bincount(turn, weights[:, part], minlength=inner)
-        result = np.empty((self.tables.shape[0], count), dtype=np.complex128)
-        for start in range(0, self.tables.shape[0], 512):
-            block = self.tables[start : start + 512].astype(np.float64) + 1.0
-            result[start : start + 512] = block @ permuted[0] + 1j * (block @ permuted[1])
-        return result.ravel()
+            return lambda tables: np.logical_or.reduce([part.contains(tables) for part in self.parts])
+        weights = fingerprint_weights(self.local_count)
+        starts = range(0, len(now), 1024)
+        known = np.concatenate([fingerprints(now.tables[now.rows[start : start + 1024]], weights) for start in starts])
+        return lambda tables: np.isin(fingerprints(tables, weights), known)
 
     def values(self, now: Candidates | None, allowed: Bools) -> Bools:
         """Return which values the remaining options take at each local (an over-approximation when they are many)."""
@@ -202,50 +142,44 @@ class Stage:
         result[np.arange(self.local_count)[None, :], now.tables[now.rows]] = True
         return result
 
-    def with_presence(self, now: Candidates | None, presences: Sequence[tuple[Ints, Bools]]) -> Candidates | None:
-        """Keep the options that meet every presence: a list of locals, and which values satisfy it at each.
+    def selected(self, chosen: Sequence[tuple[Ints, Ints]]) -> Candidates:
+        """Return the distinct tables of the given rows and turns of each part, simplest first option first."""
+        tables, first, second = [], [], []
+        for part, (rows, turns) in zip(self.parts, chosen, strict=True):
+            order = np.lexsort((turns, rows))
+            rows, turns = rows[order], turns[order]
+            tables.append(part.tables[rows[:, None], part.turns[turns]])
+            first.append(part.first[rows] + part.added[turns])
+            second.append(part.second[turns])
+        stacked = np.concatenate(tables)
+        kept = first_of_each(stacked) if stacked.shape[0] else np.zeros(0, dtype=np.int64)
+        return Candidates(
+            stacked[kept], np.concatenate(first)[kept], np.concatenate(second)[kept], np.arange(kept.size)
+        )
 
-        At least one of the locals must read a satisfying value.
-        """
-        if now is not None:
-            return now.only(_meeting(now.tables, now.rows, None, presences))
-        assert self.turns is not None
-        firsts, seconds = [], []
-        for second, turn in enumerate(self.turns):
-            rows = _meeting(self.tables, np.arange(self.tables.shape[0]), turn, presences)
-            firsts.append(rows)
-            seconds.append(np.full(rows.size, second))
-        return self.selected(np.concatenate(firsts), np.concatenate(seconds))
+    def _selective(self, allowed: Bools) -> Ints:
+        """Return the locals at which the allowed values exclude some, the most selective first."""
+        selective = np.flatnonzero((allowed | ~self.reads).sum(axis=1) < allowed.shape[1])
+        return selective[np.argsort(allowed[selective].sum(axis=1), kind="stable")]
 
-
-def _meeting(tables: Tables, rows: Ints, turn: Ints | None, presences: Sequence[tuple[Ints, Bools]]) -> Ints:
-    """Return the rows that meet the requirements; gives up when these stop dropping rows."""
-    lookups, size = 0, rows.size
-    for locals_, satisfying in presences:
-        columns = locals_ if turn is None else turn[locals_]
-        lookups += rows.size * columns.size
-        rows = rows[_present(tables[rows[:, None], columns[None, :]], satisfying)]
-        if rows.size == 0:
-            break
-        if lookups > _IDLE_LOOKUPS:
-            if rows.size > 0.7 * size:
-                break
-            lookups, size = 0, rows.size
-    return rows
-
-
-def _present(values: Tables, satisfying: Bools) -> Bools:
-    hits: Bools = satisfying[np.arange(satisfying.shape[0])[None, :], values]
-    any_hit: Bools = np.logical_or.reduce(hits, axis=1)
-    return any_hit
+    def _filtered(self, rows_of: Callable[[Part, int], Ints]) -> Candidates | None:
+        """List what a test leaves of a factored stage; ``None`` where that is too much to list."""
+        chosen, size = [], 0
+        for part in self.parts:
+            rows = []
+            for turn in range(part.turns.shape[0]):
+                rows.append(rows_of(part, turn))
+                size += rows[-1].size * self.local_count
+                if size > _MOST_LISTED:
+                    return None
+            turns = np.repeat(np.arange(len(rows)), [one.size for one in rows])
+            chosen.append((np.concatenate(rows), turns))
+        return self.selected(chosen)
 
 
-def _surviving(tables: Tables, rows: Ints, selective: Ints, allowed: Bools) -> Ints:
-    for local in selective:
-        rows = rows[allowed[local][tables[rows, local]]]
-        if rows.size == 0:
-            break
-    return rows
+def _every_pair(part: Part) -> tuple[Ints, Ints]:
+    rows, turns = np.divmod(np.arange(part.count), part.turns.shape[0])
+    return rows, turns
 
 
 def fusion(first: Hole, second: Hole) -> tuple[Ints, Ints, Ints] | None:
@@ -257,7 +191,12 @@ def fusion(first: Hole, second: Hole) -> tuple[Ints, Ints, Ints] | None:
     axis = second.value_axis
     if axis is None or axis not in first.local_axes or not set(second.local_axes) <= set(first.local_axes):
         return None
-    if (first.locals_ < 0).any() or (second.locals_ < 0).any() or (second.options.tables < 0).any():
+    if (
+        (first.locals_ < 0).any()
+        or (second.locals_ < 0).any()
+        or (second.options.tables < 0).any()
+        or second.options.composition
+    ):
         return None
     lengths = tuple(second.shape[one] for one in first.local_axes)
     grid = np.indices(second.shape).reshape(len(second.shape), -1)

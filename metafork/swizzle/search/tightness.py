@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from metafork.swizzle.model.factors import Ints
+from metafork.swizzle.search.failure import DeadEndError
 from metafork.swizzle.search.network import JUNK_BIT, ZERO_BIT, Bits, Network
-from metafork.swizzle.search.propagation import DeadEndError, State
-from metafork.swizzle.search.stages import Ints
+from metafork.swizzle.search.propagation import State
 
 
 def tighten(network: Network, state: State) -> bool:
@@ -42,8 +43,10 @@ def _demands(network: Network, state: State, level: int) -> tuple[list[Ints], Bi
         if fold.level == level:
             groups.extend(fold.groups)
             needed.extend(fold.needed)
-    if network.level_of[network.problem.goal] == level:
-        for variable in network.variables[network.problem.goal].tolist():
+    for goal in network.problem.goals:
+        if network.level_of[goal.array] != level:
+            continue
+        for variable in network.variables[goal.array].tolist():
             row = state.domains[level][variable].copy()
             row[0] &= ~(ZERO_BIT | JUNK_BIT)
             if row.any():
@@ -92,7 +95,7 @@ def _tighten_cut(network: Network, state: State, level: int, demands: tuple[list
         wanted = np.bitwise_or.reduce(needed[reached[members].any(axis=0)], axis=0)
         spare = int(sizes[members].sum()) - int(np.bitwise_count(wanted).sum())
         if spare < 0:
-            raise DeadEndError
+            raise DeadEndError(level, int(cut[np.isin(inverse.ravel(), members)][0]), wanted)
         if spare > 0:
             continue
         for member in members.tolist():
@@ -101,7 +104,7 @@ def _tighten_cut(network: Network, state: State, level: int, demands: tuple[list
             before = domain[variables]
             after = before & useful
             if not after.any(axis=1).all():
-                raise DeadEndError
+                raise DeadEndError(level, int(variables[~after.any(axis=1)][0]), useful)
             domain[variables] = after
             changed |= not np.array_equal(before, after)
     return changed

@@ -1,7 +1,9 @@
 import json
+import re
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,3 +113,72 @@ def test_the_bound_ends_with_the_search():
     before = resource.getrlimit(resource.RLIMIT_DATA)
     assert run(EXAMPLES / "crc.swz", "--memory", "150").exit_code == 0
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+def test_mult64_comes_to_its_proved_optimum():
+    """Swizzle Inventor's form: eight accumulations without constants in conditions, six with them, and no fewer."""
+    for level, fewest in ((1, 8), (2, 6), (3, 6)):
+        arguments = EXAMPLES / "mult64.swz", "-D", f"level={level}", "--best", "--objective", "accumulates"
+        result = run(*arguments)
+        assert result.exit_code == 0, result.output
+        assert f"{fewest} accumulates" in result.output
+        assert "no solution has less accumulates" in result.output
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "why"), [("time", 4, "the time limit was reached"), ("key", 130, "interrupted")]
+)
+def test_a_stopped_search_keeps_the_best_so_far(fault, status, why, monkeypatch):
+    from comprehensive.commands.stopping import TimeLimitError
+    from metafork.swizzle.output import ranking
+
+    real, costs = ranking.priced, []
+
+    def priced(*arguments, **options):
+        if len(costs) == 6:
+            raise TimeLimitError if fault == "time" else KeyboardInterrupt
+        one = real(*arguments, **options)
+        costs.append(one.cost.total)
+        return replace(one, key=(0, -len(costs)))
+
+    monkeypatch.setattr(ranking, "priced", priced)
+    result = run(EXAMPLES / "mult64.swz", "-D", "level=1", "--best")
+    assert result.exit_code == status
+    assert f"{why}; 6 solutions found until then; the best of them is printed, not proved optimal" in result.stderr
+    assert costs[-1] not in costs[:-1], "the last is the best here, and must be told from the others"
+    assert f"cost {costs[-1]:g}:" in result.stdout
+    assert "not proved optimal: stopped at 6 found" in result.stdout
+
+
+def test_a_time_limit_ends_long_steps_too():
+    result = run(EXAMPLES / "crc.swz", "-D", "s=20", "-D", "level=4", "--best", "--time-limit", "0.2")
+    assert result.exit_code == 4
+    assert "no solution was found until then, and none was excluded" in result.stderr
+    assert run(EXAMPLES / "crc.swz", "--best", "--time-limit", "0").exit_code == 4
+    assert run(EXAMPLES / "crc.swz", "--best", "--time-limit", "600").exit_code == 0
+
+
+def test_no_solution_names_the_stage_the_cell_and_the_wider_level(tmp_path):
+    path = tmp_path / "chain.swz"
+    path.write_text(
+        "x: [6, 2] = input\na: [6, 2] = ?rotate{axis=0}(x)\nb: [6, 2] = ?transform{axis=0, secondary=1, level=1}(a)\n"
+        "goal b = \\i, j. x[i / 3 * 3 + (i + j + 1) % 3, j]\n"
+    )
+    result = run(path)
+    assert result.exit_code == 1
+    assert re.search(r"the first stage that fails is [ab], for the goal b\[\d, \d\] = x\d", result.output)
+    assert "A wider level exists for b: --widen tries the levels in turn" in result.output
+    widened = run(path, "--widen")
+    assert widened.exit_code == 0
+    assert "level 3, the first of 1 to 4 with a solution" in widened.output
+    path.write_text("x: [4] = input\na: [4] = ?rotate{axis=0}(x)\ngoal a = \\i. x[3 - i]\n")
+    result = run(path, "--widen")
+    assert "the first stage that fails is a, for the goal a[" in result.output
+    assert "Level 4 is the widest" in result.output
+    assert "There is no wider level" in run(path).output
+    path.write_text("x: [4] = input\ngoal x = \\i. i == 2 ? x[3] : x[i]\n")
+    assert "the parts without holes fail, for the goal x[2] = x3" in run(path).output
+
+
+def test_a_constant_is_set_once():
+    assert run(EXAMPLES / "crc.swz", "-D", "s=3", "-D", "s=4").exit_code == 2

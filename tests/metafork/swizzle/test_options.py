@@ -1,8 +1,12 @@
+from itertools import product
+from math import gcd
+
 import numpy as np
 import pytest
 
 from metafork.swizzle.grammar.conditions import DROPPED, keeps, partitions
-from metafork.swizzle.grammar.transformation import rotations, transformations
+from metafork.swizzle.grammar.levels import transformations
+from metafork.swizzle.grammar.transformation import rotations, template
 from metafork.swizzle.grammar.vector import pairings
 from metafork.swizzle.model.index import evaluate
 
@@ -11,7 +15,7 @@ from metafork.swizzle.model.index import evaluate
     ("size", "row", "row_rotations", "columns"), [(3, 30, 3, 1347), (5, 100, 5, 1364), (7, 210, 7, 1365)]
 )
 def test_the_published_numbers_of_options(size, row, row_rotations, columns):
-    assert len(transformations(size, 32, 3)) == row
+    assert len(transformations(size, 32, 3, outside=True)) == row
     assert len(rotations(size, size, 3)) == row_rotations
     assert len(transformations(32, size, 3, outside=True)) == columns
     assert len(rotations(32, 32, 3)) == 58
@@ -25,12 +29,58 @@ def test_expressions_compute_their_tables_and_tables_are_distinct(length, second
     assert len({table.tobytes() for table in options.tables}) == len(options)
     for option in range(0, len(options), 7):
         value = np.broadcast_to(evaluate(options.expression(option), {"i": i, "k": k}), i.shape)
-        assert np.array_equal(value, options.tables[option]), option
+        assert np.array_equal(value, options.table(option)), option
 
 
 def test_level_three_inside_the_modulus_is_made_of_permutations():
-    for table in transformations(12, 5, 3).tables.reshape(-1, 12, 5):
+    permutations = template(12, 5, 3).tables.reshape(-1, 12, 5)
+    for table in permutations:
         assert (np.sort(table, axis=0) == np.arange(12)[:, None]).all()
+    rest = transformations(12, 5, 3).tables[len(permutations) :].reshape(-1, 12, 5)
+    for table in rest:
+        assert any((table // g == (np.arange(12) // g)[:, None]).all()
+                   and all((group == group[0]).all() for group in table.reshape(-1, g, 5))
+                   for g in (12, 6, 4, 3, 2)), table  # fmt: skip
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_every_broadcast_of_the_papers_is_in_levels_one_to_three(level):
+    length, secondary = 6, 8
+    known = {table.tobytes() for table in transformations(length, secondary, level).tables}
+    k = np.arange(secondary)
+    i = np.arange(length)[:, None]
+    for group in [6, 3, 2] if level == 3 else [6]:
+        for rotate, every, constant in product(range(group), (1, 2, 4, 8), range(group)):
+            place = (rotate * k + (k // every if every < 8 else 0) + constant) % group
+            assert (group * (i // group) + place).astype(np.int16).tobytes() in known
+
+
+@pytest.mark.parametrize(("length", "secondary"), [(32, 6), (20, 32), (24, 5)])
+def test_level_four_is_cut_nowhere(length, secondary):
+    """Any two fans behind any rotation are an option, which says its own table."""
+    options = transformations(length, secondary, 4)
+    assert options.composition is not None, "small axes are listed; the test is for the others"
+    generator = np.random.default_rng(length)
+    i, k = (part.ravel() for part in np.meshgrid(np.arange(length), np.arange(secondary), indexing="ij"))
+    for option in generator.integers(0, len(options), 60).tolist():
+        value = np.broadcast_to(evaluate(options.expression(option), {"i": i, "k": k}), i.shape)
+        assert np.array_equal(value, options.table(option)), option
+    composed = {table.tobytes() for table in options.composition.tables}
+    turns = {table.tobytes() for table in options.composition.turns}
+    groups = [g for g in range(2, length + 1) if length % g == 0]
+    steps = [d for d in range(1, secondary + 1) if secondary % d == 0]
+
+    def fan(index, group, factor):
+        inside = index % group
+        return group * (index // group) + (factor * inside + inside * gcd(group, factor) // group) % group
+
+    for _ in range(200):
+        (g1, g2), every = generator.choice(groups, 2), int(generator.choice(steps))
+        f1, f2, rotate = (int(generator.integers(1, top)) for top in (g1, g2, length))
+        both = fan(fan(np.arange(length), int(g2), f2), int(g1), f1).astype(np.int16)
+        assert both.tobytes() in composed
+        turn = (i + rotate * k + (k // every if every < secondary else 0)) % length
+        assert turn.astype(np.int16).tobytes() in turns
 
 
 def test_the_simplest_expression_of_a_class_is_the_identity_itself():

@@ -110,6 +110,8 @@ def test_the_search_is_deterministic_and_can_stop_early():
     every = solutions(problem)
     assert [one.options for one in every] == [one.options for one in solutions(problem_of("crc", s=4))]
     assert solutions(problem, limit=1) == every[:1]
+    search = Search(problem)
+    assert list(search) == list(search) == every
 
 
 def test_statistics_count_states():
@@ -123,9 +125,9 @@ def test_statistics_count_states():
 
 def test_a_memory_bound_is_kept_with_a_message():
     with pytest.raises(
-        DoesNotFitError, match=r"the composed options of s1\+r1 would take .* more than the 5 MB allowed"
+        DoesNotFitError, match=r"the composed options of s1\+r1 would take .* more than the 12 MB allowed"
     ):
-        solutions(problem_of("crc", s=13), megabytes=5)
+        solutions(problem_of("crc", s=11), megabytes=12)
     search = Search(problem_of("crc", s=7), megabytes=60)
     assert len(list(search)) == 2
     assert 0 < search.statistics.reserved_bytes <= 60 << 20

@@ -61,7 +61,14 @@ def random_problem(seed):
     sketch.goal(array, [0] * int(np.prod(sketch.shape(array))))
     problem = sketch.problem()
     choice = {hole.name: hole_table(hole, int(random.integers(len(hole.options)))) for hole in problem.holes()}
-    sketch.goal(array, execute(problem, choice)[array].tolist())
+    made = execute(problem, choice)
+    sketch.goals.clear()
+    sketch.goal(array, made[array].tolist())
+    if random.random() < 0.4:
+        # A second goal, before or behind the first.
+        others = [one.name for one in problem.statements if one.name != array]
+        other = others[int(random.integers(len(others)))]
+        sketch.goal(other, made[other].tolist())
     return sketch.problem()
 
 
