@@ -30,10 +30,12 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse, read_source
 from metafork.ir.diagnostics import Diagnostic
+from metafork.ir.invariants import check_program, checking
 from metafork.ir.program import Program, Version
 from metafork.ir.source import Source
 from metafork.ir.translation_unit import TranslationUnit
 from strategies.caching import with_cached_arrays
+from strategies.checked import Checked
 from strategies.strategy import Strategy
 
 Progress = Callable[[str, Statistics], None]
@@ -172,6 +174,9 @@ def discuss(
     analyses = analyses or Analyses()
     choice = with_cached_arrays(program, analyses)
     program = choice.program
+    if checking():
+        check_program(program)
+        strategies = [Checked(strategy) for strategy in strategies]
     start = start_of(program, counters, taken, fixed)
     discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress, analyses)
     return _tree(program, start, discussion.run(Version(program)), strategies, choice.reasons)

@@ -22,6 +22,7 @@ from metafork.analysis.memory.block_memory import (
     block_memory,
 )
 from metafork.analysis.memory.block_shape import UnknownShapeError, block_shape, phases
+from metafork.ir.invariants import check_kernel, checking
 from metafork.ir.kernel import Argument, Kernel, Memory, Space
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, conjunction
@@ -74,7 +75,10 @@ def _kernel(program: Program, analyses: Analyses) -> Kernel:
         shape = block_shape(program, scope, analyses.prover(memory.facts.constraints, memory.facts.derived))
     except (UnknownSizeError, UnknownShapeError) as reason:
         raise CannotLowerError(str(reason)) from reason
-    return _Lowering(program, memory, scope, shape, analyses).kernel()
+    kernel = _Lowering(program, memory, scope, shape, analyses).kernel()
+    if checking():
+        check_kernel(kernel)
+    return kernel
 
 
 @dataclass(slots=True)

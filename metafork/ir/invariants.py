@@ -1,0 +1,292 @@
+"""The invariants of the IR, checked: ``check_program`` and ``check_kernel`` raise where a pass broke one.
+
+Of a ``Program``:
+
+- parameters, values, derived scalars and arrays have names of their own; a scope declares a name once;
+- a ``Var`` names a scalar in scope and has its type; an ``Element`` names an array in scope, has its element type and
+  one integer index for each extent;
+- an operation has the type that C gives it, and a condition of bits or remainders no floating operand;
+- parameters, values, derived scalars and the variables of ``meta_for``s are not assigned;
+- all nests of threads have the dimensions of the grid; a ``Phase`` and a ``BlockArray`` stand at block level only, a
+  ``Break`` or ``Continue`` in a serial loop, a ``Barrier`` nowhere;
+- the mapping names arrays that exist, an array in one place only.
+
+Of a ``Kernel``: the same of scalars and scopes; an ``Element`` names a memory and has one index; a shared memory has an
+offset, a private one a constant extent, read-only ones are not written; there is no ``Phase`` and no ``BlockArray``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from metafork.ir.kernel import Kernel, Space
+from metafork.ir.program import (
+    Array,
+    Assign,
+    Barrier,
+    Binary,
+    BlockArray,
+    Break,
+    Call,
+    Cast,
+    Conditional,
+    Continue,
+    Declare,
+    Element,
+    Expr,
+    FloatConst,
+    For,
+    If,
+    IntConst,
+    MetaFor,
+    Phase,
+    Program,
+    Stmt,
+    Unary,
+    Var,
+    While,
+    binary,
+    unary,
+    walk_expression,
+)
+from metafork.ir.types import ScalarType, common_type
+
+SWITCH = "METAFORK_VERIFY"
+"""The environment variable that, set to 1, has every program and kernel checked as it is made."""
+
+_BUILTINS = {f"{word}.{axis}" for word in ("threadIdx", "blockIdx", "blockDim", "gridDim") for axis in "xyz"}
+"""The kernel's own variables."""
+_ON_BITS = frozenset({"%", "<<", ">>", "&", "^", "|"})
+
+
+class InvariantError(Exception):
+    """A program or a kernel is not what it must be: a fault of the tool, never of the input."""
+
+
+def checking() -> bool:
+    """Say whether programs are to be checked after every step."""
+    return os.environ.get(SWITCH) == "1"
+
+
+def check_program(program: Program) -> None:
+    """Raise ``InvariantError`` where an invariant does not hold."""
+    arrays = {array.name: array for array in program.arrays}
+    scalars = {one.name: one.type for one in program.parameters} | {one.name: one.type for one in program.values}
+    given = [one.name for one in program.parameters] + [one.name for one in program.values]
+    _distinct(program.name, [*given, *(one.name for one in program.derived), *(one.name for one in program.arrays)])
+    if not 1 <= len(program.grid) <= 3:
+        raise InvariantError(f"{program.name}: a grid of {len(program.grid)} dimensions")
+    scope = _Scope(scalars, arrays, frozenset(), len(program.grid))
+    for derived in program.derived:
+        scope.expression(derived.definition)
+        scope = replace(scope, scalars={**scope.scalars, derived.name: derived.type})
+    scope = replace(scope, fixed=frozenset(scope.scalars))
+    for assumption in program.assumptions:
+        scope.expression(assumption)
+    for array in program.arrays:
+        for extent in array.extents:
+            scope.expression(extent)
+    scope = scope.with_loops(program.grid)
+    scope.block(program.body)
+    _check_mapping(program, arrays)
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Raise ``InvariantError`` where an invariant does not hold."""
+    _distinct(kernel.name, [*(one.name for one in kernel.scalars), *(one.name for one in kernel.memories)])
+    scalars = {one.name: one.type for one in kernel.scalars} | dict.fromkeys(_BUILTINS, ScalarType.UNSIGNED_INT)
+    for memory in kernel.memories:
+        if memory.space is Space.SHARED and memory.offset is None:
+            raise InvariantError(f"{kernel.name}: shared {memory.name} stands nowhere")
+        if memory.space is Space.PRIVATE and not isinstance(memory.extent, IntConst):
+            raise InvariantError(f"{kernel.name}: private {memory.name} has no constant extent")
+    arrays = {one.name: Array(one.name, one.element, (one.extent,)) for one in kernel.memories}
+    fixed = frozenset({one.name for one in kernel.memories if one.read_only} | _BUILTINS)
+    _Scope(scalars, arrays, fixed, None).block(kernel.body)
+
+
+def _distinct(where: str, names: Sequence[str]) -> None:
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise InvariantError(f"{where}: {', '.join(sorted(twice))} stands for two things")
+
+
+def _check_mapping(program: Program, arrays: Mapping[str, Array]) -> None:
+    mapping = program.mapping
+    _distinct(f"{program.name}: the mapping", [*mapping.cached, *mapping.transposed])
+    _distinct(f"{program.name}: layouts", [name for name, _ in mapping.layouts])
+    missing = {*mapping.cached, *mapping.transposed} - arrays.keys()
+    missing |= {name for name, _ in mapping.layouts} - {*mapping.cached, *_block_arrays(program.body)}
+    if missing:
+        raise InvariantError(f"{program.name}: the mapping names {', '.join(sorted(missing))}, which is not there")
+    if mapping.striding is not None and mapping.striding < 1:
+        raise InvariantError(f"{program.name}: {mapping.striding} threads stride")
+
+
+def _block_arrays(body: Iterable[Stmt]) -> set[str]:
+    found: set[str] = set()
+    for stmt in body:
+        match stmt:
+            case BlockArray(array=array):
+                found.add(array.name)
+            case If(then=then, otherwise=otherwise):
+                found |= _block_arrays((*then, *otherwise))
+            case For(body=inner) | While(body=inner):
+                found |= _block_arrays(inner)
+            case _:
+                pass
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What is in scope: types of scalars, arrays, names that are not assigned.
+
+    ``dimensions`` are those of the grid; ``None`` in a kernel and below a phase, where no phase may stand.
+    ``declared`` are the names of the innermost scope.
+    """
+
+    scalars: Mapping[str, ScalarType]
+    arrays: Mapping[str, Array]
+    fixed: frozenset[str]
+    dimensions: int | None
+    in_loop: bool = False
+    in_phase: bool = False
+    declared: frozenset[str] = frozenset()
+
+    @property
+    def kernel(self) -> bool:
+        return self.dimensions is None and not self.in_phase
+
+    def with_loops(self, loops: Sequence[MetaFor]) -> _Scope:
+        _distinct("a nest", [loop.var for loop in loops])
+        for loop in loops:
+            self.expression(loop.extent)
+        scalars = {**self.scalars, **{loop.var: loop.type for loop in loops}}
+        return replace(self, scalars=scalars, fixed=self.fixed | {loop.var for loop in loops}, declared=frozenset())
+
+    def declaring(self, name: str, type_: ScalarType) -> _Scope:
+        if name in self.declared:
+            raise InvariantError(f"{name} is declared twice in one scope")
+        arrays = {key: array for key, array in self.arrays.items() if key != name}
+        return replace(
+            self,
+            scalars={**self.scalars, name: type_},
+            arrays=arrays,
+            fixed=self.fixed - {name},
+            declared=self.declared | {name},
+        )
+
+    def block(self, body: Iterable[Stmt]) -> None:
+        """Check the statements of a new scope."""
+        here = replace(self, declared=frozenset())
+        for stmt in body:
+            here = here.statement(stmt)
+
+    def statement(self, stmt: Stmt) -> _Scope:
+        """Check one statement; return the scope behind it."""
+        match stmt:
+            case Declare(name=name, type=type_, value=value):
+                if value is not None:
+                    self.expression(value)
+                return self.declaring(name, type_)
+            case Assign(target=target, op=op, value=value):
+                self._assignment(target, op, value)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                self.expression(condition)
+                self.block(then)
+                self.block(otherwise)
+            case For(init=init, condition=condition, step=step, body=body):
+                inner = replace(self, declared=frozenset())
+                if init is not None:
+                    inner = inner.statement(init)
+                if condition is not None:
+                    inner.expression(condition)
+                if step is not None:
+                    inner.statement(step)
+                replace(inner, in_loop=True).block(body)
+            case While(condition=condition, body=body):
+                self.expression(condition)
+                replace(self, in_loop=True).block(body)
+            case Break() | Continue():
+                if not self.in_loop:
+                    raise InvariantError("a jump stands in no loop")
+            case BlockArray(array=array):
+                return self._block_array(array)
+            case Phase(threads=threads, body=body):
+                if self.dimensions is None or len(threads) != self.dimensions:
+                    raise InvariantError(
+                        f"a phase over {', '.join(loop.var for loop in threads)} stands where none may"
+                    )
+                inner = self.with_loops(threads)
+                replace(inner, dimensions=None, in_phase=True, in_loop=False).block(body)
+            case Barrier():
+                if not self.kernel:
+                    raise InvariantError("a barrier stands in a program")
+            case _:
+                assert_never(stmt)
+        return self
+
+    def _block_array(self, array: Array) -> _Scope:
+        if self.dimensions is None:
+            raise InvariantError(f"the block's array {array.name} is declared where there is no block level")
+        if array.name in self.declared:
+            raise InvariantError(f"{array.name} is declared twice in one scope")
+        for extent in array.extents:
+            self.expression(extent)
+        scalars = {key: type_ for key, type_ in self.scalars.items() if key != array.name}
+        arrays = {**self.arrays, array.name: array}
+        return replace(self, scalars=scalars, arrays=arrays, declared=self.declared | {array.name})
+
+    def _assignment(self, target: Var | Element, op: str, value: Expr) -> None:
+        self.expression(target)
+        self.expression(value)
+        name = target.name if isinstance(target, Var) else target.array
+        if name in self.fixed:
+            raise InvariantError(f"{name} is assigned")
+        if op in _ON_BITS and (target.type.floating or value.type.floating):
+            raise InvariantError(f"{name} {op}= has a floating operand")
+
+    def expression(self, expr: Expr) -> None:
+        """Check an expression and all below it."""
+        for part in walk_expression(expr):
+            self._node(part)
+
+    def _node(self, expr: Expr) -> None:
+        match expr:
+            case Var(name=name, type=type_):
+                if name not in self.scalars:
+                    raise InvariantError(f"{name} is no scalar in scope")
+                if self.scalars[name] is not type_:
+                    raise InvariantError(f"{name} is {self.scalars[name].spelling}, not {type_.spelling}")
+            case Element(array=name, indices=indices, type=type_):
+                self._element(name, indices, type_)
+            case Unary(op=op, operand=operand, type=type_):
+                if type_ is not unary(op, operand).type or (op == "~" and operand.type.floating):
+                    raise InvariantError(f"{op} has the type {type_.spelling}")
+            case Binary(op=op, left=left, right=right, type=type_):
+                if type_ is not binary(op, left, right).type:
+                    raise InvariantError(f"{op} has the type {type_.spelling}")
+                if op in _ON_BITS and (left.type.floating or right.type.floating):
+                    raise InvariantError(f"{op} has a floating operand")
+            case Conditional(then=then, otherwise=otherwise, type=type_):
+                if type_ is not common_type(then.type, otherwise.type):
+                    raise InvariantError(f"?: has the type {type_.spelling}")
+            case IntConst() | FloatConst() | Cast() | Call():
+                pass
+            case _:
+                assert_never(expr)
+
+    def _element(self, name: str, indices: tuple[Expr, ...], type_: ScalarType) -> None:
+        array = self.arrays.get(name)
+        if array is None:
+            raise InvariantError(f"{name} is no array in scope")
+        if len(indices) != len(array.extents):
+            raise InvariantError(f"{name} has {len(array.extents)} extents and {len(indices)} indices")
+        if array.element is not type_:
+            raise InvariantError(f"elements of {name} are {array.element.spelling}, not {type_.spelling}")
+        if any(not index.type.integer for index in indices):
+            raise InvariantError(f"an index of {name} is no integer")

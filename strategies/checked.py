@@ -1,0 +1,47 @@
+"""A strategy whose programs are checked against the invariants of the IR (in tests, and with ``METAFORK_VERIFY=1``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from metafork.analysis.analyses import Analyses
+from metafork.ir.invariants import InvariantError, check_program
+from metafork.ir.program import Version
+from strategies.strategy import Applied, NotApplied, Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """``strategy``, with every program that it makes checked.  ``apply`` raises ``InvariantError``."""
+
+    strategy: Strategy
+
+    @property
+    def name(self) -> str:
+        """The strategy's name."""
+        return self.strategy.name
+
+    @property
+    def improves(self) -> frozenset[str]:
+        """What the strategy may improve."""
+        return self.strategy.improves
+
+    @property
+    def on_ir(self) -> bool:
+        """Whether the strategy works on the IR."""
+        return self.strategy.on_ir
+
+    @property
+    def at_leaf(self) -> bool:
+        """Whether the strategy is applied at leaves."""
+        return self.strategy.at_leaf
+
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
+        """Apply the strategy and check what it made."""
+        result = self.strategy.apply(version, analyses)
+        if isinstance(result, Applied):
+            try:
+                check_program(result.version.program)
+            except InvariantError as error:
+                raise InvariantError(f"{self.name} made a wrong program: {error}") from error
+        return result
