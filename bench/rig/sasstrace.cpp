@@ -1,6 +1,6 @@
 // Executes the SASS of one kernel (the text of nvdisasm for sm_80) on the CPU, and counts what it does.
 //
-//   sasstrace JOB --stats FILE [--blocks N]
+//   sasstrace JOB --stats FILE
 //
 // JOB, one item a line: sass FILE | kernel NAME | grid X Y Z | block X Y Z | smem BYTES
 //   param HEX                     the parameters, as they lie from c[0x0][0x160] on
@@ -10,18 +10,15 @@
 // waiting, those with the lowest address go first, so that they meet again where paths join.  Values are those of the hardware for
 // integers, conversions, + - * fma in fp32 and fp64 with their rounding modes; MUFU is computed exactly and rounded once.
 // Asynchronous copies are done at once.  What is not implemented ends the run with its name.
-#include <cfenv>
 #include <algorithm>
-#include <cassert>
+#include <cfenv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iostream>
 #include <map>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -36,7 +33,7 @@ struct Operand {
 };
 struct Inst {
   int pc; string full, op; vector<string> mods; vector<Operand> o; int pred = 7; bool pneg = false, upred = false;
-  int target = -1; int width = 4; int cls = 0; u64 count = 0, lanes = 0, sectors = 0, wavefronts = 0, lines = 0; int code = 0;
+  int target = -1; int width = 4; u64 count = 0, lanes = 0, sectors = 0, wavefronts = 0; int code = 0;
   bool X = false, is_move = false, unordered = false, sat = false; int round = FE_TONEAREST; int cmp = 0, boolop = 0; bool uns = false, ex = false;
   bool has(const char *m) const { for (auto &x : mods) if (x == m) return true; return false; }
 };
@@ -310,9 +307,9 @@ struct Sim {
 };
 
 int main(int argc, char **argv) {
-  if (argc < 2) die("usage: sasstrace JOB --stats FILE [--blocks N]");
-  string job = argv[1], stats; long maxblocks = -1;
-  for (int i = 2; i + 1 < argc; i += 2) { string a = argv[i]; if (a == "--stats") stats = argv[i + 1]; else if (a == "--blocks") maxblocks = atol(argv[i + 1]); else die("unknown option " + a); }
+  if (argc < 2) die("usage: sasstrace JOB --stats FILE");
+  string job = argv[1], stats;
+  for (int i = 2; i + 1 < argc; i += 2) { string a = argv[i]; if (a == "--stats") stats = argv[i + 1]; else die("unknown option " + a); }
   std::ifstream js(job); if (!js) die("cannot read " + job);
   string sass, kernel, line; int smem = 0;
   while (std::getline(js, line)) {
@@ -330,7 +327,7 @@ int main(int argc, char **argv) {
   bool uses_local = false; for (auto &x : p.code) if (x.code == LDL || x.code == STL) uses_local = true;
   Sim s(p); int threads = bdim[0] * bdim[1] * bdim[2], warps = (threads + 31) / 32; vector<Warp> ws(warps); long done = 0;
   for (u32 z = 0; z < gdim[2]; z++) for (u32 y = 0; y < gdim[1]; y++) for (u32 xx = 0; xx < gdim[0]; xx++) {
-    if (maxblocks >= 0 && done >= maxblocks) continue; done++;
+    done++;
     s.ctaid[0] = xx; s.ctaid[1] = y; s.ctaid[2] = z; std::fill(shared.begin(), shared.end(), 0xCD);
     for (int i = 0; i < warps; i++) { Warp &w = ws[i]; memset(w.P, 0, sizeof w.P); memset(w.UR, 0, sizeof w.UR); memset(w.R, 0, sizeof w.R); w.P[7] = ~0u; w.UP = 0; w.exited = w.blocked = 0; int rest = threads - i * 32; if (rest < 32) w.exited = ~0u << rest; memset(w.pc, 0, sizeof w.pc); memset(w.bar, 0, sizeof w.bar); memset(w.wait, 0, sizeof w.wait); w.atbar = false; w.local.assign(uses_local ? 32 * LOCAL_BYTES : 0, 0xCD); }
     for (;;) { bool any = false; for (int i = 0; i < warps; i++) { if (ws[i].exited == ~0u) continue; ws[i].atbar = false; s.run(ws[i], i); if (ws[i].exited != ~0u) any = true; } if (!any) break; } }
