@@ -28,8 +28,8 @@ REASONS = {
         "two tiles where one is enough, each copied by loops with guards, and bank conflicts in one of them"
     ),
     "1D mean of three": (
-        "the window goes through shared memory, though the first-level cache serves its reuse; the loop over `s` "
-        "divides with addresses of 64 bits"
+        "the window goes through shared memory, though the first-level cache would serve its reuse; copy and "
+        "results are loops of unknown length, with indices computed anew in each round"
     ),
     "2D Jacobi, nine points": (
         "one result a thread, so no row is kept in registers; the window with its border is copied by warps of "
@@ -47,8 +47,8 @@ REASONS = {
         "each product reads pixel and weight from shared memory; rows and weights are not kept in registers"
     ),
     "convolution, 8 to 8 channels": (
-        "one result a thread: each product reads pixel and weight from global memory, with their 64-bit indices; "
-        "the extents of the filter's windows depend on `C`, and nothing is cached"
+        "one result a thread: each product reads pixel and weight from global memory, with 64-bit indices; nothing "
+        "is cached, since the windows of a block grow with `C`"
     ),
     "Floyd-Warshall": (
         "one element a thread, four accesses with 64-bit indices and two conditions for one sum; the expert's "
