@@ -33,9 +33,10 @@ types: $(VENV)/.installed-test
 unit: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
 
-# Figures for bench/results; `make bench` needs a quiet machine.
+# Figures for bench/results; times need a quiet machine, counts of instructions need nvcc.
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/optimize.py
+	$(BIN)/python bench/instructions.py
 
 # Random programs, verified without end; failures are kept under build/fuzz.  `make fuzz BATCH=20000` only compares the
 # leaves of so many programs with the serial elision, many programs a build; COUNT, START, MINUTES and JOBS as well.

@@ -1,0 +1,320 @@
+"""Instructions of our kernels beside an expert's, counted by executing their SASS: no GPU, the same on every machine.
+
+    python bench/instructions.py                    print the figures of all programs (about ten minutes)
+    python bench/instructions.py matmul transp      only programs whose names contain one of these
+    python bench/instructions.py --write            also write results/instructions.json and the table of docs/speed.md
+    python bench/instructions.py --static           also with the block's parameters as constants in our kernels' text
+
+A program is optimized, its CUDA compiled by nvcc for sm_80, and its own drop-in function called: the dispatcher chooses
+and shapes the launches as on a GPU of that kind.  Of the block shapes of a program the one with the fewest warp
+instructions counts.  Results are compared with the program compiled as C: with -fmad=false bit for bit (or in units in
+the last place, where it calls other functions of math.h than sqrt), with contraction allowed to 1e-5 of the largest.
+"""
+
+import argparse
+import ctypes
+import fcntl
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "bench"))
+
+from rig import Device, missing_tools  # noqa: E402
+from rig.tools import WORK, command  # noqa: E402
+from speed_cases import CASES  # noqa: E402
+from speed_reasons import REASONS  # noqa: E402
+
+RESULTS = ROOT / "bench" / "results" / "instructions.json"
+PAGE = ROOT / "docs" / "speed.md"
+EXPERTS = ROOT / "bench" / "experts"
+FUSED, PLAIN = (), ("-fmad=false",)
+CLOSE = 1e-5
+SECTORS = 1.02
+"""What our kernel may take of the expert's sectors."""
+
+
+class WrongResultError(RuntimeError):
+    """A kernel computed something else than the serial program."""
+
+
+def serial(source):
+    """Compile a program as C with its annotations defined away, and load it."""
+    target = WORK / f"{source.stem}.serial.so"
+    annotations = ("-Dmeta_for=for", "-Dmeta_schedule=", "-Dcache(...)=")
+    options = ("-std=gnu11", "-O2", "-w", "-ffp-contract=off", "-shared", "-fPIC")
+    command("gcc", *options, *annotations, "-x", "c", source, "-x", "none", "-lm", "-o", target)
+    return ctypes.CDLL(str(target))
+
+
+def optimized(source):
+    """Run ``metafork optimize`` and return its folder."""
+    folder = WORK / f"{source.stem}.out"
+    code = "from comprehensive.cli import main; main()"
+    words = [sys.executable, "-c", code, "optimize", source, "-o", folder]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    return folder
+
+
+def with_constants(text, shape, launches):
+    """Our CUDA text with the parameters of a shape as constants, and the block's dimensions told to nvcc.
+
+    An emulation of kernels that are compiled for given values: only the text changes, not the program it was made from.
+    """
+    blocks = {launch.kernel: launch.block for launch in launches}
+
+    def instance(match):
+        name, parameters = match[1], match[2]
+        given = [key for key in shape if re.search(rf"\bint {key}\b", parameters)]
+        for key in given:
+            parameters = re.sub(rf"\bint {key}\b", f"int {key}_given", parameters)
+        lines = [f"const int {key} = {shape[key]}; (void){key}_given, (void){key};" for key in given]
+        for axis, extent in zip("xyz", blocks.get(name, ()), strict=False):
+            lines.append(f"__builtin_assume(threadIdx.{axis} < {extent});")
+            lines.append(f"__builtin_assume(blockDim.{axis} == {extent});")
+        return f'extern "C" __global__ void {name}({parameters})\n{{\n' + "".join(f"  {line}\n" for line in lines)
+
+    return re.sub(r'extern "C" __global__ void (\w+)\(([^)]*)\)\n\{\n', instance, text)
+
+
+def difference(got, want):
+    """The largest difference in units in the last place of the serial result (integers: 0 or infinite)."""
+    if got.dtype.kind != "f":
+        return 0.0 if np.array_equal(got, want) else float("inf")
+    if np.array_equal(got, want):
+        return 0.0
+    return float(np.abs((got.astype(np.float64) - want) / np.spacing(np.abs(want))).max())
+
+
+def check(case, got, want, exact, who):
+    """Compare results; return the largest difference in units in the last place, or raise `WrongResultError`."""
+    worst = 0.0
+    for name in case.results:
+        ulp = difference(got[name], want[name])
+        worst = max(worst, ulp)
+        near = float(np.abs(got[name].astype(np.float64) - want[name]).max()) <= CLOSE * float(np.abs(want[name]).max())
+        if not (ulp <= case.ulp if exact else near):
+            raise WrongResultError(f"{case.name}: {who} differs from the serial program in {name} by {ulp:g} ulp")
+    return worst
+
+
+def figures(launches):
+    """The counts of all launches of a call together; registers are the most, occupancy the least."""
+    counts = [launch.counts for launch in launches]
+    mix = {}
+    for one in counts:
+        for key, value in one["mix"].items():
+            mix[key] = mix.get(key, 0) + value
+    total = {key: sum(one[key] for one in counts) for key in counts[0] if isinstance(counts[0][key], int)}
+    return {
+        "kernels": sorted({launch.kernel for launch in launches}),
+        "launches": len(launches),
+        "block": launches[-1].block,
+        "registers": max(launch.registers for launch in launches),
+        "stackBytes": max(launch.stack_bytes for launch in launches),
+        "sharedBytes": max(launch.shared_bytes for launch in launches),
+        "occupancy": min(launch.occupancy for launch in launches),
+        "instructions": total["warp_instructions"],
+        "classes": {key: value for key, value in sorted(mix.items()) if value},
+        "sectors": total["global_load_sectors"] + total["global_store_sectors"],
+        "wavefronts": total["shared_load_wavefronts"] + total["shared_store_wavefronts"],
+        "barriers": total["barriers"],
+        "localRequests": total["local_requests"],
+    }
+
+
+class Bench:
+    """Compiled programs and experts, kept for the programs that follow."""
+
+    def __init__(self):
+        self.device = Device()
+        self._modules = {}
+
+    def module(self, source, flags, host=None, include=()):
+        key = (source, source.stat().st_mtime_ns, flags)
+        if key not in self._modules:
+            self._modules[key] = self.device.load(source, host=host, include=include, flags=flags)
+        return self._modules[key]
+
+    def run(self, case, module, function, names, shape, want, exact, who, on_device):
+        """Call a function on fresh arrays, check what it computed and return its launches and the difference."""
+        arrays = case.arrays(np.random.default_rng(1))
+        values = case.sizes | shape | arrays
+        launches = self.device.call(module, function, *(values[name] for name in names.split()), on_device=on_device)
+        if not launches:
+            raise WrongResultError(f"{case.name}: {who} launched nothing at {shape}")
+        return launches, check(case, arrays, want, exact, who)
+
+    def ours(self, case, source, flags, shape, want):
+        host, include = source.parent / f"{source.stem}_host.c", (source.parent / "include",)
+        module = self.module(source, flags, host, include)
+        names = case.arguments
+        return self.run(case, module, case.function, names, shape, want, flags == PLAIN, "our kernel", False)
+
+    def expert(self, case, flags, want):
+        module = self.module(EXPERTS / case.expert, flags)
+        exact = flags == PLAIN and not case.other_order
+        function, names = case.expert_function, case.expert_arguments
+        return self.run(case, module, function, names, {}, want, exact, "the expert's", True)
+
+    def measure(self, case, static):
+        """All figures of one program."""
+        source = ROOT / case.source
+        reference = serial(source)
+        folder = optimized(source)
+        text = folder / f"{source.stem}.cu"
+        tried = []
+        for shape in case.shapes:
+            want = self._serial(case, reference, shape)
+            launches, _ = self.ours(case, text, FUSED, shape, want)
+            tried.append((figures(launches), shape, want, launches))
+        best, shape, want, launches = min(tried, key=lambda one: one[0]["instructions"])
+        plain, ulp = self.ours(case, text, PLAIN, shape, want)
+        expert, _ = self.expert(case, FUSED, want)
+        expert_plain, _ = self.expert(case, PLAIN, want)
+        row = {
+            "name": case.name,
+            "source": case.source,
+            "sizes": {key: value if isinstance(value, int) else float(value) for key, value in case.sizes.items()},
+            "goal": case.goal,
+            "bound": round(case.bound),
+            "shape": shape,
+            "differenceUlp": ulp,
+            "ours": best,
+            "expert": figures(expert),
+            "oursUnfused": figures(plain),
+            "expertUnfused": figures(expert_plain),
+            "shapes": [{"shape": one, "instructions": got["instructions"]} for got, one, _, _ in tried],
+        }
+        if static:
+            instance = folder / "static" / f"{source.stem}.cu"
+            instance.parent.mkdir(exist_ok=True)
+            instance.write_text(with_constants(text.read_text(), shape, launches))
+            module = self.module(instance, FUSED, folder / f"{source.stem}_host.c", (folder, folder / "include"))
+            who, names = "our kernel of constants", case.arguments
+            row["oursConstants"] = figures(
+                self.run(case, module, case.function, names, shape, want, False, who, False)[0]
+            )
+        return row
+
+    def _serial(self, case, reference, shape):
+        arrays = case.arrays(np.random.default_rng(1))
+        values = case.sizes | shape | arrays
+        self.device.serial(reference, case.function, *(values[name] for name in case.arguments.split()))
+        return arrays
+
+
+def ratio(row, key="instructions", ours="ours", expert="expert"):
+    """Ours over the expert's."""
+    return row[ours][key] / row[expert][key] if row[expert][key] else None
+
+
+def misses(row):
+    """What of the goal a row does not reach, in words; empty where it is reached or there is none."""
+    found = []
+    if row["goal"] is not None and ratio(row) > row["goal"]:
+        found.append(f"instructions {ratio(row):.2f} > {row['goal']:g}")
+    if row["goal"] is not None and ratio(row, "sectors") > SECTORS:
+        found.append(f"sectors {ratio(row, 'sectors'):.2f} > {SECTORS:g}")
+    return found
+
+
+def line(row):
+    """A row of the table."""
+    ours, expert = row["ours"], row["expert"]
+    thousands = [f"{figure['instructions'] / 1000:.0f} k" for figure in (ours, expert)]
+    shape = " ".join(f"{key}={value}" for key, value in row["shape"].items())
+    leaves = ", ".join(re.sub(r".*_leaf", "", name) for name in ours["kernels"])
+    pairs = [f"{ours[key]} / {expert[key]}" for key in ("registers", "barriers")]
+    resident = f"{ours['occupancy']:.0%} / {expert['occupancy']:.0%}"
+    memory = [f"{ours[key] / 1000:.0f} / {expert[key] / 1000:.0f}" for key in ("sectors", "wavefronts")]
+    goal = "" if row["goal"] is None else f"{row['goal']:g}"
+    constants = f"{row['oursConstants']['instructions'] / expert['instructions']:.2f}" if "oursConstants" in row else ""
+    unfused = f"{ratio(row, ours='oursUnfused', expert='expertUnfused'):.2f}"
+    bound = f"{expert['instructions'] / row['bound']:.2f}"
+    cells = [row["name"], shape, leaves, *thousands, f"**{ratio(row):.2f}**", goal, unfused, constants, bound]
+    return "| " + " | ".join([*cells, pairs[0], resident, *memory, pairs[1]]) + " |"
+
+
+HEAD = (
+    "| program | shape | leaf | ours | expert's | ratio | goal | ratio, `-fmad=false` | ratio, constants (emulated) "
+    "| expert's / bound | registers | occupancy | sectors, k | wavefronts, k | barriers |\n" + "|---" * 15 + "|"
+)
+
+
+def table(rows):
+    """The table, and below it the reason of each figure above its goal."""
+    lines = [HEAD, *(line(row) for row in rows), "", "Above the goal:", ""]
+    lines += [
+        f"- **{row['name']}** ({', '.join(misses(row))}): {REASONS.get(row['name'], 'not looked into')}"
+        for row in rows
+        if misses(row)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def save(row):
+    """Put a row into the figures, and the figures' table into docs/speed.md; other processes may do the same."""
+    with (WORK / "instructions.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        known = {row["name"]: row for row in json.loads(RESULTS.read_text())["programs"]} if RESULTS.exists() else {}
+        known[row["name"]] = row
+        rows = [known[case.name] for case in CASES if case.name in known]
+        document = {"format": "metafork-bench-instructions", "version": 1, "architecture": "sm_80", "programs": rows}
+        RESULTS.write_text(json.dumps(document, indent=1) + "\n")
+        write_table()
+
+
+def write_table():
+    """Put the table of the figures into docs/speed.md."""
+    before, rest = PAGE.read_text().split("<!-- table -->\n")
+    after = rest.split("<!-- end of table -->\n")[1]
+    rows = json.loads(RESULTS.read_text())["programs"]
+    PAGE.write_text(f"{before}<!-- table -->\n{table(rows)}<!-- end of table -->\n{after}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="*", help="parts of names; all programs where there are none")
+    parser.add_argument("--write", action="store_true", help="write figures and table; other programs keep theirs")
+    parser.add_argument("--static", action="store_true", help="also with block parameters as constants in the text")
+    parser.add_argument("--list", action="store_true", help="print the names of the programs")
+    parser.add_argument("--table", action="store_true", help="only write the table of docs/speed.md from the figures")
+    arguments = parser.parse_args()
+    chosen = [case for case in CASES if not arguments.programs or any(part in case.name for part in arguments.programs)]
+    if arguments.list:
+        print("\n".join(case.name for case in chosen))
+        return
+    if arguments.table:
+        write_table()
+        return
+    missing = missing_tools()
+    if missing:
+        sys.exit(f"bench/instructions.py needs {', '.join(missing)}")
+    bench, rows, failed = Bench(), [], []
+    print(HEAD)
+    for case in chosen:
+        start = time.perf_counter()
+        try:
+            rows.append(bench.measure(case, arguments.static))
+        except RuntimeError as error:
+            failed.append(case.name)
+            print(f"{case.name}: {error}", file=sys.stderr)
+            continue
+        if arguments.write:
+            save(rows[-1])
+        print(line(rows[-1]), f" {time.perf_counter() - start:.0f} s", "; ".join(misses(rows[-1])), flush=True)
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,268 @@
+"""The programs of instructions.py: sizes, block shapes, arrays, the expert's kernel and a lower bound for each.
+
+A bound counts warp instructions: arithmetic, fused where it can be, and one access of one element a lane for every
+element that must be read or written once.  Division and square root count as nvcc's sequences for them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+WARP = 32
+DIVISION, RECIPROCAL, ROOT = 10, 8, 9
+"""Instructions of nvcc's correctly rounded fp32 sequences, without their rare paths."""
+
+COMPUTE, MEMORY = 1.25, 2.0
+"""What we may take of an expert's instructions: where arithmetic or shared memory bounds it, where DRAM does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One function on one size.
+
+    `arguments` and `expert_arguments` name sizes, shape parameters and arrays in the order of the C functions; `ulp` is
+    what a result may differ by without contraction; `other_order`: the expert's sums are not those of the program.
+    """
+
+    name: str
+    source: str
+    function: str
+    arguments: str
+    sizes: dict
+    shapes: tuple[dict, ...]
+    arrays: Callable
+    results: tuple[str, ...]
+    expert: str
+    expert_function: str
+    expert_arguments: str
+    bound: float
+    goal: float | None
+    ulp: int = 0
+    other_order: bool = False
+
+
+def _shapes(names, *rows):
+    return tuple(dict(zip(names.split(), row, strict=True)) for row in rows)
+
+
+def _floats(**shapes):
+    return lambda random: {name: random.random(shape, np.float32) for name, shape in shapes.items()}
+
+
+def _integers(**shapes):
+    most = 2**30 // 3
+    return lambda random: {name: random.integers(-most, most, shape, np.int32) for name, shape in shapes.items()}
+
+
+def _product(m, n, inner, batch=1):
+    return batch * (m * n * inner + m * inner + inner * n + 2 * m * n) / WARP
+
+
+def _distances(n):
+    def arrays(random):
+        d = random.integers(1, 10000, (n, n), np.int32)
+        np.fill_diagonal(d, 0)
+        return {"d": d}
+
+    return arrays
+
+
+def _dominant(n):
+    return lambda random: {"a": (random.random((n, n)) + n * np.eye(n)).astype(np.float32)}
+
+
+def _bodies(n):
+    def arrays(random):
+        found = {name: random.random(n, np.float32) for name in ("x", "y", "z", "mass")}
+        return found | {name: np.zeros(n, np.float32) for name in ("ax", "ay", "az")}
+
+    return arrays
+
+
+def _cube(n, kind):
+    return lambda random: {name: random.random((n, n, n)).astype(kind) for name in ("u", "w")}
+
+
+def _case(
+    name, source, function, arguments, sizes, shapes, arrays, results, expert, expert_arguments, bound, goal, **rest
+):  # fmt: skip
+    file, expert_function = expert.split(".")
+    return Case(
+        name, source, function, arguments, sizes, shapes, arrays, tuple(results.split()), f"{file}.cu",
+        f"expert_{expert_function}", expert_arguments, bound, goal, **rest,
+    )  # fmt: skip
+
+
+N = 2**18
+BODIES = 1024
+NBODY = "n B soft x y z mass ax ay az"
+CASES = (
+    _case(
+        "matmul", "examples/matmul.mf", "matmul", "n B0 ub1 s a b c", {"n": 192},
+        _shapes("B0 ub1 s", (16, 16, 4), (16, 32, 2), (32, 16, 4), (8, 32, 6)),
+        _floats(a=(192, 192), b=(192, 192), c=(192, 192)), "c",
+        "matmul.square", "n a b c", _product(192, 192, 192), COMPUTE,
+    ),
+    _case(
+        "matmul, s0 by s1 a thread", "bench/programs/matmul_tile.mf", "matmul_tile", "n B K s0 s1 a b c", {"n": 192},
+        _shapes("B K s0 s1", (16, 16, 4, 4), (16, 8, 4, 4), (8, 16, 4, 4), (16, 16, 2, 4)),
+        _floats(a=(192, 192), b=(192, 192), c=(192, 192)), "c",
+        "matmul.square", "n a b c", _product(192, 192, 192), COMPUTE,
+    ),
+    _case(
+        "matmul, literal 4 by 4", "bench/programs/matmul_literal.mf", "matmul_literal", "n B K a b c", {"n": 192},
+        _shapes("B K", (16, 16), (16, 8), (8, 16)),
+        _floats(a=(192, 192), b=(192, 192), c=(192, 192)), "c",
+        "matmul.square", "n a b c", _product(192, 192, 192), COMPUTE,
+    ),
+    _case(
+        "matmul, tall", "bench/programs/matmul_tall.mf", "matmul_tall", "m l n B0 B1 s K a b c",
+        {"m": 512, "l": 64, "n": 64},
+        _shapes("B0 B1 s K", (16, 16, 4, 16), (16, 32, 2, 16), (32, 16, 4, 16), (16, 16, 4, 32)),
+        _floats(a=(512, 64), b=(64, 64), c=(512, 64)), "c",
+        "matmul.tall", "m l n a b c", _product(512, 64, 64), COMPUTE,
+    ),
+    _case(
+        "matmul, batched", "bench/programs/matmul_batched.mf", "matmul_batched", "batch n B0 B1 s K a b c",
+        {"batch": 8, "n": 64},
+        _shapes("B0 B1 s K", (16, 16, 4, 16), (16, 32, 2, 16), (32, 16, 4, 16), (16, 16, 4, 32)),
+        _floats(a=(8, 64, 64), b=(8, 64, 64), c=(8, 64, 64)), "c",
+        "matmul.batched", "batch n a b c", _product(64, 64, 64, 8), COMPUTE,
+    ),
+    _case(
+        "matmul, strided", "bench/programs/matmul_strided.mf", "matmul_strided", "n lda ldb ldc B0 B1 s K a b c",
+        {"n": 128, "lda": 160, "ldb": 144, "ldc": 136},
+        _shapes("B0 B1 s K", (16, 16, 4, 16), (16, 32, 2, 16), (32, 16, 4, 16), (16, 16, 4, 32)),
+        _floats(a=128 * 160, b=128 * 144, c=128 * 136), "c",
+        "matmul.strided", "n lda ldb ldc a b c", _product(128, 128, 128), COMPUTE,
+    ),
+    _case(
+        "copy", "examples/transpose.mf", "transpose", "N s B0 B1 a c", {"N": 512},
+        _shapes("B0 B1 s", (8, 32, 4), (8, 32, 1), (4, 64, 2), (16, 16, 2)),
+        _integers(a=(512, 512), c=512 * 512), "c",
+        "moves.copy", "N a c", 2 * 512 * 512 / WARP, MEMORY,
+    ),
+    _case(
+        "transposition", "examples/transpose.mf", "transpose_true", "N s B0 B1 a c", {"N": 512},
+        _shapes("B0 B1 s", (16, 16, 2), (8, 32, 4), (32, 8, 4), (16, 32, 1)),
+        _integers(a=(512, 512), c=(512, 512)), "c",
+        "moves.transpose", "N a c", 2 * 512 * 512 / WARP, MEMORY,
+    ),
+    _case(
+        "1D Jacobi, integers", "examples/jacobi1d.mf", "jacobi1d", "T N s B a", {"T": 2, "N": N + 2},
+        _shapes("B s", (256, 4), (256, 1), (128, 8), (64, 16)),
+        _integers(a=2 * (N + 2)), "a",
+        "stencils.jacobi1d", "T N a", 2 * 5 * N / WARP, MEMORY,
+    ),
+    _case(
+        "1D mean of three", "examples/smooth.mf", "smooth", "n s B x y", {"n": N + 2},
+        _shapes("B s", (256, 4), (256, 1), (128, 8), (64, 16)),
+        _floats(x=N + 2, y=N + 2), "y",
+        "stencils.smooth", "n x y", (2 + DIVISION + 2) * N / WARP, MEMORY,
+    ),
+    _case(
+        "2D Jacobi, nine points", "examples/jacobi2d.mf", "jacobi2d", "rows columns B0 B1 c0 c1 c2 a b",
+        {"rows": 514, "columns": 514, "c0": np.float32(0.5), "c1": np.float32(0.1), "c2": np.float32(0.025)},
+        _shapes("B0 B1", (8, 32), (16, 16), (4, 64), (8, 64)),
+        _floats(a=(514, 514), b=(514, 514)), "b",
+        "stencils.jacobi2d", "rows columns c0 c1 c2 a b", 11 * N / WARP, MEMORY,
+    ),
+    _case(
+        "2D Jacobi, five points, T", "bench/programs/jacobi2d_time.mf", "jacobi2d_time", "T n s B0 B1 a b",
+        {"T": 1, "n": 514},
+        _shapes("s B0 B1", (4, 8, 32), (1, 8, 32), (8, 4, 32), (4, 4, 64)),
+        _floats(a=(514, 514), b=(514, 514)), "a b",
+        "stencils.jacobi2d_time", "T n a b", 2 * 7 * N / WARP, MEMORY,
+    ),
+    _case(
+        "3D Jacobi, T", "bench/programs/jacobi3d.mf", "jacobi3d", "T n B0 B1 B2 c u w",
+        {"T": 1, "n": 66, "c": np.float32(0.1)},
+        _shapes("B0 B1 B2", (2, 4, 32), (1, 8, 32), (4, 4, 16), (1, 4, 64)),
+        _cube(66, np.float32), "u w",
+        "stencils.jacobi3d", "T n c u w", 2 * (7 + 2) * N / WARP, MEMORY,
+    ),
+    _case(
+        "3D heat, double, T", "examples/heat3d.mf", "heat3d", "n steps B0 B1 B2 c u w",
+        {"n": 34, "steps": 1, "c": np.float64(0.1)},
+        _shapes("B0 B1 B2", (2, 4, 32), (1, 8, 32), (4, 4, 16), (4, 8, 8)),
+        _cube(34, np.float64), "u w",
+        "stencils.heat3d", "n steps c u w", 2 * (7 + 2) * 32**3 / WARP, MEMORY,
+    ),
+    _case(
+        "matadd", "examples/matadd.mf", "matadd", "N B0 B1 a b c", {"N": 512},
+        _shapes("B0 B1", (8, 32), (4, 64), (16, 16), (2, 128)),
+        _integers(a=(512, 512), b=(512, 512), c=(512, 512)), "c",
+        "moves.matadd", "N a b c", 4 * 512 * 512 / WARP, MEMORY,
+    ),
+    _case(
+        "axpy", "bench/programs/axpy.mf", "axpy", "n s B alpha x y", {"n": N, "alpha": np.float32(0.7)},
+        _shapes("B s", (256, 4), (256, 1), (128, 8), (64, 16)),
+        _floats(x=N, y=N), "y",
+        "moves.axpy", "n alpha x y", 4 * N / WARP, MEMORY,
+    ),
+    _case(
+        "dot by blocks", "bench/programs/dot.mf", "dot", "n s B x y partial", {"n": N},
+        _shapes("B s", (256, 4), (128, 8), (64, 16)),
+        _floats(x=N, y=N, partial=N // 1024), "partial",
+        "reductions.dot", "n x y partial", 3 * N / WARP, None, other_order=True,
+    ),
+    _case(
+        "matvec", "examples/matvec.mf", "matvec", "m n B A x y", {"m": 512, "n": 512},
+        _shapes("B", (32,), (64,), (128,)),
+        _floats(A=(512, 512), x=512, y=512), "y",
+        "reductions.matvec", "m n A x y", 2 * 512 * 512 / WARP, None, other_order=True,
+    ),
+    _case(
+        "matvec, transposed", "bench/programs/matvec_transposed.mf", "matvec_transposed", "m n B A x y",
+        {"m": 512, "n": 512},
+        _shapes("B", (32,), (64,), (128,)),
+        _floats(A=(512, 512), x=512, y=512), "y",
+        "reductions.matvec_transposed", "m n A x y", 2 * 512 * 512 / WARP, MEMORY,
+    ),
+    _case(
+        "convolution 3 by 3", "bench/programs/conv3x3.mf", "conv3x3", "h w s B0 B1 image weight out",
+        {"h": 512, "w": 512},
+        _shapes("s B0 B1", (4, 8, 32), (1, 8, 32), (8, 4, 32), (4, 4, 64)),
+        _floats(image=(514, 514), weight=(3, 3), out=(512, 512)), "out",
+        "convolutions.conv3x3", "h w image weight out", 11 * N / WARP, COMPUTE,
+    ),
+    _case(
+        "convolution, 8 to 8 channels", "bench/programs/conv_channels.mf", "conv_channels",
+        "C F h w Bf B0 B1 in weight out",
+        {"C": 8, "F": 8, "h": 64, "w": 64},
+        _shapes("Bf B0 B1", (1, 8, 32), (2, 4, 32), (8, 4, 32), (8, 8, 8)),
+        _floats(**{"in": (8, 66, 66), "weight": (8, 8, 3, 3), "out": (8, 64, 64)}), "out",
+        "convolutions.conv_channels", "C F h w in weight out", (8 * 8 * 9 + 8 + 8) * 64 * 64 / WARP, COMPUTE,
+    ),
+    _case(
+        "Floyd-Warshall", "bench/programs/floyd_warshall.mf", "floyd_warshall", "n B0 B1 d", {"n": 128},
+        _shapes("B0 B1", (8, 32), (4, 64), (16, 16)),
+        _distances(128), "d",
+        "eliminations.floyd_warshall", "n d", 4 * 128**3 / WARP, MEMORY,
+    ),
+    _case(
+        "LU", "bench/programs/lu.mf", "lu", "n B B0 B1 a", {"n": 128},
+        _shapes("B B0 B1", (32, 8, 32), (32, 4, 32), (64, 16, 16)),
+        _dominant(128), "a",
+        "eliminations.lu", "n a", sum((3 * k + DIVISION + 3) * -(-k // WARP) for k in range(1, 128)), MEMORY,
+    ),
+    _case(
+        "softmax of rows", "bench/programs/softmax.mf", "softmax", "m n B x y", {"m": 256, "n": 512},
+        _shapes("B", (64,), (128,), (256,)),
+        _floats(x=(256, 512), y=(256, 512)), "y",
+        "reductions.softmax", "m n x y", 16 * 256 * 512 / WARP, None, ulp=4, other_order=True,
+    ),
+    _case(
+        "n-body", "bench/programs/nbody.mf", "nbody", NBODY, {"n": BODIES, "soft": np.float32(0.01)},
+        _shapes("B", (64,), (128,), (256,)),
+        _bodies(BODIES), "ax ay az",
+        "nbody.nbody", NBODY.replace(" B", ""), (12 + RECIPROCAL + ROOT) * BODIES**2 / WARP, COMPUTE,
+    ),
+    _case(
+        "n-body, tiles", "bench/programs/nbody_tiled.mf", "nbody_tiled", NBODY, {"n": BODIES, "soft": np.float32(0.01)},
+        _shapes("B", (64,), (128,), (256,)),
+        _bodies(BODIES), "ax ay az",
+        "nbody.nbody", NBODY.replace(" B", ""), (12 + RECIPROCAL + ROOT) * BODIES**2 / WARP, COMPUTE,
+    ),
+)  # fmt: skip
