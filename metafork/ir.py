@@ -7,7 +7,8 @@ Grammar, each line one frozen dataclass below (spans are left out, and never tak
     stmt   := Declare(name, type, expr?) | Assign(Var | Element, op, expr) | If(expr, stmt*, stmt*)
             | For(stmt?, expr?, stmt?, stmt*) | While(expr, stmt*) | Break | Continue
             | BlockArray(array) | Phase(MetaFor*, stmt*) | Barrier
-    program:= Program(parameter*, value*, derived*, assumption*, array*, MetaFor*, stmt*, cached*)
+    program:= Program(parameter*, value*, derived*, assumption*, array*, MetaFor*, stmt*, cached*,
+               exactness*)
 
 Expressions are C expressions with C's types: ``type`` is the type of the value after C's own conversions, and the
 operands of a ``Binary`` are converted to their common type by whoever lowers it.  The statements of
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
+from metafork.polynomial import Constraint
 from metafork.source import NOWHERE, Span
 from metafork.types import ScalarType, common_type, promoted
 
@@ -301,6 +303,8 @@ class Program:
     the least number of threads that a block has where it walks its thread loops with fewer than they ask for, and
     ``None`` where it has just those.  ``layouts`` are the arrays whose tiles in shared memory are not laid out row by
     row; ``transposed`` are global ones whose structures warps move in the order of memory (``metafork.structures``).
+    ``exactness`` are conditions on parameters under which index arithmetic of unsigned and narrower types is exact
+    (``metafork.exactness``); they are those of the input, and stay what they are in every version of it.
     """
 
     name: str
@@ -317,6 +321,7 @@ class Program:
     striding: int | None = None
     layouts: tuple[tuple[str, Layout], ...] = ()
     transposed: tuple[str, ...] = ()
+    exactness: tuple[Constraint, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def layout(self, name: str) -> Layout:

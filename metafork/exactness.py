@@ -1,0 +1,66 @@
+"""For which parameters index arithmetic of unsigned and narrower types is exact (DESIGN section 6, "Start").
+
+``i*n + j`` in ``unsigned`` is what the polynomial says where its largest value over the loops, a polynomial in
+parameters, is below 2^32.  Such conditions are found once, in the input, and go with the program through all its
+versions: they join Start, and outside of Start the serial elision runs.  What no ordinary size would satisfy (a program
+that counts on the wrap-around) becomes no condition; the value is then not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from metafork.control import control_names
+from metafork.facts import Facts, program_facts
+from metafork.ir import Declare, Expr, Phase, Program, expressions_of, walk_expression, walk_statements
+from metafork.polynomial import Constraint
+from metafork.references import demanded
+from metafork.types import ScalarType
+from metafork.value_ranges import ValueRanges
+
+ROUNDS = 4
+"""A value that is exact may give the next one a polynomial; so often the program is looked through again."""
+
+
+def with_exactness(program: Program) -> Program:
+    """Return the program with the conditions that its own text asks for, whatever it had before."""
+    program = replace(program, exactness=())
+    types = set(_types(program))
+    if len(types) == 1 and all(type_.signed for type_ in types):
+        return program  # nothing wraps, nothing is converted
+    control = control_names(program.grid, program.body)
+    for _ in range(ROUNDS):
+        demands: list[Constraint] = []
+        facts = program_facts(program, demands)
+        demands += demanded(program, facts, control)
+        more = _irredundant(demands, facts)
+        if not more:
+            break
+        program = replace(program, exactness=(*program.exactness, *more))
+    return program
+
+
+def _irredundant(demands: Sequence[Constraint], facts: Facts) -> list[Constraint]:
+    """Return the conditions without those that follow from the facts and from the others."""
+    kept = list(dict.fromkeys(demands))
+    for demand in tuple(kept):
+        others = [other for other in kept if other is not demand]
+        if ValueRanges((*facts.constraints, *facts.limits, *others), facts.derived).implied(demand):
+            kept = others
+    return kept
+
+
+def _types(program: Program) -> Iterator[ScalarType]:
+    """Yield the integer types of scalars and of whatever is computed."""
+    exprs: list[Expr] = [extent for array in program.arrays for extent in array.extents]
+    exprs += [derived.definition for derived in program.derived] + [loop.extent for loop in program.grid]
+    yield from (scalar.type for scalar in (*program.parameters, *program.derived, *program.grid))
+    for stmt in walk_statements(program.body):
+        exprs += expressions_of(stmt)
+        if isinstance(stmt, Declare) and stmt.type.integer:
+            yield stmt.type
+        if isinstance(stmt, Phase):
+            yield from (loop.type for loop in stmt.threads)
+    for expr in exprs:
+        yield from (part.type for part in walk_expression(expr) if part.type.integer)
