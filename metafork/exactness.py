@@ -8,14 +8,15 @@ that counts on the wrap-around) becomes no condition; the value is then not know
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from metafork.control import control_names
-from metafork.facts import Facts, program_facts
+from metafork.facts import program_facts
 from metafork.ir import Declare, Expr, Phase, Program, expressions_of, walk_expression, walk_statements
 from metafork.polynomial import Constraint
 from metafork.references import demanded
+from metafork.symbols import DerivedSymbol
 from metafork.types import ScalarType
 from metafork.value_ranges import ValueRanges
 
@@ -31,22 +32,27 @@ def with_exactness(program: Program) -> Program:
         return program  # nothing wraps, nothing is converted
     control = control_names(program.grid, program.body)
     for _ in range(ROUNDS):
-        demands: list[Constraint] = []
-        facts = program_facts(program, demands)
-        demands += demanded(program, facts, control)
-        more = _irredundant(demands, facts)
+        early: list[Constraint] = []
+        facts = program_facts(program, early)
+        # While the facts are being found, none of them is known yet.
+        early = irredundant(early, (), ())
+        known = (*facts.constraints, *facts.limits, *early)
+        more = [*early, *irredundant(demanded(program, facts, control), known, facts.derived)]
         if not more:
             break
         program = replace(program, exactness=(*program.exactness, *more))
     return program
 
 
-def _irredundant(demands: Sequence[Constraint], facts: Facts) -> list[Constraint]:
-    """Return the conditions without those that follow from the facts and from the others."""
-    kept = list(dict.fromkeys(demands))
-    for demand in tuple(kept):
-        others = [other for other in kept if other is not demand]
-        if ValueRanges((*facts.constraints, *facts.limits, *others), facts.derived).implied(demand):
+def irredundant(
+    conditions: Iterable[Constraint], known: Iterable[Constraint], quotients: Sequence[DerivedSymbol]
+) -> list[Constraint]:
+    """Return the conditions without those that follow from what is known and from the others."""
+    kept = list(dict.fromkeys(conditions))
+    known = tuple(known)
+    for condition in tuple(kept):
+        others = [other for other in kept if other != condition]
+        if ValueRanges((*known, *others), quotients).implied(condition):
             kept = others
     return kept
 

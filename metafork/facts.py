@@ -127,6 +127,8 @@ class Scope:
         self.closed = closed
         self.ranges = ValueRanges(premises, self.derived)
         self.demands = demands
+        self.kept: dict[tuple[int, ScalarType], tuple[Expr, bool]] | None = None
+        """Of expressions that may leave a type, by identity: whether they were shown not to, wherever they were met."""
 
     @staticmethod
     def of(facts: Facts, demands: list[Constraint] | None = None) -> Scope:
@@ -140,6 +142,7 @@ class Scope:
         """Return an independent scope with the same bindings, which shares the lists of derived symbols and demands."""
         other = Scope(self.values, (), closed=self.closed, demands=self.demands)
         other.ranges = self.ranges.copy()
+        other.kept = self.kept
         other.derived = self.derived
         other.constants = self.constants
         other.divisors = self.divisors
@@ -197,7 +200,7 @@ class Scope:
                 inner = self._converted(operand, expr.type)
                 if inner is None or op == "+":
                     return inner
-                return self._within(-inner, expr.type, low=not expr.type.signed)
+                return self._noted(expr, expr.type, self._within(-inner, expr.type, low=not expr.type.signed))
             case Cast(type=type_, operand=operand):
                 return self._converted(operand, type_)
             case Binary(op=op, left=left, right=right) if op in ("+", "-", "*", "/", "%", "<<"):
@@ -210,7 +213,8 @@ class Scope:
                 value = self._arithmetic(op, first, second)
                 if value is None or expr.type.signed:
                     return value
-                return self._within(value, expr.type, low=op == "-", high=op in ("+", "*", "<<"))
+                stays = self._within(value, expr.type, low=op == "-", high=op in ("+", "*", "<<"))
+                return self._noted(expr, expr.type, stays)
             case Conditional() | Call() | Element() | FloatConst() | Binary() | Unary():
                 return None
 
@@ -218,7 +222,13 @@ class Scope:
         if not (type_.integer and expr.type.integer):
             return None
         value = self._value(expr)
-        return None if value is None else self.stored(value, expr.type, type_)
+        return None if value is None else self._noted(expr, type_, self.stored(value, expr.type, type_))
+
+    def _noted(self, expr: Expr, type_: ScalarType, value: Polynomial | None) -> Polynomial | None:
+        if self.kept is not None:
+            key = (id(expr), type_)
+            self.kept[key] = (expr, value is not None and self.kept.get(key, (expr, True))[1])
+        return value
 
     def stored(self, value: Polynomial, given: ScalarType, type_: ScalarType) -> Polynomial | None:
         """Return a value of one type as a variable of another one keeps it, ``None`` where that may change it."""

@@ -152,6 +152,18 @@ def demanded(program: Program, facts: Facts, control: Collection[str]) -> list[C
     return demands
 
 
+def kept_within(program: Program, facts: Facts) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
+    """Say of the expressions in indices, bounds, conditions and scalars whether they are shown to stay within types.
+
+    The keys are the identity of an expression and a type; the values keep the expressions alive.
+    """
+    walk = _Walk(facts)
+    walk.watch()
+    for _ in walk.program(program):
+        pass
+    return walk.kept
+
+
 def known_extent(scope: Scope, loop: MetaFor, kind: LoopKind) -> LoopRange:
     """Return the range of a ``meta_for``."""
     return LoopRange(loop.var, scope.polynomial(loop.extent), kind)
@@ -214,6 +226,14 @@ class _Walk:
         self._phases = 0
         self._order = 0
         self._reassigned: frozenset[str] = frozenset()
+
+    @property
+    def kept(self) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
+        return self._scope.kept or {}
+
+    def watch(self) -> None:
+        """Take note of what stays within types."""
+        self._scope.kept = {}
 
     def program(self, program: Program) -> Iterator[Reference]:
         self._reassigned = assigned_scalars(program.body)

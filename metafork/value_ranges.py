@@ -36,7 +36,7 @@ class ValueRanges:
         self._loops: dict[str, Polynomial | None] = {}
         self._guards: tuple[Constraint, ...] = ()
         self._signs: Prover | None = None
-        self._least: dict[str, Fraction] = {}
+        self._least: dict[str, Polynomial] = {}
         self._greatest: dict[str, Fraction] = {}
 
     def copy(self) -> ValueRanges:
@@ -140,13 +140,15 @@ class ValueRanges:
         """Say whether the least value that the symbols' own ranges allow is not negative."""
         self._learn_signs()
         total = Fraction(0)
-        for mono, coefficient in slack.terms().items():
+        for mono, coefficient in slack.substitute(self._least).terms().items():
             product = Fraction(1)
             for name, power in mono:
-                end = self._least.get(name, Fraction(0)) if coefficient > 0 else self._greatest.get(name)
-                if end is None:
+                if coefficient > 0:
+                    product = Fraction(0)
+                    break
+                if name not in self._greatest:
                     return False
-                product *= end**power
+                product *= self._greatest[name] ** power
             total += coefficient * product
         return total >= 0
 
@@ -165,7 +167,10 @@ class ValueRanges:
             times = (-factor).divide_exactly(denominator)
             most = numerator if quotient.kind == "floor" else numerator + denominator - 1
             if times is None:
-                times, most = -factor, numerator
+                # t*q <= n/r where the divisor is r*t, and t*q <= t*n in any case.
+                part = denominator.divide_exactly(-factor)
+                alone = part is not None and self._certain(part - 1)
+                times, most = (ONE if alone else -factor), numerator
             if not self._certain(times):
                 continue
             slack = slack - factor * Polynomial.symbol(quotient.name) - times * most
@@ -175,7 +180,8 @@ class ValueRanges:
         if self._signs is not None:
             return
         self._signs = Prover(self._premises, self._quotients)
-        self._least, self._greatest = {}, {}
+        least: dict[str, Fraction] = {}
+        self._greatest = {}
         for premise in self._premises:
             terms = dict(premise.difference.terms())
             constant = terms.pop((), Fraction(0)) + (1 if premise.relation == "<" else 0)
@@ -188,7 +194,8 @@ class ValueRanges:
             if coefficient > 0:
                 self._greatest[name] = min(bound, self._greatest.get(name, bound))
             else:
-                self._least[name] = max(bound, self._least.get(name, bound), Fraction(0))
+                least[name] = max(bound, least.get(name, bound))
+        self._least = {name: Polynomial.symbol(name) + bound for name, bound in least.items() if bound > 0}
 
 
 def _by_terms(value: Polynomial, symbol: str, last: Polynomial, *, largest: bool) -> Polynomial:
