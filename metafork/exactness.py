@@ -61,7 +61,9 @@ def _types(program: Program) -> Iterator[ScalarType]:
     """Yield the integer types of scalars and of whatever is computed."""
     exprs: list[Expr] = [extent for array in program.arrays for extent in array.extents]
     exprs += [derived.definition for derived in program.derived] + [loop.extent for loop in program.grid]
-    yield from (scalar.type for scalar in (*program.parameters, *program.derived, *program.grid))
+    yield from (parameter.type for parameter in program.parameters)
+    yield from (derived.type for derived in program.derived)
+    yield from (loop.type for loop in program.grid)
     for stmt in walk_statements(program.body):
         exprs += expressions_of(stmt)
         if isinstance(stmt, Declare) and stmt.type.integer:

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from math import ceil, floor
 from typing import TypeVar
 
+from metafork.host_arithmetic import signed_parts
 from metafork.ir import (
-    LOGICAL,
     Assign,
     Binary,
     Call,
@@ -42,7 +42,6 @@ from metafork.ir import (
     While,
     binary,
     expressions_of,
-    subexpressions,
     walk_expression,
     walk_statements,
 )
@@ -192,15 +191,15 @@ class Scope:
 
     def _value(self, expr: Expr) -> Polynomial | None:
         match expr:
-            case IntConst(value=value):
-                return Polynomial.constant(value)
+            case IntConst(value=number):
+                return Polynomial.constant(number)
             case Var(name=name, type=type_):
                 return self.values.get(name) if type_.integer else None
             case Unary(op="+" | "-" as op, operand=operand):
-                inner = self._converted(operand, expr.type)
-                if inner is None or op == "+":
-                    return inner
-                return self._noted(expr, expr.type, self._within(-inner, expr.type, low=not expr.type.signed))
+                plain = self._converted(operand, expr.type)
+                if plain is None or op == "+":
+                    return plain
+                return self._noted(expr, expr.type, self._within(-plain, expr.type, low=not expr.type.signed))
             case Cast(type=type_, operand=operand):
                 return self._converted(operand, type_)
             case Binary(op=op, left=left, right=right) if op in ("+", "-", "*", "/", "%", "<<"):
@@ -408,43 +407,11 @@ def program_facts(program: Program, demands: list[Constraint] | None = None) -> 
     constraints.extend(at_most(ONE, divisor) for divisor in scope.divisors)
     constraints = [c for c in dict.fromkeys(constraints) if not _always(c)]
     known_values = {name: value for name, value in scope.values.items() if value is not None}
-    limits += _computed_without_overflow(program, scope, extents)
+    for part in signed_parts(program):
+        value = scope.polynomial(part)
+        if value is not None and not value.is_constant:
+            limits.append(at_most(value, part.type.greatest))
     return Facts(known_values, tuple(scope.derived), tuple(constraints), frozenset(opaque), tuple(limits))
-
-
-def _computed_without_overflow(program: Program, scope: Scope, extents: Iterable[Expr]) -> Iterator[Constraint]:
-    """Yield that what is computed before the schedule in signed arithmetic alone stays within its type."""
-    signed = {parameter.name for parameter in program.parameters if parameter.type.signed}
-    whole: list[Expr] = [*extents]
-    for derived in program.derived:
-        whole.append(derived.definition)
-        if _signed_alone(derived.definition, signed) and derived.type.holds(derived.definition.type):
-            signed.add(derived.name)
-    for expr in whole:
-        for part in always_computed(expr):
-            if isinstance(part, Binary) and _signed_alone(part, signed):
-                value = scope.polynomial(part)
-                if value is not None and not value.is_constant:
-                    yield at_most(value, part.type.greatest)
-
-
-def _signed_alone(expr: Expr, names: set[str]) -> bool:
-    """Say whether no unsigned type and no conversion takes part in an expression over ``names``."""
-    return all(
-        part.type.integer
-        and part.type.signed
-        and not isinstance(part, Cast)
-        and (not isinstance(part, Var) or part.name in names)
-        for part in walk_expression(expr)
-    )
-
-
-def always_computed(expr: Expr) -> Iterator[Expr]:
-    """Yield an expression and those parts of it that are computed whenever it is."""
-    yield expr
-    if not isinstance(expr, Conditional) and not (isinstance(expr, Binary) and expr.op in LOGICAL):
-        for operand in subexpressions(expr):
-            yield from always_computed(operand)
 
 
 def _always(constraint: Constraint) -> bool:

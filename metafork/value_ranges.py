@@ -215,10 +215,6 @@ def ordinary(condition: Constraint) -> bool:
     slack = condition.right - condition.left
     constant = slack.terms().get((), Fraction(0))
     if constant > 0:
-        worst = sum(
-            (coefficient * SMALL ** sum(power for _, power in mono))
-            for mono, coefficient in slack.terms().items()
-            if mono and coefficient < 0
-        )
-        return constant + worst >= 0
+        worst = Polynomial({mono: value for mono, value in slack.terms().items() if not mono or value < 0})
+        return worst.evaluate(dict.fromkeys(worst.symbols, SMALL)) >= 0
     return all(slack.evaluate(dict.fromkeys(slack.symbols, size)) >= 0 for size in (SMALL, SMALL**2))

@@ -29,7 +29,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from metafork.facts import Facts, Scope, always_computed, program_facts
+from metafork.facts import Facts, Scope, program_facts
+from metafork.host_arithmetic import always_computed
 from metafork.ir import (
     Cast,
     Declare,
