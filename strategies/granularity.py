@@ -95,8 +95,7 @@ def _candidates(program: Program) -> Iterator[tuple[Program, For, str]]:
     for loop in spine.loops:
         assert isinstance(loop.init, Declare)
         yield program, loop, f"the loop over {loop.init.name}"
-    if spine.in_thread:
-        yield from _rolled(program, spine)
+    yield from _rolled(program, spine)  # of block-level code nothing is rolled: phases are never alike
 
 
 def _rolled(program: Program, spine: Spine) -> Iterator[tuple[Program, For, str]]:
