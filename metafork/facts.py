@@ -124,7 +124,7 @@ class Scope:
         self.derived: list[DerivedSymbol] = list(derived)
         self.divisors: list[Polynomial] = [s.operands[1] for s in derived if s.kind in ("floor", "ceiling")]
         self.closed = closed
-        self.ranges = ValueRanges(premises, self.derived)
+        self.ranges = ValueRanges(premises, self.derived, len(self.derived) if closed else None)
         self.demands = demands
         self.kept: dict[tuple[int, ScalarType], tuple[Expr, bool]] | None = None
         """Of expressions that may leave a type, by identity: whether they were shown not to, wherever they were met."""
@@ -254,7 +254,9 @@ class Scope:
         if needed:
             # Values of narrow types wrap at sizes that occur: better a value that is not known than a refused size.
             joins = self.demands is not None and type_.size >= 4
-            if not joins or not all(c.symbols <= self.constants and ordinary(c) for c in needed):
+            if not joins or not all(
+                self.ranges.lasts(c) and c.symbols <= self.constants and ordinary(c) for c in needed
+            ):
                 return None
             assert self.demands is not None
             self.demands += needed

@@ -26,13 +26,17 @@ class ValueRanges:
     """What is known of the symbols of a scope.
 
     ``premises`` hold for parameters and derived symbols, all of them non-negative integers; loop symbols are entered
-    with their trip counts, outermost first.  ``quotients`` may grow.  ``copy`` gives an inner scope its own loops and
+    with their trip counts, outermost first.  ``quotients`` may grow; those past ``lasting`` are known here alone, and
+    stand in no condition.  ``copy`` gives an inner scope its own loops and
     guards.
     """
 
-    def __init__(self, premises: Iterable[Constraint] = (), quotients: Sequence[DerivedSymbol] = ()) -> None:
+    def __init__(
+        self, premises: Iterable[Constraint] = (), quotients: Sequence[DerivedSymbol] = (), lasting: int | None = None
+    ) -> None:
         self._premises = dict.fromkeys(premises)
         self._quotients = quotients
+        self._lasting = lasting
         self._loops: dict[str, Polynomial | None] = {}
         self._guards: tuple[Constraint, ...] = ()
         self._signs: Prover | None = None
@@ -41,7 +45,7 @@ class ValueRanges:
 
     def copy(self) -> ValueRanges:
         """Return what is known here, for an inner scope that may learn more."""
-        other = ValueRanges(self._premises, self._quotients)
+        other = ValueRanges(self._premises, self._quotients, self._lasting)
         other._loops = dict(self._loops)
         other._guards = self._guards
         other._signs, other._least, other._greatest = self._signs, self._least, self._greatest
@@ -81,8 +85,20 @@ class ValueRanges:
             extreme = next((one for one in extremes if not one.symbols & self._loops.keys()), None)
             if extreme is None:
                 return None
+            local = self._local
+            if any(quotient.name in extreme.symbols for quotient in local):
+                slack = self._whole(self._slack(extreme, bound, largest), local)
+                extreme = bound - slack if largest else bound + slack
             found.append(at_most(extreme, bound) if largest else at_most(bound, extreme))
         return tuple(found)
+
+    def lasts(self, condition: Constraint) -> bool:
+        """Say whether a condition is about symbols that are known elsewhere too."""
+        return condition.symbols.isdisjoint(quotient.name for quotient in self._local)
+
+    @property
+    def _local(self) -> Sequence[DerivedSymbol]:
+        return () if self._lasting is None else self._quotients[self._lasting :]
 
     def implied(self, constraint: Constraint) -> bool:
         """Say whether a condition ``left <= right`` on parameters follows from what is known of them."""
@@ -129,7 +145,11 @@ class ValueRanges:
         return False
 
     def _not_negative(self, slack: Polynomial) -> bool:
-        return self._certain(slack) or self._certain_by_size(slack) or self._certain_by_size(self._whole(slack))
+        return (
+            self._certain(slack)
+            or self._certain_by_size(slack)
+            or self._certain_by_size(self._whole(slack, self._quotients[:MOST_QUOTIENTS]))
+        )
 
     def _certain(self, slack: Polynomial) -> bool:
         self._learn_signs()
@@ -152,12 +172,12 @@ class ValueRanges:
             total += coefficient * product
         return total >= 0
 
-    def _whole(self, slack: Polynomial) -> Polynomial:
+    def _whole(self, slack: Polynomial, quotients: Iterable[DerivedSymbol]) -> Polynomial:
         """Replace ``divisor*quotient``, or else a quotient, by its dividend where it is subtracted.
 
         The slack only becomes smaller.
         """
-        for quotient in self._quotients[:MOST_QUOTIENTS]:
+        for quotient in quotients:
             if quotient.kind not in ("floor", "ceiling") or quotient.name not in slack.symbols:
                 continue
             factor = slack.coefficient(quotient.name)
