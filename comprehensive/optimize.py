@@ -27,6 +27,7 @@ from comprehensive.tree.document import TreeDocument, document_of, is_sign
 from comprehensive.tree.schedule_tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics
 from evaluators.counter import Counter
 from metafork.analysis.analyses import Analyses
+from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse, read_source
 from metafork.ir.diagnostics import Diagnostic
@@ -125,7 +126,7 @@ def optimize(
     transformers = registry.strategies(strategies)
     fixed = machine_values(machine, [counter.symbol for counter in chosen if counter.kind == "performance"])
     source = source_of(path_or_text)
-    unit = with_assumptions(parse(source), assume)
+    unit = exact_unit(with_assumptions(parse(source), assume))
     warnings = check_races(unit, strict=strict, deadline=deadline)
     taken = identifiers(source.text)
     trees: list[ScheduleTree] = []

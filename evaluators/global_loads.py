@@ -54,6 +54,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
+from metafork.ir.types import ScalarType
 from metafork.llvm.leaf_ptx import SHUFFLE, LeafPtx, covering_only, grid_loop, leaf_ptx, load_places, passes_of
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import TargetError, emit_ptx, optimize
@@ -144,6 +145,8 @@ class _Count:
                 self._scope.values[scalar.name] = self._scope.polynomial(scalar.definition)
         for letter, extent in zip("xyz", kernel.block, strict=True):
             threads = self._scope.polynomial(extent)
+            if threads is not None:
+                self._scope.ranges.learn((at_most(threads, ScalarType.INT.greatest),))  # hardware has no such blocks
             self._scope.values[f"blockDim.{letter}"] = threads
             self._within(f"threadIdx.{letter}", threads)
 
@@ -165,6 +168,7 @@ class _Count:
     def _within(self, name: str, trips: Polynomial | None) -> None:
         self._loops.append(LoopRange(name, trips, LoopKind.THREAD))
         self._scope.values[name] = Polynomial.symbol(name)
+        self._scope.ranges.enter(name, trips)
 
     def _body(self, body: tuple[Stmt, ...]) -> Polynomial:
         total = ZERO
@@ -225,7 +229,11 @@ class _Count:
         found = grid_loop(loop)
         if found is not None:
             init, condition = found
-            self._within(init.name, self._scope.polynomial(condition.right))
+            blocks = self._scope.polynomial(condition.right)
+            counted_to = condition.right.operand if isinstance(condition.right, Cast) else condition.right
+            if blocks is not None:
+                self._scope.ranges.learn((at_most(blocks, counted_to.type.greatest),))
+            self._within(init.name, blocks)
             return self._once(loop)
         trips = self._shared_trips(loop)
         if trips is None:
@@ -241,6 +249,8 @@ class _Count:
         before = self._scope
         self._scope = before.copy()
         self._scope.values.update(values)
+        for one in loops:
+            self._scope.ranges.enter(one.var, one.trips)
         self._loops += loops
         each = self._body(loop.body) + self._loop_part(loop.condition) + self._loop_part(loop.step)
         first = self._loop_part(loop.init) + self._loop_part(loop.condition)

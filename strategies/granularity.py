@@ -97,8 +97,7 @@ def _candidates(program: Program, analyses: Analyses) -> Iterator[tuple[Program,
     for loop in spine.loops:
         assert isinstance(loop.init, Declare)
         yield program, loop, f"the loop over {loop.init.name}"
-    if spine.in_thread:
-        yield from _rolled(program, spine, analyses)
+    yield from _rolled(program, spine, analyses)  # of block-level code nothing is rolled: phases are never alike
 
 
 def _rolled(program: Program, spine: Spine, analyses: Analyses) -> Iterator[tuple[Program, For, str]]:

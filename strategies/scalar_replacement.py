@@ -205,9 +205,10 @@ class _Rewriter:
 
     def _runs(self, counted: _Counted) -> bool:
         """Say whether a loop is proved to run at least once."""
-        low, limit = self.scope.polynomial(counted.low), self.scope.polynomial(counted.limit)
-        if low is None or limit is None:
+        sides = self.scope.compared(counted.low, counted.limit)
+        if sides is None:
             return False
+        low, limit = sides
         return bool(self.prover.proves(at_most(low + (1 if counted.condition.op == "<" else 0), limit)))
 
     def _fresh(self, name: str) -> str:

@@ -20,6 +20,7 @@ def command(context: click.Context, files: tuple[Path, ...], strict: bool, form:
     The exit status is 1 where a file is at fault.  With `--diagnostics json` or `sarif` one document for all files goes
     to standard output.
     """
+    from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
     from metafork.frontend import parse
     from metafork.ir.diagnostics import Diagnostic, DiagnosticsError
@@ -31,7 +32,7 @@ def command(context: click.Context, files: tuple[Path, ...], strict: bool, form:
         try:
             source = read_source(path)
             texts[source.name] = source.text
-            unit = parse(source)
+            unit = exact_unit(parse(source))
             warnings = check_races(unit, strict=strict)
         except DiagnosticsError as error:
             found += error.diagnostics

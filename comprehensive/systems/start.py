@@ -1,8 +1,9 @@
 """Start: the machine's symbols and the system that holds before any condition of the tree (DESIGN sections 2 and 6).
 
 Machine parameters and parameters are non-negative, trip counts and divisors at least 1, dividends non-negative, block
-extents within the hardware's per-dimension limits, targets of ratios at most 1; the program's assertions and what
-defines its derived scalars join in.  A machine symbol that is also a name of the input gets a trailing underscore.
+extents within the hardware's per-dimension limits, targets of ratios at most 1; the program's assertions, what defines
+its derived scalars, and what keeps its unsigned arithmetic exact join in.  A machine symbol that is also a name of the
+input gets a trailing underscore.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Protocol
 from comprehensive.systems.points import Number
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.exactness import irredundant
 from metafork.analysis.facts import Scope, program_facts
 from metafork.ir.program import ParameterKind, Phase, Program, walk_statements
 from metafork.runtime.machine import SYMBOLS as LIMITS
@@ -140,7 +142,8 @@ def start_of(
         if symbol is not None:
             numbers[symbol] = int(number) if Fraction(number).denominator == 1 else number
 
-    constraints = list(facts.constraints)
+    others = [constraint for constraint in facts.constraints if constraint not in program.exactness]
+    constraints = [*irredundant(program.exactness, (*others, *facts.limits), facts.derived), *others]
     notes: list[tuple[str, str]] = []
     for loops in threads:
         for name, loop in zip(BLOCK_DIMENSIONS, reversed(loops), strict=False):

@@ -1,21 +1,29 @@
 """What is known of a program before it runs: its parameters and derived scalars as polynomials, and the constraints
 under which a nest runs at all (DESIGN section 6, "Start", less the machine's part).
 
-C integer expressions become polynomials exactly, or not at all.  A quotient of two polynomials in parameters is a
-*derived symbol* with its defining constraints: the scalar it was assigned to where there is one (``dim0 = n/B0``),
-a fresh name made from its operands otherwise, so that equal quotients have equal names in every version of a program.
+C integer expressions become polynomials exactly, or not at all.  Signed arithmetic is taken not to overflow, as C
+demands; a value of unsigned type, or one that is converted to a type that does not hold all values of its own, is a
+polynomial only where it is shown to stay within its type (``metafork.analysis.value_ranges``), at the least for the
+parameters for which ``Program.exactness`` holds.
+
+A quotient of two polynomials in parameters is a *derived symbol* with its defining constraints: the scalar it was
+assigned to where there is one (``dim0 = n/B0``), a fresh name made from its operands otherwise, so that equal quotients
+have equal names in every version of a program.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil, floor
+from typing import TypeVar
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal, less_than
 from metafork.algebra.symbols import DerivedKind, DerivedSymbol
+from metafork.analysis.host_arithmetic import signed_parts
+from metafork.analysis.value_ranges import ValueRanges, ordinary
 from metafork.ir.program import (
     Assign,
     Binary,
@@ -42,19 +50,23 @@ from metafork.ir.program import (
 )
 from metafork.ir.types import ScalarType, common_type
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """``values``: every parameter and derived scalar as a polynomial; ``constraints`` hold whenever the nest runs.
 
     ``opaque`` are derived scalars whose definition is no polynomial and no quotient; of these symbols it is only
-    required that they are not negative, and what assertions say.
+    required that they are not negative, and what assertions say.  ``limits`` are what the types of parameters and
+    derived scalars, and signed arithmetic without overflow before the schedule, say besides.
     """
 
     values: Mapping[str, Polynomial] = field(hash=False)
     derived: tuple[DerivedSymbol, ...]
     constraints: tuple[Constraint, ...]
     opaque: frozenset[str]
+    limits: tuple[Constraint, ...] = ()
 
 
 def _integral(value: Polynomial) -> bool:
@@ -92,6 +104,10 @@ class Scope:
     are the symbols that may stand in a quotient: parameters and derived symbols, never loop variables.  ``derived``
     grows by the quotients met.  A ``closed`` scope takes up only new quotients that need no fact to be defined (by a
     positive number, of a polynomial that cannot be negative); those of an open one become facts.
+
+    ``ranges`` are what is known of the symbols, of constants at first the ``premises``; a symbol that is neither a
+    constant nor a loop symbol there may have any value.  Where ``demands`` is a list, conditions on parameters that
+    keep values within their types join it; where it is ``None``, such values are not known.
     """
 
     def __init__(
@@ -100,22 +116,32 @@ class Scope:
         constants: Iterable[str],
         derived: Iterable[DerivedSymbol] = (),
         closed: bool = False,
+        premises: Iterable[Constraint] = (),
+        demands: list[Constraint] | None = None,
     ) -> None:
         self.values: dict[str, Polynomial | None] = dict(values)
         self.constants = set(constants)
         self.derived: list[DerivedSymbol] = list(derived)
         self.divisors: list[Polynomial] = [s.operands[1] for s in derived if s.kind in ("floor", "ceiling")]
         self.closed = closed
+        self.ranges = ValueRanges(premises, self.derived, len(self.derived) if closed else None)
+        self.demands = demands
+        self.kept: dict[tuple[int, ScalarType], tuple[Expr, bool]] | None = None
+        """Of expressions that may leave a type, by identity: whether they were shown not to, wherever they were met."""
 
     @staticmethod
-    def of(facts: Facts) -> Scope:
+    def of(facts: Facts, demands: list[Constraint] | None = None) -> Scope:
         """Return a scope in which the parameters and derived scalars of a program are bound."""
         constants = {name for value in facts.values.values() for name in value.symbols}
-        return Scope(facts.values, constants | {symbol.name for symbol in facts.derived}, facts.derived, closed=True)
+        constants |= {symbol.name for symbol in facts.derived}
+        premises = (*facts.constraints, *facts.limits)
+        return Scope(facts.values, constants, facts.derived, closed=True, premises=premises, demands=demands)
 
     def copy(self) -> Scope:
-        """Return an independent scope with the same bindings, which shares the list of derived symbols."""
-        other = Scope(self.values, (), closed=self.closed)
+        """Return an independent scope with the same bindings, which shares the lists of derived symbols and demands."""
+        other = Scope(self.values, (), closed=self.closed, demands=self.demands)
+        other.ranges = self.ranges.copy()
+        other.kept = self.kept
         other.derived = self.derived
         other.constants = self.constants
         other.divisors = self.divisors
@@ -123,46 +149,118 @@ class Scope:
 
     def polynomial(self, expr: Expr) -> Polynomial | None:
         """Return the polynomial that the expression equals, ``None`` where it is not known to be one."""
-        match expr:
-            case IntConst(value=value):
-                return Polynomial.constant(value)
-            case Var(name=name, type=type_):
-                return self.values.get(name) if type_.integer else None
-            case Unary(op="+", operand=operand):
-                return self.polynomial(operand)
-            case Unary(op="-", operand=operand):
-                inner = self.polynomial(operand)
-                return None if inner is None else -inner
-            case Cast(type=type_, operand=operand):
-                return self.converted(operand, type_)
-            case Binary(op=op, left=left, right=right) if op in ("+", "-", "*", "/", "%", "<<"):
-                if op == "-" and not expr.type.signed:
-                    return None  # it wraps at zero
-                first, second = self.converted(left, expr.type), self.converted(right, expr.type)
-                if first is None or second is None:
-                    return None
-                return self._arithmetic(op, first, second)
-            case Conditional() | Call() | Element() | FloatConst() | Binary() | Unary():
-                return None
+        return self._or_nothing(self._value, expr)
 
     def converted(self, expr: Expr, type_: ScalarType) -> Polynomial | None:
-        """Return the value of an expression converted to an integer type, ``None`` where that may change it.
-
-        Types at least as wide as ``int`` are taken to hold the sizes and indices that a program computes in them; a
-        narrower one may lose high bits, and an unsigned one turns what may be negative into something large.
-        """
-        value = self.polynomial(expr)
-        if value is None or not type_.integer:
-            return None
-        if type_.size < 4 and type_.rank < expr.type.rank:
-            return None
-        return value if type_.signed or not expr.type.signed or _never_negative(value) else None
+        """Return the value of an expression converted to an integer type, ``None`` where that may change it."""
+        return self._or_nothing(self._converted, expr, type_)
 
     def compared(self, left: Expr, right: Expr) -> tuple[Polynomial, Polynomial] | None:
         """Return both sides of a comparison as C compares them, ``None`` where they are no polynomials then."""
+        return self._or_nothing(self._compared, left, right)
+
+    def congruent(self, expr: Expr) -> Polynomial | None:
+        """Return a polynomial that is congruent to the expression modulo the size of its unsigned type.
+
+        It equals an expression of signed type.  Symbols may have any values here.
+        """
+        type_ = expr.type
+        if type_.signed:
+            return self.polynomial(expr)
+        match expr:
+            case Unary(op="-", operand=operand) if operand.type is type_:
+                inner = self.congruent(operand)
+                return None if inner is None else -inner
+            case Cast(operand=operand) if type_ is not ScalarType.BOOL and operand.type.integer:
+                return self.polynomial(operand)
+            case Binary(op=("+" | "-" | "*") as op, left=left, right=right):
+                sides = [
+                    self.congruent(side) if side.type is type_ else self.polynomial(side) for side in (left, right)
+                ]
+                return None if sides[0] is None or sides[1] is None else self._arithmetic(op, sides[0], sides[1])
+            case _:
+                return self.polynomial(expr)
+
+    def _or_nothing(self, read: Callable[..., T | None], *what: object) -> T | None:
+        """Read something; what is not known demands nothing."""
+        before = 0 if self.demands is None else len(self.demands)
+        value = read(*what)
+        if value is None and self.demands is not None:
+            del self.demands[before:]
+        return value
+
+    def _value(self, expr: Expr) -> Polynomial | None:
+        match expr:
+            case IntConst(value=number):
+                return Polynomial.constant(number)
+            case Var(name=name, type=type_):
+                return self.values.get(name) if type_.integer else None
+            case Unary(op="+" | "-" as op, operand=operand):
+                plain = self._converted(operand, expr.type)
+                if plain is None or op == "+":
+                    return plain
+                return self._noted(expr, expr.type, self._within(-plain, expr.type, low=not expr.type.signed))
+            case Cast(type=type_, operand=operand):
+                return self._converted(operand, type_)
+            case Binary(op=op, left=left, right=right) if op in ("+", "-", "*", "/", "%", "<<"):
+                if not expr.type.integer:
+                    return None
+                first = self._converted(left, expr.type)
+                second = self._value(right) if op == "<<" else self._converted(right, expr.type)
+                if first is None or second is None:
+                    return None
+                value = self._arithmetic(op, first, second)
+                if value is None or expr.type.signed:
+                    return value
+                stays = self._within(value, expr.type, low=op == "-", high=op in ("+", "*", "<<"))
+                return self._noted(expr, expr.type, stays)
+            case Conditional() | Call() | Element() | FloatConst() | Binary() | Unary():
+                return None
+
+    def _converted(self, expr: Expr, type_: ScalarType) -> Polynomial | None:
+        if not (type_.integer and expr.type.integer):
+            return None
+        value = self._value(expr)
+        return None if value is None else self._noted(expr, type_, self.stored(value, expr.type, type_))
+
+    def _noted(self, expr: Expr, type_: ScalarType, value: Polynomial | None) -> Polynomial | None:
+        if self.kept is not None:
+            key = (id(expr), type_)
+            self.kept[key] = (expr, value is not None and self.kept.get(key, (expr, True))[1])
+        return value
+
+    def stored(self, value: Polynomial, given: ScalarType, type_: ScalarType) -> Polynomial | None:
+        """Return a value of one type as a variable of another one keeps it, ``None`` where that may change it."""
+        return self._within(value, type_, low=given.least < type_.least, high=given.greatest > type_.greatest)
+
+    def _compared(self, left: Expr, right: Expr) -> tuple[Polynomial, Polynomial] | None:
         type_ = common_type(left.type, right.type)
-        first, second = self.converted(left, type_), self.converted(right, type_)
+        first = self._converted(left, type_)
+        second = None if first is None else self._converted(right, type_)
         return None if first is None or second is None else (first, second)
+
+    def _within(
+        self, value: Polynomial, type_: ScalarType, *, low: bool = False, high: bool = False
+    ) -> Polynomial | None:
+        """Return a value that stays within a type, as far as that is in question; ``None`` where it may not."""
+        if not (low or high):
+            return value
+        if value.is_constant:
+            number = value.constant_value()
+            return value if type_.least <= number <= type_.greatest else None
+        if not value.symbols <= self.constants | self.ranges.loops.keys():
+            return None
+        needed = self.ranges.needed(value, type_.least if low else None, type_.greatest if high else None)
+        if needed:
+            # Values of narrow types wrap at sizes that occur: better a value that is not known than a refused size.
+            joins = self.demands is not None and type_.size >= 4
+            if not joins or not all(
+                self.ranges.lasts(c) and c.symbols <= self.constants and ordinary(c) for c in needed
+            ):
+                return None
+            assert self.demands is not None
+            self.demands += needed
+        return None if needed is None else value
 
     def _arithmetic(self, op: str, left: Polynomial, right: Polynomial) -> Polynomial | None:
         match op:
@@ -271,17 +369,20 @@ def _comparison(op: str, left: Polynomial, right: Polynomial, truth: bool) -> tu
             return None
 
 
-def program_facts(program: Program) -> Facts:
+def program_facts(program: Program, demands: list[Constraint] | None = None) -> Facts:
     """Return what holds of the parameters and derived scalars whenever the nest of ``program`` runs.
 
     Parameters are non-negative, divisors at least 1, dividends non-negative, trip counts of ``meta_for``s and of
-    counted serial loops of thread code at least 1, assertions and definitions of derived scalars hold.
+    counted serial loops of thread code at least 1, assertions, definitions of derived scalars and ``exactness`` hold.
+    What else would keep derived scalars and extents within their types joins ``demands``.
     """
     values = {parameter.name: Polynomial.symbol(parameter.name) for parameter in program.parameters}
-    constraints = [at_most(0, value) for value in values.values()]
-    scope = Scope(values, values)
+    constraints = [at_most(0, value) for value in values.values()] + [*program.exactness]
+    limits = [at_most(values[p.name], min(p.type.greatest, ScalarType.LONG.greatest)) for p in program.parameters]
+    scope = Scope(values, values, premises=(*constraints, *limits), demands=demands)
     opaque: set[str] = set()
     for derived in program.derived:
+        known = len(scope.derived)
         value = _derived_value(scope, derived.name, derived.definition, derived.type)
         if value is None:
             value = Polynomial.symbol(derived.name)
@@ -289,8 +390,14 @@ def program_facts(program: Program) -> Facts:
             opaque.add(derived.name)
             scope.constants.add(derived.name)
         scope.values[derived.name] = value
+        scope.ranges.learn(constraint for symbol in scope.derived[known:] for constraint in symbol.constraints())
     for assumption in program.assumptions:
         constraints.extend(scope.implied(assumption))
+    scope.ranges.learn(constraints)
+    extents = [extent for array in program.arrays for extent in array.extents]
+    for extent in (*(loop.extent for loop in program.grid), *extents):
+        scope.polynomial(extent)
+    scope.demands = None
     for extent in _trip_counts(program):
         value = scope.polynomial(extent)
         if value is not None and not value.is_constant:
@@ -301,8 +408,12 @@ def program_facts(program: Program) -> Facts:
         constraints.extend(symbol.constraints())
     constraints.extend(at_most(ONE, divisor) for divisor in scope.divisors)
     constraints = [c for c in dict.fromkeys(constraints) if not _always(c)]
-    known = {name: value for name, value in scope.values.items() if value is not None}
-    return Facts(known, tuple(scope.derived), tuple(constraints), frozenset(opaque))
+    known_values = {name: value for name, value in scope.values.items() if value is not None}
+    for part in signed_parts(program):
+        value = scope.polynomial(part)
+        if value is not None and not value.is_constant:
+            limits.append(at_most(value, part.type.greatest))
+    return Facts(known_values, tuple(scope.derived), tuple(constraints), frozenset(opaque), tuple(limits))
 
 
 def _always(constraint: Constraint) -> bool:
@@ -311,14 +422,19 @@ def _always(constraint: Constraint) -> bool:
 
 def _derived_value(scope: Scope, name: str, definition: Expr, type_: ScalarType) -> Polynomial | None:
     """Return the value of a derived scalar; a plain quotient gives the scalar's own name to its symbol."""
-    if isinstance(definition, Binary) and definition.op == "/":
-        if type_.size < 4 and type_.rank < definition.type.rank:
-            return None  # it may lose high bits
-        left, right = scope.polynomial(definition.left), scope.polynomial(definition.right)
-        if left is not None and right is not None:
-            return scope.quotient("floor", left, right, name)
-        return None
-    return scope.converted(definition, type_)
+    if not (isinstance(definition, Binary) and definition.op == "/"):
+        return scope.converted(definition, type_)
+    if type_.size < 4 and not type_.holds(definition.type):
+        return None  # it may lose high bits
+    sides = scope.compared(definition.left, definition.right)
+    value = None if sides is None else scope.quotient("floor", *sides, name)
+    if value is None or type_.holds(definition.type):
+        return value
+    stored = scope.stored(value, definition.type, type_)
+    if stored is None and scope.derived and scope.derived[-1].name == name:
+        scope.derived.pop()  # the name is that of a scalar with another value
+        scope.constants.discard(name)
+    return stored
 
 
 def _trip_counts(program: Program) -> Iterator[Expr]:

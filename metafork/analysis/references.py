@@ -7,7 +7,7 @@ the same name, so that every loop symbol starts at 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -143,9 +143,38 @@ def references_and_quotients(program: Program, facts: Facts) -> tuple[tuple[Refe
     return found, tuple(walk.quotients[len(facts.derived) :])
 
 
+def demanded(program: Program, facts: Facts, control: Collection[str]) -> list[Constraint]:
+    """Return what would keep indices, bounds and conditions within their types, and the scalars ``control`` in them."""
+    demands: list[Constraint] = []
+    walk = _Walk(facts, demands, control)
+    for _ in walk.program(program):
+        pass
+    return demands
+
+
+def kept_within(program: Program, facts: Facts) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
+    """Say of the expressions in indices, bounds, conditions and scalars whether they are shown to stay within types.
+
+    The keys are the identity of an expression and a type; the values keep the expressions alive.
+    """
+    walk = _Walk(facts)
+    walk.watch()
+    for _ in walk.program(program):
+        pass
+    return walk.kept
+
+
 def known_extent(scope: Scope, loop: MetaFor, kind: LoopKind) -> LoopRange:
     """Return the range of a ``meta_for``."""
     return LoopRange(loop.var, scope.polynomial(loop.extent), kind)
+
+
+def extent_limits(scope: Scope, loop: MetaFor) -> tuple[Constraint, ...]:
+    """Return what the types of a ``meta_for``'s extent and variable say: it counts up to its extent in them."""
+    extent = scope.polynomial(loop.extent)
+    if extent is None or extent.is_constant:
+        return ()
+    return (at_most(extent, min(loop.type.greatest, loop.extent.type.greatest)),)
 
 
 def counted_range(scope: Scope, loop: For, kind: LoopKind) -> tuple[str, LoopRange] | None:
@@ -165,8 +194,9 @@ def counted_range(scope: Scope, loop: For, kind: LoopKind) -> tuple[str, LoopRan
             return None
     if name in assigned_scalars(loop.body):
         return None
-    low, high = scope.converted(start, type_), scope.converted(limit, common_type(type_, limit.type))
-    if low is None:
+    compared = common_type(type_, limit.type)
+    low, high = scope.converted(start, type_), scope.converted(limit, compared)
+    if low is None or scope.stored(low, type_, compared) is None:
         return None
     trips = None
     dense = True
@@ -182,8 +212,12 @@ def counted_range(scope: Scope, loop: For, kind: LoopKind) -> tuple[str, LoopRan
 class _Walk:
     """One walk over a program; a fresh object each time."""
 
-    def __init__(self, facts: Facts) -> None:
-        self._scope = Scope.of(facts)
+    def __init__(
+        self, facts: Facts, demands: list[Constraint] | None = None, control: Collection[str] = frozenset()
+    ) -> None:
+        self._scope = Scope.of(facts, demands)
+        self._demands = demands
+        self._control = control
         self.quotients = self._scope.derived
         self._loops: list[LoopRange] = []
         self._guards: list[Guard] = []
@@ -193,16 +227,26 @@ class _Walk:
         self._order = 0
         self._reassigned: frozenset[str] = frozenset()
 
+    @property
+    def kept(self) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
+        return self._scope.kept or {}
+
+    def watch(self) -> None:
+        """Take note of what stays within types."""
+        self._scope.kept = {}
+
     def program(self, program: Program) -> Iterator[Reference]:
         self._reassigned = assigned_scalars(program.body)
         for loop in program.grid:
             self._enter(known_extent(self._scope, loop, LoopKind.GRID), loop.var)
+            self._scope.ranges.learn(extent_limits(self._scope, loop))
         yield from self._body(program.body)
 
     def _enter(self, loop: LoopRange, variable: str) -> None:
         self._loops.append(loop)
         value = Polynomial.symbol(loop.var) * loop.step + loop.low
         self._scope.values[variable] = value
+        self._scope.ranges.enter(loop.var, loop.trips)
 
     def _body(self, body: tuple[Stmt, ...]) -> Iterator[Reference]:
         bounded, depth = self._bounded, len(self._loops)
@@ -238,7 +282,7 @@ class _Walk:
 
         So an index decoded from an enlarged grid (``p = pk / s, k = pk % s``) stays linear in what it is decoded to.
         """
-        known = self._scope.converted(value, type_)
+        known = self._kept(name, type_, value)
         if known is not None or self._phase is not None or name in self._reassigned or type_.size < 4:
             return known
         if not (isinstance(value, Binary) and value.op in ("/", "%") and value.type.integer):
@@ -255,8 +299,11 @@ class _Walk:
             # With 0 <= i < t, i/s lies below t/s where s divides t, and nothing is said otherwise.
             alone = loops[0].trips if left == Polynomial.symbol(loops[0].var) else None
             trips = None if alone is None else alone.divide_exactly(right)
-        self._loops.append(LoopRange(name, trips, LoopKind.GRID, dense=False))
-        return Polynomial.symbol(name)
+        self._scope.ranges.enter(name, trips)
+        symbol = self._scope.stored(Polynomial.symbol(name), value.type, type_)
+        if symbol is not None:
+            self._loops.append(LoopRange(name, trips, LoopKind.GRID, dense=False))
+        return symbol
 
     def _assignment(self, target: Var | Element, op: str, value: Expr) -> Iterator[Reference]:
         yield from self._reads(value)
@@ -266,7 +313,15 @@ class _Walk:
             yield self._reference(target, reads=bool(op), writes=True)
             return
         full = binary(op, target, value) if op else value
-        self._scope.values[target.name] = self._scope.converted(full, target.type)
+        self._scope.values[target.name] = self._kept(target.name, target.type, full)
+
+    def _kept(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
+        """Return the value that a scalar keeps; one that decides no access demands nothing of parameters."""
+        if name not in self._control:
+            self._scope.demands = None
+        kept = self._scope.converted(value, type_)
+        self._scope.demands = self._demands
+        return kept
 
     def _threads(self, threads: tuple[MetaFor, ...], body: tuple[Stmt, ...]) -> Iterator[Reference]:
         outer = self._scope
@@ -275,6 +330,7 @@ class _Walk:
         self._phases += 1
         for loop in threads:
             self._enter(known_extent(outer, loop, LoopKind.THREAD), loop.var)
+            self._scope.ranges.learn(extent_limits(outer, loop))
         yield from self._body(body)
         del self._loops[len(self._loops) - len(threads) :]
         self._phase = None
@@ -286,6 +342,7 @@ class _Walk:
         for truth, body in ((True, then), (False, otherwise)):
             self._scope = before.copy()
             self._guards.append(Guard(condition, truth, meaning(self._scope, condition, truth)))
+            self._scope.ranges.assume(self._guards[-1].constraints)
             yield from self._body(body)
             self._guards.pop()
             ends.append(self._scope.values)
@@ -362,8 +419,12 @@ class _Walk:
                 return
 
     def _guarded(self, condition: Expr, truth: bool, expr: Expr) -> Iterator[Reference]:
-        self._guards.append(Guard(condition, truth, meaning(self._scope, condition, truth)))
+        outer = self._scope
+        self._guards.append(Guard(condition, truth, meaning(outer, condition, truth)))
+        self._scope = outer.copy()
+        self._scope.ranges.assume(self._guards[-1].constraints)
         yield from self._reads(expr)
+        self._scope = outer
         self._guards.pop()
 
     def _reference(self, element: Element, *, reads: bool, writes: bool) -> Reference:

@@ -14,6 +14,7 @@ from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar
 from metafork.frontend.vocabulary import DEVICE_WORDS
 from metafork.ir import program as ir
+from metafork.ir.control import control_names, variables_of
 from metafork.ir.mapping import Mapping
 from metafork.ir.source import Source
 from metafork.ir.types import ScalarType
@@ -140,8 +141,8 @@ class ProgramBuilder:
         visible = self._site.visible
         arrays = sorted((visible[one] for one in nest.arrays), key=lambda variable: variable.span)
         built = [array for variable in arrays if (array := self._array(variable)) is not None]
-        sizing = {part.name for array in built for extent in array.extents for part in _variables(extent)}
-        control = control_names(nest) & nest.scalars
+        sizing = {part.name for array in built for extent in array.extents for part in variables_of(extent)}
+        control = control_names(nest.grid, nest.body) & nest.scalars
         integers = {one for one in nest.scalars if (type_ := visible[one].type) is not None and type_.integer}
         roots, definitions = self._closure((control & integers) | sizing)
         data, _ = self._closure(sizing)
@@ -229,47 +230,6 @@ class ProgramBuilder:
         first = sorted((one for one in variables if one.name not in serial), key=lambda variable: variable.span)
         last = sorted((one for one in variables if one.name in serial), key=lambda one: serial.index(one.name))
         return [*first, *last]
-
-
-def _variables(expression: ir.Expr) -> list[ir.Var]:
-    return [part for part in ir.walk_expression(expression) if isinstance(part, ir.Var)]
-
-
-def control_names(nest: Nest) -> set[str]:
-    """Return the scalars that decide an extent, an index, a bound or a condition, through locals too."""
-    control = {part.name for loop in nest.grid for part in _variables(loop.extent)}
-    feeds: dict[str, set[str]] = {}
-    for statement in ir.walk_statements(nest.body):
-        deciding: list[ir.Expr] = []
-        match statement:
-            case ir.Declare(name=name, value=value):
-                if value is not None:
-                    feeds.setdefault(name, set()).update(part.name for part in _variables(value))
-            case ir.Assign(target=target, value=value):
-                if isinstance(target, ir.Var):
-                    feeds.setdefault(target.name, set()).update(part.name for part in _variables(value))
-            case ir.If(condition=condition) | ir.While(condition=condition):
-                deciding.append(condition)
-            case ir.For(init=init, condition=test, step=step):
-                deciding += [part for one in (init, step) if one is not None for part in ir.expressions_of(one)]
-                deciding += [] if test is None else [test]
-            case ir.Phase() | ir.BlockArray():
-                deciding += ir.expressions_of(statement)
-            case _:
-                pass
-        for expression in ir.expressions_of(statement):
-            for part in ir.walk_expression(expression):
-                if isinstance(part, ir.Element):
-                    deciding += part.indices
-                elif isinstance(part, ir.Conditional):
-                    deciding.append(part.condition)
-        control.update(part.name for expression in deciding for part in _variables(expression))
-    pending = list(control)
-    while pending:
-        for name in feeds.get(pending.pop(), set()) - control:
-            control.add(name)
-            pending.append(name)
-    return control
 
 
 def _free_names(statement: syntax.Statement) -> set[str]:

@@ -7,7 +7,8 @@ Grammar, each line one frozen dataclass below (spans are left out, and never tak
     stmt   := Declare(name, type, expr?) | Assign(Var | Element, op, expr) | If(expr, stmt*, stmt*)
             | For(stmt?, expr?, stmt?, stmt*) | While(expr, stmt*) | Break | Continue
             | BlockArray(array) | Phase(MetaFor*, stmt*) | Barrier
-    program:= Program(parameter*, value*, derived*, assumption*, array*, MetaFor*, stmt*, Mapping)
+    program:= Program(parameter*, value*, derived*, assumption*, array*, MetaFor*, stmt*, Mapping,
+               exactness*)
 
 Expressions are C expressions with C's types: ``type`` is the type of the value after C's own conversions, and the
 operands of a ``Binary`` are converted to their common type by whoever lowers it.  The statements of
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from metafork.algebra.polynomial import Constraint
 from metafork.ir.mapping import UNMAPPED, Mapping
 from metafork.ir.source import NOWHERE, Span
 from metafork.ir.types import ScalarType, common_type, promoted
@@ -280,6 +282,8 @@ class Program:
     outermost first.  ``assumptions`` are the conditions of ``assert``s (and of ``--assume``), over parameters and
     derived scalars.  ``arrays`` are the global ones, in declaration order.  ``mapping`` says where what the program
     computes is kept and by how many threads; the other fields say what it computes.
+    ``exactness`` are conditions on parameters under which index arithmetic of unsigned and narrower types is exact
+    (``metafork.analysis.exactness``); they are those of the input, and stay what they are in every version of it.
     """
 
     name: str
@@ -292,6 +296,7 @@ class Program:
     grid: tuple[MetaFor, ...]
     body: tuple[Stmt, ...]
     mapping: Mapping = UNMAPPED
+    exactness: tuple[Constraint, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def mapped(self, **fields: Any) -> Program:

@@ -38,6 +38,22 @@ class ScalarType(Enum):
         """Whether this is an integer type."""
         return not self.floating
 
+    @property
+    def least(self) -> int:
+        """The smallest value of an integer type."""
+        return -(1 << (8 * self.size - 1)) if self.signed else 0
+
+    @property
+    def greatest(self) -> int:
+        """The largest value of an integer type."""
+        if self is ScalarType.BOOL:
+            return 1
+        return (1 << (8 * self.size - (1 if self.signed else 0))) - 1
+
+    def holds(self, other: ScalarType) -> bool:
+        """Say whether every value of another integer type is one of this type."""
+        return self.least <= other.least and other.greatest <= self.greatest
+
 
 def promoted(type_: ScalarType) -> ScalarType:
     """Return the type after integer promotion: every integer type narrower than ``int`` becomes ``int``."""

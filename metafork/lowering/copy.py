@@ -141,7 +141,7 @@ def _global_coordinates(
         polynomial = low + stride * Polynomial.symbol(counter.name)
         polynomials.append(polynomial)
         symbols = {**site.symbols, **{other.name: other for other in counters}}
-        wide = len(counters) == 1 or may_be_negative(polynomial)
+        wide = len(counters) == 1 or may_be_negative(polynomial) or not _indexed_in_int(window)
         value = Var(f"{counter.name}_at", LONG if wide else INT)
         declarations.append(Declare(value.name, value.type, code_of(polynomial, symbols, wide=wide)))
         values.append(value)
@@ -159,6 +159,11 @@ def _global_coordinates(
     offset = _global_offset(window, tuple(values), site)
     guards += _bounds(linear, declared[0], offset, site.extent_code[window.array.name][0], loops, site)
     return tuple(values), declarations, guards
+
+
+def _indexed_in_int(window: Window) -> bool:
+    """Say whether the program itself computes every index of a window in ``int``, without overflow."""
+    return all(INT.holds(index.type) for reference in window.references for index in reference.element.indices)
 
 
 def _bounds(

@@ -27,23 +27,18 @@ subtracted in any root, but for a last constant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.facts import Facts, Scope, program_facts
+from metafork.analysis.host_arithmetic import always_computed
 from metafork.ir.program import (
-    LOGICAL,
-    Binary,
     Cast,
-    Conditional,
     Declare,
-    Expr,
     MetaFor,
     Program,
     Var,
     binary,
-    subexpressions,
 )
 from metafork.ir.rewriting import (
     fresh_name,
@@ -83,25 +78,17 @@ def _fits(joining: Joining, loop: MetaFor, facts: Facts) -> bool:
         scope.polynomial(dimension)
         for array in joining.program.arrays
         for dimension in array.extents
-        if dimension.type.size <= loop.type.size
+        if loop.type.holds(dimension.type)
     ]
-    bounds += [facts.values.get(p.name) for p in joining.program.parameters if p.type.size <= loop.type.size]
-    # What the program computes before the schedule, it computes without overflow: N + B - 1 of (N + B - 1) / B.
+    bounds += [facts.values.get(p.name) for p in joining.program.parameters if loop.type.holds(p.type)]
+    # What the program computes before the schedule stays within its type: N + B - 1 of (N + B - 1) / B.
     bounds += [
         scope.polynomial(part)
         for derived in joining.program.derived
-        for part in _always_computed(derived.definition)
-        if part.type.integer and part.type.signed and part.type.size <= loop.type.size
+        for part in always_computed(derived.definition)
+        if part.type.integer and loop.type.holds(part.type)
     ]
     return any(search.non_negative(bound - extent * trips) for bound in dict.fromkeys(bounds) if bound is not None)
-
-
-def _always_computed(expr: Expr) -> Iterator[Expr]:
-    """Yield an expression and those parts of it that are computed whenever it is."""
-    yield expr
-    if not isinstance(expr, Conditional) and not (isinstance(expr, Binary) and expr.op in LOGICAL):
-        for operand in subexpressions(expr):
-            yield from _always_computed(operand)
 
 
 def _decoded(joining: Joining, facts: Facts) -> tuple[Program, str]:

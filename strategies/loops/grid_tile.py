@@ -130,8 +130,9 @@ class Tile:
         self._fact_symbols |= {symbol.name for symbol in self.facts.derived}
         for loop in program.grid:
             scope.values[loop.var] = Polynomial.symbol(loop.var)
-            self._bind_range(scope, loop)
+            self._bind_range(scope, scope, loop)
         scope.values[self.joining.k] = Polynomial.symbol(self.joining.k)
+        scope.ranges.enter(self.joining.k, trips)
         try:
             body = self._body(program.body, scope)
         except _NoFitError:
@@ -143,8 +144,9 @@ class Tile:
         body = substitute_body(body, {self.joining.k: IntConst(0)}, ())
         return replace(program, grid=tuple(grid), body=without_zeros(body))
 
-    def _bind_range(self, scope: Scope, loop: MetaFor) -> None:
+    def _bind_range(self, scope: Scope, inner: Scope, loop: MetaFor) -> None:
         limit = scope.polynomial(loop.extent)
+        inner.ranges.enter(loop.var, limit)
         if limit is not None:
             self._ranges.append((loop.var, at_most(Polynomial.symbol(loop.var) + 1, limit)))
 
@@ -192,7 +194,7 @@ class Tile:
                 for loop in threads:
                     self._root(loop.extent, scope)
                     inner.values[loop.var] = Polynomial.symbol(loop.var)
-                    self._bind_range(scope, loop)
+                    self._bind_range(scope, inner, loop)
                 new_body = self._body(body, inner)
                 self._ranges = self._ranges[:ranges]
                 return (replace(stmt, body=new_body),)
@@ -205,7 +207,7 @@ class Tile:
         value = None
         wide = stmt.type.integer and stmt.type.signed and stmt.type.size >= 4
         if stmt.value is not None and wide and stmt.name not in self._assigned:
-            value = scope.polynomial(stmt.value) if stmt.value.type.size <= stmt.type.size else None
+            value = scope.converted(stmt.value, stmt.type) if stmt.value.type.size <= stmt.type.size else None
         if value is None:
             new = stmt if stmt.value is None else replace(stmt, value=self._root(stmt.value, scope))
             scope.values[stmt.name] = Polynomial.symbol(stmt.name)
@@ -278,7 +280,7 @@ class Tile:
             return expr
         shallow = Scope.of(self.facts)
         shallow.values.update({name: Polynomial.symbol(name) for name in names if name not in self.facts.values})
-        value = shallow.polynomial(expr)
+        value = shallow.congruent(expr)
         if value is None or not _only_last_constant_negative(expr, value):
             raise _NoFitError
         start = value.substitute({k: 0})
@@ -290,7 +292,7 @@ class Tile:
             raise _NoFitError
         expected = start - of_i * Polynomial.symbol(i) + quotient * Polynomial.symbol(i)
         new = self._divided(simplified(substitute(expr, {k: IntConst(0)})), shallow)
-        if shallow.polynomial(new) != expected:
+        if shallow.congruent(new) != expected:
             raise _NoFitError
         return new
 
@@ -302,7 +304,7 @@ class Tile:
             case Binary(op="+" | "-", left=left, right=right):
                 return replace(expr, left=self._divided(left, scope), right=self._divided(right, scope))
             case Binary(op="*"):
-                return simplified(product(self._without_trips(factors(expr), scope)))
+                return simplified(product(self._without_trips(factors(expr), scope), expr.type))
             case _:
                 raise _NoFitError
 

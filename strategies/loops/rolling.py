@@ -27,6 +27,7 @@ from metafork.ir.program import (
     Binary,
     Break,
     Call,
+    Cast,
     Continue,
     Declare,
     Element,
@@ -283,7 +284,8 @@ class _Alignment:
         for name in variables(expr):
             if name not in self._facts.values:
                 scope.values[name] = Polynomial.symbol(name)
-        return scope.polynomial(expr)
+        # In unsigned arithmetic first + k*shift wraps as the statements do that it stands for.
+        return scope.congruent(expr)
 
 
 def _bare(expr: Expr) -> tuple[object, ...]:
@@ -301,8 +303,9 @@ def _bare(expr: Expr) -> tuple[object, ...]:
 def shift_between(first: Expr, second: Expr) -> tuple[bool, Expr] | None:
     """Return ``second - first`` as (is it subtracted, size), from their terms: of ``j`` and ``j + N/2`` it is ``N/2``.
 
-    ``None`` where the rest is a sum with terms of both signs, or nothing.
+    The size is of the type of the two.  ``None`` where the rest is a sum with terms of both signs, or nothing.
     """
+    type_ = first.type
     rest: list[tuple[Expr, int]] = []
     constant = 0
     for negative, term in [*summands(second), *((not n, t) for n, t in summands(first))]:
@@ -320,9 +323,10 @@ def shift_between(first: Expr, second: Expr) -> tuple[bool, Expr] | None:
     sizes = [size for _, size in parts] + ([constant] if constant else [])
     if not sizes or (min(sizes) < 0 < max(sizes)):
         return None
-    terms = [core if abs(size) == 1 else binary("*", IntConst(abs(size)), core) for core, size in parts]
+    cores = [(core if core.type is type_ else Cast(type_, core), size) for core, size in parts]
+    terms = [core if abs(size) == 1 else binary("*", IntConst(abs(size), type_), core) for core, size in cores]
     if constant:
-        terms.append(IntConst(abs(constant)))
+        terms.append(IntConst(abs(constant), type_))
     total = terms[0]
     for term in terms[1:]:
         total = binary("+", total, term)
@@ -338,4 +342,4 @@ def _times(term: Expr) -> tuple[int, Expr | None]:
             size *= factor.value
         else:
             rest.append(factor)
-    return size, product(rest) if rest else None
+    return size, product(rest, term.type) if rest else None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from metafork.ir.program import Binary, Expr, IntConst, binary
+from metafork.ir.program import Binary, Cast, Expr, IntConst, binary
 from metafork.ir.rewriting import map_expression
+from metafork.ir.types import ScalarType
 
 
 def simplified(expr: Expr) -> Expr:
@@ -60,14 +61,15 @@ def factors(expr: Expr) -> list[Expr]:
     return [expr]
 
 
-def product(parts: list[Expr]) -> Expr:
-    """Return the product of factors, left to right; 1 where there are none."""
+def product(parts: list[Expr], type_: ScalarType) -> Expr:
+    """Return the product of factors, left to right, computed in a type that holds theirs; 1 where there are none."""
     if not parts:
-        return IntConst(1)
+        return IntConst(1, type_)
     result = parts[0]
     for part in parts[1:]:
         result = binary("*", result, part)
-    return result
+    # What was a long product because of a factor that is gone would overflow as a product of ints.
+    return result if result.type is type_ else product([Cast(type_, parts[0]), *parts[1:]], type_)
 
 
 def summands(expr: Expr, negative: bool = False) -> list[tuple[bool, Expr]]:

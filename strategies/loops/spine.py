@@ -39,13 +39,11 @@ Body = tuple[Stmt, ...]
 class Spine:
     """``loops``: the counted loops on the spine, outside in; ``innermost``: the body where the spine ends.
 
-    ``in_thread`` says of the innermost body whether it is thread code; ``declarations`` are those of the levels around
-    it, outside in.
+    ``declarations`` are those of the levels around it, outside in.
     """
 
     loops: tuple[For, ...]
     innermost: Body
-    in_thread: bool
     declarations: tuple[Declare, ...]
 
 
@@ -103,14 +101,13 @@ def spine_of(program: Program) -> Spine:
     purity = _Purity(program)
     loops: list[For] = []
     declarations: list[Declare] = []
-    body, in_thread = program.body, False
+    body = program.body
     while True:
         inner = _inner(body, purity)
         if inner is None:
-            return Spine(tuple(loops), body, in_thread, tuple(declarations))
+            return Spine(tuple(loops), body, tuple(declarations))
         declarations += [stmt for stmt in body if isinstance(stmt, Declare)]
         stmt, body = inner
-        in_thread = in_thread or isinstance(stmt, Phase)
         if isinstance(stmt, For) and counted_extent(stmt) is not None and not leaves(stmt.body):
             loops.append(stmt)
 

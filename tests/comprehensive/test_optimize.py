@@ -151,3 +151,23 @@ def test_the_target_of_a_counter_that_is_kept_is_part_of_the_machine():
     assert [counter.limit for counter in tree.counters] == ["D"]
     assert "D" in tree.machine.values()
     assert any("D" in constraint.symbols for constraint in tree.start)
+
+
+def test_a_loop_that_never_runs_leaves_the_kernel_with_its_other_work():
+    text = """
+void f(int n, int B, int a[n])
+{
+  int d = n / B;
+  meta_schedule {
+    meta_for (int i = 0; i < d; i++)
+      meta_for (int u = 0; u < B; u++) {
+        a[i * B + u] = 1;
+        for (int k = 0; k < 0; k++)
+          a[i * B + u] += k;
+      }
+  }
+}
+"""
+    [tree] = metafork.optimize(text, counters=["threads_per_block"], strategies=[]).schedules
+    [leaf] = tree.leaves
+    assert leaf.systems == ((at_most(Polynomial.symbol("B"), Polynomial.symbol("T")),),)

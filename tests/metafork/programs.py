@@ -1,5 +1,6 @@
 """Programs for tests: the body of a schedule in a few words of C."""
 
+from metafork.analysis.exactness import with_exactness
 from metafork.frontend import parse
 from metafork.ir.program import Program
 from metafork.ir.source import Source
@@ -8,7 +9,7 @@ from strategies.caching import with_cached_arrays
 
 def program(text: str, number: int = 0, name: str = "test.mf") -> Program:
     """Return a schedule of a text, with the cached arrays chosen."""
-    return with_cached_arrays(parse(Source(name, text)).schedules[number].program).program
+    return with_cached_arrays(with_exactness(parse(Source(name, text)).schedules[number].program)).program
 
 
 JACOBI = """

@@ -3,17 +3,21 @@
 from random import Random
 
 from comprehensive.verification import Options, Verification, verify
-from tests.random_programs.generator import StructureGenerator, file_text
+from tests.random_programs.generator import Generator, MixedGenerator, StructureGenerator, file_text
 
 # The counters without registers need no LLVM and are quick; some groups use everything.
 QUICK = ("threads_per_block", "shared_memory")
 EVERYTHING = 0.2
 
 
-def check(seeds: list[int], points: int = 12, dataflow_seconds: float = 0, structures: bool = False) -> Verification:
+KINDS: dict[str, type[Generator]] = {"plain": Generator, "structures": StructureGenerator, "mixed": MixedGenerator}
+
+
+def check(seeds: list[int], points: int = 12, dataflow_seconds: float = 0, kind: str = "plain") -> Verification:
     """Verify the programs of some seeds as one file; proofs of dataflow take most of the time where they are tried.
 
-    With ``structures`` the programs read arrays of structures, and warps move them through their registers.
+    The programs of the kind ``structures`` read arrays of structures, and warps move them through their registers;
+    indices of the kind ``mixed`` have several types.
     """
     random = Random(seeds[0])
     counters = None if random.random() < EVERYTHING else QUICK
@@ -21,7 +25,7 @@ def check(seeds: list[int], points: int = 12, dataflow_seconds: float = 0, struc
     options = Options(
         points=points, seed=seeds[0], jobs=2, optimization=optimization, dataflow_seconds=dataflow_seconds
     )
-    if structures:
-        counters = (*QUICK, "bank_degree")
-        return verify(file_text(seeds, StructureGenerator), counters=counters, strategies=("swizzle",), options=options)
-    return verify(file_text(seeds), counters=counters, options=options)
+    text = file_text(seeds, KINDS[kind])
+    if kind == "structures":
+        return verify(text, counters=(*QUICK, "bank_degree"), strategies=("swizzle",), options=options)
+    return verify(text, counters=counters, options=options)

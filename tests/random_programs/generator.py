@@ -32,6 +32,10 @@ class Generator:
 
     # ---- names and coordinates ----
 
+    def kind(self, name: str) -> str:
+        """The type of an index variable or of a size."""
+        return "int" if name == "k" else self.index_type
+
     def fresh(self, stem: str) -> str:
         self.taken += 1
         return f"{stem}{self.taken}"
@@ -185,19 +189,20 @@ class Generator:
         """Thread loops around a body; ``plain`` leaves out the granularity loop and the coordinates."""
         lines: list[str] = []
         for axis in range(self.rank):
-            kind = self.index_type
+            kind = self.kind(f"u{axis}")
             lines.append("  " * indent + f"meta_for ({kind} u{axis} = 0; u{axis} < B{axis}; u{axis}++)")
             indent += 1
         lines[-1] += " {"
         inner: list[str] = []
         if not plain:
-            inner += [f"{self.index_type} p{axis} = {self.coordinate(axis)};" for axis in range(self.rank)]
+            inner += [f"{self.kind(f'p{axis}')} p{axis} = {self.coordinate(axis)};" for axis in range(self.rank)]
             if self.guards():
                 inner += [f"if ({' && '.join(self.guards())}) {{", *(f"  {line}" for line in body), "}"]
             else:
                 inner += body
             if self.granular is not None:
-                inner = ["for (int k = 0; k < s; k++) {", *(f"  {line}" for line in inner), "}"]
+                loop = f"for ({self.kind('k')} k = 0; k < s; k++) {{"
+                inner = [loop, *(f"  {line}" for line in inner), "}"]
         else:
             inner = body
         lines += ["  " * indent + line for line in inner]
@@ -292,13 +297,14 @@ class Generator:
         """The function as C text."""
         r = self.random
         nest = self.nest()
-        kind = self.index_type
-        scalars = [f"{kind} N{axis}" for axis in range(self.rank)] + [f"{kind} B{axis}" for axis in range(self.rank)]
-        scalars += [f"{kind} s"] if self.granular is not None else []
+        kind = self.kind
+        sizes = [f"{letter}{axis}" for letter in "NB" for axis in range(self.rank)]
+        scalars = [f"{kind(size)} {size}" for size in sizes]
+        scalars += [f"{kind('s')} s"] if self.granular is not None else []
         scalars += ["int m"] if self.uses_m else []
         parameters = [*scalars, *self.values, *self.arrays]
         lines = [f"void {self.name}({', '.join(parameters)})", "{"]
-        lines += [f"  {kind} d{axis} = {self.extent(axis)};" for axis in range(self.rank)]
+        lines += [f"  {kind(f'd{axis}')} d{axis} = {self.extent(axis)};" for axis in range(self.rank)]
         if self.rank > 1 and r.random() < 0.2:
             lines.append("  assert(B0 * B1 <= 256);")
         clause = ""
@@ -310,7 +316,7 @@ class Generator:
         lines.append(f"  meta_schedule{clause} {{")
         for axis in range(self.rank):
             brace = " {" if axis == self.rank - 1 else ""
-            lines.append(f"  meta_for ({kind} g{axis} = 0; g{axis} < d{axis}; g{axis}++){brace}")
+            lines.append(f"  meta_for ({kind(f'g{axis}')} g{axis} = 0; g{axis} < d{axis}; g{axis}++){brace}")
         return "\n".join([*lines, *nest, "  }", "  }", "}", ""])
 
 
@@ -333,6 +339,59 @@ class StructureGenerator(Generator):
             parts = [f"{name}[{stride} * p{axis} + {field}]" for field in fields]
         r.shuffle(parts)
         return "(" + " + ".join(self.masked(part, element) for part in parts) + ")"
+
+
+class MixedGenerator(Generator):
+    """Functions whose indices have unsigned types and types of several widths, and sometimes count on wrap-around."""
+
+    WIDTHS = ("int", "int", "unsigned", "unsigned", "long", "unsigned long", "long long")
+
+    def __init__(self, seed: int, name: str) -> None:
+        super().__init__(seed, name)
+        one = self.random.choice((None, "unsigned", "unsigned long"))
+        self.kinds: dict[str, str] = {}
+        self.alike = one
+
+    def kind(self, name: str) -> str:
+        if self.alike is not None:
+            return self.alike
+        # One name has one type, wherever it is declared.
+        return self.kinds.setdefault(name, self.random.choice(self.WIDTHS))
+
+    def coordinate(self, axis: int) -> str:
+        """A coordinate, perhaps with something added that is 0 in machine arithmetic alone."""
+        r = self.random
+        text = super().coordinate(axis)
+        factor = r.choice([f"g{axis}", f"u{axis}", *(["k"] if self.granular is not None else [])])
+        match r.choice(("plain",) * 6 + ("product", "shift", "cut", "narrow", "cast", "minus")):
+            case "product":
+                return f"{text} + (unsigned){factor} * 65536u * 65536u"
+            case "shift":
+                return f"{text} + ((unsigned){factor} << 16 << 16)"
+            case "cut":
+                return f"{text} + (int)((long){factor} * 4294967296L)"
+            case "narrow":
+                return f"{r.choice(('(short)', '(unsigned short)'))}({text})"
+            case "cast":
+                return f"{r.choice(('(int)', '(unsigned)', '(long)', '(unsigned long)'))}({text})"
+            case "minus":
+                return f"{text} + 4294967295u * (unsigned){factor} + (unsigned){factor}"
+            case _:
+                return text
+
+    def read(self, floating: bool) -> str:
+        r = self.random
+        if r.random() < 0.7:
+            return super().read(floating)
+        element = r.choice(FLOATING if floating else INTEGER)
+        axis = r.randrange(self.rank)
+        if r.random() < 0.5:
+            name = self.array("a", element, [f"N{axis}"], const=True)
+            back = r.choice((f"(unsigned)p{axis} + 4294967295u", f"(unsigned)p{axis} - 1u", f"p{axis} - 1ul"))
+            return f"(p{axis} > 0 ? {self.masked(f'{name}[{back}]', element)} : 2)"
+        name = self.array("a", element, [f"3 * N{axis} + 3"], const=True)
+        index = r.choice((f"3u * p{axis} + 1", f"(unsigned)p{axis} * 3", f"((unsigned long)p{axis} << 1) + 2u"))
+        return self.masked(f"{name}[{index}]", element)
 
 
 def function_text(seed: int, name: str, generator: type[Generator] = Generator) -> str:

@@ -26,9 +26,16 @@ def test_random_programs(seeds):
 
 @pytest.mark.parametrize("first", range(5000, 5032, 8))
 def test_random_programs_with_structures(first):
-    found = check(list(range(first, first + 8)), structures=True)
+    found = check(list(range(first, first + 8)), kind="structures")
     assert [failure.text() for failure in found.failures] == []
     assert any("swizzle" in row.strategies for row in found.leaves)
+
+
+@pytest.mark.parametrize("first", range(9000, 9032, 8))
+def test_random_programs_with_unsigned_and_mixed_indices(first):
+    found = check(list(range(first, first + 8)), kind="mixed")
+    assert [failure.text() for failure in found.failures] == []
+    assert all(row.points for row in found.leaves)
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS, ids=str)

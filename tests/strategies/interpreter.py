@@ -7,6 +7,7 @@ import math
 import random
 from itertools import product
 
+from metafork.analysis.exactness import with_exactness
 from metafork.frontend import parse
 from metafork.ir.program import (
     Assign,
@@ -48,7 +49,7 @@ MISSING = object()
 
 def program(text):
     """Return the program of the first schedule of a text."""
-    return parse(Source("test.mf", text)).schedules[0].program
+    return with_exactness(parse(Source("test.mf", text)).schedules[0].program)
 
 
 def run(program, scalars, arrays, seed=0):

@@ -350,3 +350,11 @@ def test_what_cse_shared_leaves_no_copies():
     after = STRATEGY.apply(version, Analyses()).version.program
     assert "c[p][q] += a[p][t1] * b[t1][q];" in lines(after)
     same_meaning(version.program, after, [{"n": 8, "B0": 2, "ub1": 2, "s": 2}])
+
+
+def test_repetitions_inside_a_loop_of_a_thread_are_thread_code_too():
+    text = loop_nest("int p = i * B + j; for (int z = 0; z < 3; z++) { a[p] += z; a[p + N] += z; }")
+    text = text.replace("N / (s * B)", "N / B")
+    before, after = applied(text)
+    assert any("< d * 2" in line for line in lines(after)), lines(after)
+    same_meaning(before, after, [{"N": 12, "s": 1, "B": 3}])

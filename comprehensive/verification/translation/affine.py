@@ -1,17 +1,21 @@
 """Integer expressions of a program as isl's piecewise quasi-affine functions, and conditions as its sets.
 
-Some names stand for symbols of isl, others for functions of them; divisions by numbers are exact.  A value may also be
-a sum of products of symbolic parameters with functions (``Parts``): an index ``i*N + j`` with a symbolic ``N`` counts
-as the two coordinates ``i`` and ``j`` where ``0 <= j < N`` holds throughout.
+Some names stand for symbols of isl, others for functions of them; divisions by numbers are exact.  What may leave an
+unsigned or a narrower type is affine only where it is known not to: from elsewhere, or because isl says so.
+
+A value may also be a sum of products of symbolic parameters with functions (``Parts``): an index ``i*N + j`` with a
+symbolic ``N`` counts as the two coordinates ``i`` and ``j`` where ``0 <= j < N`` holds throughout.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from itertools import pairwise
 from typing import Any
 
 from metafork.ir.program import Binary, Cast, Conditional, Expr, IntConst, Unary, Var
+from metafork.ir.types import ScalarType, common_type
 from metafork.printing.expressions import expression
 
 FEW = 4
@@ -29,13 +33,15 @@ Parts = dict[tuple[str, ...], Any]
 class AffineScope:
     """What names stand for, and the ``domain`` at which expressions are evaluated: an isl set of parameter values.
 
-    ``names`` holds ``Parts`` for integers; any other value makes a name one that is no integer known here.
+    ``names`` holds ``Parts`` for integers; any other value makes a name one that is no integer known here.  ``kept``
+    says of expressions whether they stay within types (``metafork.analysis.references.kept_within``).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Mapping[tuple[int, ScalarType], tuple[Expr, bool]] | None = None) -> None:
         import islpy as isl  # the border to the untyped library; imported where it is first needed
 
         self._isl = isl
+        self._kept = kept or {}
         self.names: dict[str, object] = {}
         self.symbols: dict[str, Any] = {}
         self.domain = isl.Set("{ : }")
@@ -48,10 +54,10 @@ class AffineScope:
         """Return the function that is a parameter of isl."""
         return self._isl.PwAff(f"[{name}] -> {{ [({name})] }}")
 
-    def known(self, expr: Expr) -> Parts | None:
-        """Return the value of an integer expression, ``None`` where it is not affine."""
+    def known(self, expr: Expr, type_: ScalarType | None = None) -> Parts | None:
+        """Return the value of an integer expression, converted to a type; ``None`` where it is not affine."""
         try:
-            return self.parts(expr)
+            return self.parts(expr) if type_ is None else self.converted(expr, type_)
         except NotAffineError:
             return None
 
@@ -61,6 +67,29 @@ class AffineScope:
 
     def parts(self, expr: Expr) -> Parts:
         """Return an integer expression as a sum of products.  Raises ``NotAffineError``."""
+        value = self._computed(expr)
+        wraps = isinstance(expr, Unary | Binary) and expr.type.integer and not expr.type.signed
+        return self._within(expr, expr.type, value) if wraps else value
+
+    def converted(self, expr: Expr, type_: ScalarType) -> Parts:
+        """Return an integer expression as a value of a type.  Raises ``NotAffineError`` where that may change it."""
+        if not (type_.integer and expr.type.integer):
+            raise NotAffineError(f"{_spelled(expr)} is not affine")
+        value = self.parts(expr)
+        return value if type_.holds(expr.type) else self._within(expr, type_, value)
+
+    def _within(self, expr: Expr, type_: ScalarType, value: Parts) -> Parts:
+        if self._kept.get((id(expr), type_), (expr, False))[1]:
+            return value
+        if value.keys() == {()}:
+            inside = (
+                value[()].ge_set(self.constant(type_.least)).intersect(value[()].le_set(self.constant(type_.greatest)))
+            )
+            if self.domain.is_subset(inside):
+                return value
+        raise NotAffineError(f"{_spelled(expr)} may leave the range of {type_.spelling}")
+
+    def _computed(self, expr: Expr) -> Parts:
         match expr:
             case IntConst(value=value):
                 return {(): self.constant(value)}
@@ -70,19 +99,19 @@ class AffineScope:
                     return known
                 raise NotAffineError(f"{name} is not determined by parameters and loop variables")
             case Unary(op="+", operand=operand):
-                return self.parts(operand)
+                return self.converted(operand, expr.type)
             case Unary(op="-", operand=operand):
-                return {factor: part.neg() for factor, part in self.parts(operand).items()}
-            case Cast(type=type_, operand=operand) if type_.integer and operand.type.integer and type_.size >= 4:
-                return self.parts(operand)
+                return {factor: part.neg() for factor, part in self.converted(operand, expr.type).items()}
+            case Cast(type=type_, operand=operand):
+                return self.converted(operand, type_)
             case Conditional(condition=condition, then=then, otherwise=otherwise) if expr.type.integer:
                 holds = self.condition(condition)
+                if not all(expr.type.holds(arm.type) for arm in (then, otherwise)):
+                    raise NotAffineError("a value is converted in one of two cases")
                 first = self.value(then).intersect_domain(holds)
                 return {(): first.union_add(self.value(otherwise).intersect_domain(holds.complement()))}
             case Binary(op=("+" | "-") as op, left=left, right=right) if expr.type.integer:
-                if op == "-" and not expr.type.signed:
-                    raise NotAffineError("a difference of unsigned values wraps")
-                first_parts, second_parts = self.parts(left), self.parts(right)
+                first_parts, second_parts = self.converted(left, expr.type), self.converted(right, expr.type)
                 zero = self.constant(0)
                 result = {}
                 for factor in sorted({*first_parts, *second_parts}):
@@ -90,9 +119,10 @@ class AffineScope:
                     result[factor] = one.add(other) if op == "+" else one.sub(other)
                 return result
             case Binary(op="*", left=left, right=right) if expr.type.integer:
-                return self._product(self.parts(left), self.parts(right))
+                return self._product(self.converted(left, expr.type), self.converted(right, expr.type))
             case Binary(op=("/" | "%") as op, left=left, right=right) if expr.type.integer:
-                return {(): self._quotient(op, self.value(left), self.value(right))}
+                first, second = (_plain(self.converted(side, expr.type), side) for side in (left, right))
+                return {(): self._quotient(op, first, second)}
         raise NotAffineError(f"{_spelled(expr)} is not affine")
 
     def _product(self, left: Parts, right: Parts) -> Parts:
@@ -138,9 +168,8 @@ class AffineScope:
             case Binary(op=("<" | "<=" | ">" | ">=" | "==" | "!=") as op, left=left, right=right):
                 if not (left.type.integer and right.type.integer):
                     raise NotAffineError("a condition depends on data")
-                if left.type.signed != right.type.signed:
-                    raise NotAffineError("a comparison of signed with unsigned")
-                first, second = self.value(left), self.value(right)
+                type_ = common_type(left.type, right.type)
+                first, second = (_plain(self.converted(side, type_), side) for side in (left, right))
                 names = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
                 return getattr(first, f"{names[op]}_set")(second)
             case _:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from comprehensive.verification.translation.affine import AffineScope, NotAffineError, is_number, number_of
-from metafork.analysis.references import LoopKind
+from metafork.analysis.facts import program_facts
+from metafork.analysis.references import LoopKind, kept_within
 from metafork.ir.program import (
     Assign,
     Barrier,
@@ -44,6 +45,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
+from metafork.ir.types import common_type
 
 MOST_UNROLLED = 64
 """Iterations of a loop with known numbers, whatever its step, that are taken apart."""
@@ -124,7 +126,7 @@ class _Reader:
         self._program = program
         self._fixed = fixed
         self._tag = tag
-        self._affine = AffineScope()
+        self._affine = AffineScope(kept_within(program, program_facts(program)))
         """Its names also hold ``_Data`` and ``_Cell``s, and ``None`` for what has no value yet."""
         self._loops: list[Loop] = []
         self._time: list[int | Loop] = []
@@ -144,11 +146,13 @@ class _Reader:
                 value = self._affine.symbols[parameter.name] = self._affine.symbol(parameter.name)
                 self._affine.names[parameter.name] = {(): value}
                 self._context = self._context.intersect(value.ge_set(self._affine.constant(0)))
+                greatest = self._affine.constant(parameter.type.greatest)
+                self._context = self._context.intersect(value.le_set(greatest))
         for value_argument in program.values:
             self._affine.names[value_argument.name] = _Data(("value", value_argument.name))
         self._affine.domain = self._ranges = self._context
         for derived in program.derived:
-            self._affine.names[derived.name] = self._affine.known(derived.definition)
+            self._affine.names[derived.name] = self._affine.known(derived.definition, derived.type)
         for assumption in program.assumptions:
             try:
                 self._context = self._context.intersect(self._affine.condition(assumption))
@@ -283,8 +287,7 @@ class _Reader:
         if stmt.value is None:
             self._affine.names[stmt.name] = None
             return
-        same = stmt.type == stmt.value.type or (stmt.type.integer and stmt.value.type.integer and stmt.type.size >= 4)
-        known = self._affine.known(stmt.value) if stmt.type.integer and same else None
+        known = self._affine.known(stmt.value, stmt.type)
         if known is None:
             value = stmt.value if stmt.value.type == stmt.type else Cast(stmt.type, stmt.value)
             self._affine.names[stmt.name] = self._data(value)
@@ -314,11 +317,14 @@ class _Reader:
     def _for(self, loop: For) -> None:
         match loop:
             case For(
-                init=Declare(name=name, value=start) | Assign(target=Var(name=name), op="", value=start),
+                init=Declare(name=name, type=type_, value=start)
+                | Assign(target=Var(name=name, type=type_), op="", value=start),
                 condition=Binary(op=("<" | "<=") as op, left=Var(name=tested), right=limit),
                 step=Assign(target=Var(name=stepped), op="+", value=by),
             ) if start is not None and name == tested == stepped and name not in _assigned(loop.body):
-                low, high, width = self._affine.known(start), self._affine.known(limit), self._affine.known(by)
+                compared = common_type(type_, limit.type)
+                low = self._affine.known(Cast(type_, start), compared)
+                high, width = self._affine.known(limit, compared), self._affine.known(by)
                 if low and high and width and all(set(part) == {()} for part in (low, high, width)):
                     number = number_of(width[()])
                     if number is not None and number >= 1:

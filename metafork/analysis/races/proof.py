@@ -65,7 +65,9 @@ class AccessPairs:
         self._program = path.program
         self._deadline = deadline
         scope = Scope.of(facts)
-        scope.values.update((loop.var, Polynomial.symbol(loop.var)) for loop in path.program.grid)
+        for loop in path.program.grid:
+            scope.values[loop.var] = Polynomial.symbol(loop.var)
+            scope.ranges.enter(loop.var, scope.polynomial(loop.extent))
         decided = [meaning(scope, condition, truth) for condition, truth in path.conditions]
         self._alternatives = tuple(choice for one in decided for choice in one.alternatives)
         self._accesses, of_guards = references_and_quotients(path.program, facts)

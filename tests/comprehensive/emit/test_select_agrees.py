@@ -26,7 +26,23 @@ void masked(int n, int B, float a[n])
   }
 }
 """
+UNSIGNED = """\
+#include <stddef.h>
+void rows(size_t m, size_t n, size_t B, const float a[m * n], float c[m * n])
+{
+  size_t d = n / B;
+  meta_schedule cache(a) {
+    meta_for (size_t i = 0; i < m; i++)
+      meta_for (size_t g = 0; g < d; g++)
+        meta_for (size_t v = 0; v < 1u; v++)
+          meta_for (size_t u = 0; u < B; u++)
+            c[(i + v) * n + g * B + u] = a[(i + v) * n + g * B + u];
+  }
+}
+"""
 INPUTS = {
+    "rows": lambda: UNSIGNED,
+    "narrow_rows": lambda: UNSIGNED.replace("size_t", "unsigned"),
     "matmul": (EXAMPLES / "matmul.mf").read_text,
     "jacobi1d": (EXAMPLES / "jacobi1d.mf").read_text,
     "blur": (EXAMPLES / "blur.mf").read_text,

@@ -130,3 +130,11 @@ def test_systems_are_joined_without_gain_or_loss():
     assert systems.joined(apart) == apart
     four = ((high, fits), (high, spills), (rest, fits), (rest, spills))
     assert systems.joined(four) == ((),)
+
+
+def test_a_bound_without_a_constant_is_zero():
+    signs = Signs([at_most(0, S), less_than(0, B)])
+    assert not signs.empty((), at_most(S, 0))
+    assert signs.empty((), less_than(S, 0))
+    assert signs.empty((), at_most(B, 0))
+    assert not signs.empty((), at_most(B, 1))

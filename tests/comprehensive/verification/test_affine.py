@@ -103,7 +103,7 @@ def test_an_index_splits_into_row_and_column_where_the_column_stays_in_its_row()
     [
         (Var("z"), "z is not determined"),
         (binary("/", Var("x"), Var("y")), "divisor"),
-        (binary("-", Cast(ScalarType.UNSIGNED_INT, Var("x")), IntConst(1)), "wraps"),
+        (binary("-", Cast(ScalarType.UNSIGNED_INT, Var("x")), IntConst(1)), "may leave the range of unsigned int"),
         (binary("<<", Var("x"), IntConst(1)), "not affine"),
     ],
 )

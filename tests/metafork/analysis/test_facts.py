@@ -142,7 +142,9 @@ def index(text, declared="int"):
 def test_which_integer_expressions_are_polynomials(text, declared, known):
     facts = program_facts(schedule())
     scope = Scope.of(facts)
-    scope.values |= {"i": Polynomial.symbol("i"), "j": Polynomial.symbol("j")}
+    for name, trips in (("i", dim), ("j", B)):
+        scope.values[name] = Polynomial.symbol(name)
+        scope.ranges.enter(name, trips)
     stmt = index(text, declared)
     assert (scope.converted(stmt.value, stmt.type) is not None) == known
 

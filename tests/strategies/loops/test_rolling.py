@@ -5,8 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metafork.analysis.facts import program_facts
+from metafork.ir.program import Declare, Var
+from metafork.ir.types import ScalarType
 from metafork.printing.expressions import expression, statements
-from strategies.loops.rolling import rolled_bodies, shift_between
+from strategies.loops.rolling import definition_of, rolled_bodies, shift_between
 from tests.strategies.interpreter import program, results
 
 
@@ -144,3 +146,14 @@ def test_rolling_keeps_the_order_of_the_statements(pieces, shift, repetitions, n
     point = {"N": n, "s": 2, "B": 1}
     for new in after:
         assert results(new, point, n) == results(before, point, n)
+
+
+def test_floating_scalars_are_no_definitions():
+    """They stay where they stand: only integers are moved before the groups, and put into shifts."""
+    _, after = rolled("a[j] = 1; float t = 2.0f * s; a[j + N] = 1;")
+    assert after == []
+    _, [loop] = rolled("a[j] = 1; int t = 2 * s; a[j + N] = 1;")
+    assert any("for (int k = 0; k < 2" in line for line in texts(loop))
+    for name, type_ in (("t", ScalarType.FLOAT), ("n", ScalarType.INT)):
+        declared = Declare(name, type_, Var("s", type_))
+        assert (definition_of(declared) is None) == type_.floating

@@ -1,0 +1,240 @@
+"""Does an integer stay within its C type?  What is known of the symbols of a scope, for that question.
+
+Polynomials are over the integers, C's unsigned types count modulo 2^w, and conversions cut off what does not fit.  A
+value of such a type is a polynomial where ``least <= value <= greatest`` holds in every iteration.  The extrema over
+the loops around it are polynomials in parameters; what is left to show of them follows from signs of coefficients, from
+a premise that is at least as strong, or from the largest values of the symbols' own types.  No solver is asked: there
+are many such questions, and the same ones again in every version of a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
+from metafork.algebra.prover import Prover
+from metafork.algebra.symbols import DerivedSymbol
+
+SMALL = 16
+"""Arithmetic that leaves its type while no symbol exceeds this is meant to."""
+MOST_QUOTIENTS = 8
+"""Quotients that are replaced by their dividends in one bound."""
+
+
+class ValueRanges:
+    """What is known of the symbols of a scope.
+
+    ``premises`` hold for parameters and derived symbols, all of them non-negative integers; loop symbols are entered
+    with their trip counts, outermost first.  ``quotients`` may grow; those past ``lasting`` are known here alone, and
+    stand in no condition.  ``copy`` gives an inner scope its own loops and
+    guards.
+    """
+
+    def __init__(
+        self, premises: Iterable[Constraint] = (), quotients: Sequence[DerivedSymbol] = (), lasting: int | None = None
+    ) -> None:
+        self._premises = dict.fromkeys(premises)
+        self._quotients = quotients
+        self._lasting = lasting
+        self._loops: dict[str, Polynomial | None] = {}
+        self._guards: tuple[Constraint, ...] = ()
+        self._signs: Prover | None = None
+        self._least: dict[str, Polynomial] = {}
+        self._greatest: dict[str, Fraction] = {}
+
+    def copy(self) -> ValueRanges:
+        """Return what is known here, for an inner scope that may learn more."""
+        other = ValueRanges(self._premises, self._quotients, self._lasting)
+        other._loops = dict(self._loops)
+        other._guards = self._guards
+        other._signs, other._least, other._greatest = self._signs, self._least, self._greatest
+        return other
+
+    @property
+    def loops(self) -> Mapping[str, Polynomial | None]:
+        """The loop symbols with their trip counts."""
+        return self._loops
+
+    def enter(self, symbol: str, trips: Polynomial | None) -> None:
+        """Learn of a loop symbol: ``0 <= symbol < trips``, or ``0 <= symbol`` alone."""
+        self._loops.pop(symbol, None)
+        self._loops[symbol] = trips
+
+    def learn(self, premises: Iterable[Constraint]) -> None:
+        """Learn what holds of parameters and derived symbols."""
+        self._premises |= dict.fromkeys(premises)
+        self._signs = None
+
+    def assume(self, guards: Iterable[Constraint]) -> None:
+        """Learn what holds where the code of this scope runs."""
+        self._guards += tuple(guards)
+
+    def needed(self, value: Polynomial, low: int | None, high: int | None) -> tuple[Constraint, ...] | None:
+        """Return what is left to show for ``low <= value <= high``: conditions without loop symbols; empty if proved.
+
+        A bound that is ``None`` is not asked about.  ``None`` where there is no such condition.
+        """
+        found: list[Constraint] = []
+        for bound, largest in ((low, False), (high, True)):
+            if bound is None or self._follows(self._slack(value, bound, largest), self._guards):
+                continue
+            extremes = self._extremes(value, largest=largest)
+            if any(self._follows(self._slack(extreme, bound, largest), self._premises) for extreme in extremes):
+                continue
+            extreme = next((one for one in extremes if not one.symbols & self._loops.keys()), None)
+            if extreme is None:
+                return None
+            local = self._local
+            if any(quotient.name in extreme.symbols for quotient in local):
+                slack = self._whole(self._slack(extreme, bound, largest), local)
+                extreme = bound - slack if largest else bound + slack
+            found.append(at_most(extreme, bound) if largest else at_most(bound, extreme))
+        return tuple(found)
+
+    def lasts(self, condition: Constraint) -> bool:
+        """Say whether a condition is about symbols that are known elsewhere too."""
+        return condition.symbols.isdisjoint(quotient.name for quotient in self._local)
+
+    @property
+    def _local(self) -> Sequence[DerivedSymbol]:
+        return () if self._lasting is None else self._quotients[self._lasting :]
+
+    def implied(self, constraint: Constraint) -> bool:
+        """Say whether a condition ``left <= right`` on parameters follows from what is known of them."""
+        return self._follows(constraint.right - constraint.left, self._premises)
+
+    @staticmethod
+    def _slack(value: Polynomial, bound: int, largest: bool) -> Polynomial:
+        return bound - value if largest else value - bound
+
+    def _extremes(self, value: Polynomial, *, largest: bool) -> list[Polynomial]:
+        """Return bounds of a value over the loops, the better ones first; a symbol of unknown range stays in them."""
+        linear: Polynomial | None = value
+        by_terms = value
+        for symbol, trips in reversed(self._loops.items()):
+            if trips is None:
+                continue
+            last = trips - ONE
+            factor = None if linear is None else linear.coefficient(symbol)
+            if linear is None or factor is None:
+                linear = None
+            elif factor:
+                sign = self._sign(factor)
+                linear = None if sign is None else linear.substitute({symbol: last if (sign > 0) == largest else ZERO})
+            if symbol in by_terms.symbols:
+                by_terms = _by_terms(by_terms, symbol, last, largest=largest)
+        bounds = [by_terms] if linear is None else [linear, by_terms]
+        return list(dict.fromkeys(bounds))
+
+    def _sign(self, value: Polynomial) -> int | None:
+        if self._certain(value):
+            return 1
+        return -1 if self._certain(-value) else None
+
+    def _follows(self, slack: Polynomial, premises: Iterable[Constraint]) -> bool:
+        """Say whether ``0 <= slack`` is shown; every premise is ``0 <=`` something that may be taken away from it."""
+        if self._not_negative(slack):
+            return True
+        for premise in premises:
+            if premise.symbols.isdisjoint(slack.symbols):
+                continue
+            room = premise.right - premise.left - (1 if premise.relation == "<" else 0)
+            if self._not_negative(slack - room) or (premise.relation == "==" and self._not_negative(slack + room)):
+                return True
+        return False
+
+    def _not_negative(self, slack: Polynomial) -> bool:
+        return (
+            self._certain(slack)
+            or self._certain_by_size(slack)
+            or self._certain_by_size(self._whole(slack, self._quotients[:MOST_QUOTIENTS]))
+        )
+
+    def _certain(self, slack: Polynomial) -> bool:
+        self._learn_signs()
+        assert self._signs is not None
+        return self._signs.certifies(at_most(ZERO, slack))
+
+    def _certain_by_size(self, slack: Polynomial) -> bool:
+        """Say whether the least value that the symbols' own ranges allow is not negative."""
+        self._learn_signs()
+        total = Fraction(0)
+        for mono, coefficient in slack.substitute(self._least).terms().items():
+            product = Fraction(1)
+            for name, power in mono:
+                if coefficient > 0:
+                    product = Fraction(0)
+                    break
+                if name not in self._greatest:
+                    return False
+                product *= self._greatest[name] ** power
+            total += coefficient * product
+        return total >= 0
+
+    def _whole(self, slack: Polynomial, quotients: Iterable[DerivedSymbol]) -> Polynomial:
+        """Replace ``divisor*quotient``, or else a quotient, by its dividend where it is subtracted.
+
+        The slack only becomes smaller.
+        """
+        for quotient in quotients:
+            if quotient.kind not in ("floor", "ceiling") or quotient.name not in slack.symbols:
+                continue
+            factor = slack.coefficient(quotient.name)
+            if factor is None:
+                continue
+            numerator, denominator = quotient.operands
+            times = (-factor).divide_exactly(denominator)
+            most = numerator if quotient.kind == "floor" else numerator + denominator - 1
+            if times is None:
+                # t*q <= n/r where the divisor is r*t, and t*q <= t*n in any case.
+                part = denominator.divide_exactly(-factor)
+                alone = part is not None and self._certain(part - 1)
+                times, most = (ONE if alone else -factor), numerator
+            if not self._certain(times):
+                continue
+            slack = slack - factor * Polynomial.symbol(quotient.name) - times * most
+        return slack
+
+    def _learn_signs(self) -> None:
+        if self._signs is not None:
+            return
+        self._signs = Prover(self._premises, self._quotients)
+        least: dict[str, Fraction] = {}
+        self._greatest = {}
+        for premise in self._premises:
+            terms = dict(premise.difference.terms())
+            constant = terms.pop((), Fraction(0)) + (1 if premise.relation == "<" else 0)
+            if len(terms) != 1 or premise.relation == "==":
+                continue
+            [(mono, coefficient)] = terms.items()
+            if len(mono) != 1 or mono[0][1] != 1:
+                continue
+            name, bound = mono[0][0], -constant / coefficient
+            if coefficient > 0:
+                self._greatest[name] = min(bound, self._greatest.get(name, bound))
+            else:
+                least[name] = max(bound, least.get(name, bound))
+        self._least = {name: Polynomial.symbol(name) + bound for name, bound in least.items() if bound > 0}
+
+
+def _by_terms(value: Polynomial, symbol: str, last: Polynomial, *, largest: bool) -> Polynomial:
+    """Return a bound in which every term has its own extreme over ``0 <= symbol <= last``."""
+    result = ZERO
+    for mono, coefficient in value.terms().items():
+        term = Polynomial({mono: coefficient})
+        result = result + term.substitute({symbol: last if (coefficient > 0) == largest else ZERO})
+    return result
+
+
+def ordinary(condition: Constraint) -> bool:
+    """Say whether a condition that keeps arithmetic exact leaves room for parameters of ordinary size.
+
+    ``i*n + j < 2^32`` does, ``p + (2^32 - 1) < 2^32`` does not: that program counts on the wrap-around.
+    """
+    slack = condition.right - condition.left
+    constant = slack.terms().get((), Fraction(0))
+    if constant > 0:
+        worst = Polynomial({mono: value for mono, value in slack.terms().items() if not mono or value < 0})
+        return worst.evaluate(dict.fromkeys(worst.symbols, SMALL)) >= 0
+    return all(slack.evaluate(dict.fromkeys(slack.symbols, size)) >= 0 for size in (SMALL, SMALL**2))

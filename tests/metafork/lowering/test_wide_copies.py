@@ -1,0 +1,62 @@
+"""Copies into shared memory from elements past 2^31: their indices need more than 32 bits."""
+
+import numpy as np
+import pytest
+
+from metafork.lowering.lowering import lower
+from tests.metafork.host_run import run_on_host
+from tests.metafork.programs import program
+
+STEP = 1 << 30
+ONE = """
+void f(int d, int S, int B, const unsigned char a[(long)d * S], unsigned char b[d * B])
+{
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < d; i++)
+      meta_for (int u = 0; u < B; u++)
+        b[i * B + u] = a[(long)i * S + u];
+  }
+}
+"""
+TWO = ONE.replace("a[(long)d * S]", "a[2][(long)d * S]").replace("a[(long)i", "a[0][(long)i")
+UNSIGNED = ONE.replace("(long)i * S", "(unsigned)i * (unsigned)S").replace("(long)d * S", "(unsigned)d * (unsigned)S")
+
+
+@pytest.mark.parametrize("text", [ONE, TWO, UNSIGNED], ids=["one dimension", "two dimensions", "unsigned"])
+def test_a_window_past_the_range_of_int(text):
+    kernel = lower(program(text), "f")
+    assert any(memory.space.value == "shared" for memory in kernel.memories)
+    blocks, threads = 3, 4
+    a = np.zeros(blocks * STEP, np.uint8)  # pages that nobody touches take no memory
+    for block in range(blocks):
+        a[block * STEP : block * STEP + threads] = 10 * block + np.arange(1, threads + 1)
+    b = np.zeros(blocks * threads, np.uint8)
+    arguments = {"d": blocks, "S": STEP, "B": threads, "a": a, "b": b}
+    run_on_host(kernel, arguments, grid=(blocks, 1, 1), block=(threads, 1, 1), shared_bytes=64)
+    assert b.tolist() == [10 * block + u + 1 for block in range(blocks) for u in range(threads)]
+
+
+EDGE = """
+void f(int n, int d, int S, int B, const unsigned char a[n], unsigned char b[d * B])
+{
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < d; i++)
+      meta_for (int u = 0; u < B; u++) {
+        int p = i * S + u;
+        if (p < n - 5)
+          b[i * B + u] = a[p] + a[p + 5];
+      }
+  }
+}
+"""
+
+
+def test_a_window_that_reaches_past_the_range_of_int_while_the_program_does_not():
+    kernel = lower(program(EDGE), "f")
+    n = 2**31 - 1
+    a = np.zeros(n, np.uint8)
+    a[:9] = np.arange(9)
+    b = np.full(8, 99, np.uint8)
+    arguments = {"n": n, "d": 2, "S": n - 4, "B": 4, "a": a, "b": b}
+    run_on_host(kernel, arguments, grid=(2, 1, 1), block=(4, 1, 1), shared_bytes=64)
+    assert b.tolist() == [5, 7, 9, 11, 99, 99, 99, 99]
