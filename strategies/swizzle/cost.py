@@ -14,7 +14,7 @@ import numpy as np
 
 from strategies.swizzle.banks import WARP, bank_degree
 from strategies.swizzle.index import Number, evaluate, operations
-from strategies.swizzle.lowering import Combine, Load, Select, Shuffle, ThreadCode
+from strategies.swizzle.lowering import Combine, Integral, Load, Select, Shuffle, ThreadCode
 from strategies.swizzle.problem import Problem
 from strategies.swizzle.search import Solution
 
@@ -91,6 +91,8 @@ def cost(problem: Problem, solution: Solution, code: ThreadCode, architecture: A
                 expressions.add(condition)
             case Combine():
                 folds += 1
+            case Integral(index):
+                expressions.add(index)
             case Load(memory, index, guard):
                 expressions.add(index)
                 if guard is not None:

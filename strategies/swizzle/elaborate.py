@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import TypeVar, assert_never
 
+import numpy as np
+
 from metafork.diagnostics import DiagnosticsError
 from metafork.source import Source, Span
 from strategies.swizzle.gathers import NAMED_GATHERS
@@ -24,6 +26,7 @@ from strategies.swizzle.syntax import (
     Conditional,
     Definition,
     Element,
+    Elementwise,
     Expression,
     FoldCall,
     Function,
@@ -34,7 +37,6 @@ from strategies.swizzle.syntax import (
     ListValue,
     Operation,
     Option,
-    Product,
     Reference,
     StatementLine,
     Sum,
@@ -62,6 +64,8 @@ _ALIASES = {
 _OPTION_NAMES = {
     "transform": {"axis", "secondary", "primary", "level", "outside", "main", "second", "out"},
     "rotate": {"axis", "level", "main", "second", "out"},
+    "exchange": {"axis"},
+    "shift": {"axis"},
     "select": {"axis", "over", "constants", "level", "dims", "consts"},
     "keep": {"where", "over", "constants", "level", "restrict", "consts"},
     "vector": {"first", "in_lim", "fresh"},
@@ -150,7 +154,9 @@ class _Elaboration:
                 one, two = self._index(left, names), self._index(right, names)
                 if op in {"/", "%"} and isinstance(two, Number) and two.value <= 0:
                     raise self._fail(MEANING, span, f"division by {two.value}")
-                if op in {"+", "-", "*", "/", "%", "^"}:
+                if op in {"max", "min"}:
+                    return choose(compare(">" if op == "max" else "<", one, two), one, two)
+                if op in {"+", "-", "*", "/", "%", "^", "&", "|"}:
                     return binary(op, one, two)  # type: ignore[arg-type]
                 return compare(op, one, two)  # type: ignore[arg-type]
             case Conditional(condition, yes, no):
@@ -203,9 +209,10 @@ class _Elaboration:
                 return self._guarded(span, lambda: self._literal(name, self._needed(shape, span), expression))
             case Function(span=span):
                 return self._function(name, self._needed(shape, span), expression)
-            case Product(left, right, span):
-                one, two = self._inner(left, shape), self._inner(right, shape)
-                return self._guarded(span, lambda: self._sketch.product(name, one, two))
+            case Elementwise(span=span):
+                return self._elementwise(name, shape, expression)
+            case Integer(span=span):
+                raise self._fail(MEANING, span, "a number alone is no array", "an array of constants is a list: [1, 2]")
             case FoldCall(op, options, argument, span):
                 values = self._options(options, {"axes"}, span)
                 axes = self._integer(values["axes"]) if "axes" in values else 1
@@ -217,6 +224,25 @@ class _Elaboration:
                 return self._guarded(span, lambda: self._gather(name, shape, expression))
             case _:
                 assert_never(expression)
+
+    def _elementwise(self, name: str, shape: Shape | None, expression: Elementwise) -> str:
+        op = "+" if expression.op == "-" else expression.op
+        operands = [
+            one.value if isinstance(one, Integer) and sign > 0 else self._signed(one, sign, shape)
+            for sign, one in _operands(expression, op)
+        ]
+        return self._guarded(expression.span, lambda: self._sketch.elementwise(name, operands, op))
+
+    def _signed(self, operand: Expression, sign: int, shape: Shape | None) -> str | int:
+        """Elaborate an operand of a sum; one that is subtracted is multiplied by -1."""
+        if isinstance(operand, Integer):
+            return -operand.value
+        array = self._inner(operand, shape)
+        if sign > 0:
+            return array
+        self._temporaries += 1
+        name = f"t{self._temporaries}."
+        return self._guarded(operand.span, lambda: self._sketch.elementwise(name, (-1, array), "*"))
 
     def _needed(self, shape: Shape | None, span: Span) -> Shape:
         if shape is None:
@@ -267,6 +293,13 @@ class _Elaboration:
                     return leaves(yes, both) + leaves(no, guard)
                 case Integer(0):
                     return [Case(guard, None)]
+                case Integer() | Variable() | Operation():
+                    # Integers as elements: an array of constants, read at the cell itself.
+                    spread = self._constants_of(value, self._index(value, names), shape)
+                    arguments.append(spread)
+                    return [
+                        Case(guard, Read(len(arguments) - 1, tuple(Name(f"d{axis}") for axis in range(len(shape)))))
+                    ]
                 case Element(array, indices, span):
                     actual = alias[1] if alias is not None and array == alias[0] else array
                     self._guarded(span, lambda: self._sketch.shape(actual))
@@ -275,9 +308,15 @@ class _Elaboration:
                     spelled = tuple(self._index(index, names) for index in indices)
                     return [Case(guard, Read(arguments.index(actual), spelled))]
                 case _:
-                    raise self._fail(MEANING, value.span, "a gather gives an element of an array, or 0")
+                    raise self._fail(MEANING, value.span, "a gather gives an element of an array, or an integer")
 
         return arguments, leaves(function.body, None)
+
+    def _constants_of(self, value: Value, index: Index, shape: Shape) -> str:
+        grids = {f"d{axis}": grid.ravel() for axis, grid in enumerate(np.indices(shape))}
+        self._temporaries += 1
+        name = f"t{self._temporaries}."
+        return self._guarded(value.span, lambda: self._sketch.constant(name, shape, evaluate(index, grids)))
 
     def _gather(self, name: str, shape: Shape | None, call: Call) -> str:
         definition = self._definitions.get(call.name)
@@ -322,7 +361,9 @@ class _Elaboration:
             out = self._shape(definition.shape)
             choices = []
             for number, function in enumerate(definition.alternatives):
-                _, cases = self._cases(out, function, (definition.parameter, argument))
+                read, cases = self._cases(out, function, (definition.parameter, argument))
+                if set(read) - {argument}:
+                    raise SketchError(f"the functions of '?{call.name}' read '{definition.parameter}' only")
                 choices.append((f"{call.name}_{number}", cases))
             return self._sketch.choose(name, argument, out, choices)
         kind, level = _ALIASES.get(call.name, (call.name, 3))
@@ -372,6 +413,10 @@ class _Elaboration:
                 )  # fmt: skip
             case "rotate":
                 return sketch.rotate(name, argument, shape=shape, axis=number("axis", "main", default=row), level=level)
+            case "exchange":
+                return sketch.exchange(name, argument, axis=number("axis"))
+            case "shift":
+                return sketch.shift(name, argument, axis=number("axis"))
             case "select":
                 out = self._needed(shape, span)
                 axis = number("axis", default=len(out) - 1)
@@ -403,3 +448,12 @@ class _Elaboration:
             lambda: goal_terms(self._sketch, line.wanted, shape, self._constants, self._source, line.name),
         )
         self._guarded(line.span, lambda: self._sketch.goal(line.name, terms))
+
+
+def _operands(expression: Expression, op: str) -> list[tuple[int, Expression]]:
+    """Return the operands of a chain of one operator, with -1 for those that are subtracted."""
+    if not isinstance(expression, Elementwise) or expression.op not in {op, "-" if op == "+" else op}:
+        return [(1, expression)]
+    left, right = _operands(expression.left, op), _operands(expression.right, op)
+    sign = -1 if expression.op == "-" else 1
+    return [*left, *((sign * one, operand) for one, operand in right)]

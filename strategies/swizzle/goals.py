@@ -31,6 +31,7 @@ from strategies.swizzle.syntax import (
 )
 from strategies.swizzle.terms import UNDEFINED, ZERO
 
+_ELEMENT_OPERATORS = ("+", "-", "*", "^", "&", "|", "max", "min")
 _NAME, _SHAPE, _MEANING = "MF0902", "MF0903", "MF0904"
 
 
@@ -70,6 +71,20 @@ def _flattened(value: ListValue) -> list[Value]:
     return result
 
 
+def _has_elements(value: Value) -> bool:
+    match value:
+        case Element() | Sum():
+            return True
+        case Variable(name):
+            return name == "undefined"
+        case Operation(_, left, right):
+            return _has_elements(left) or _has_elements(right)
+        case Conditional(_, yes, no):
+            return _has_elements(yes) or _has_elements(no)
+        case _:
+            return False
+
+
 class _Evaluator:
     def __init__(self, sketch: Sketch, constants: Mapping[str, int], source: Source) -> None:
         self._sketch, self._constants, self._source = sketch, constants, source
@@ -104,7 +119,12 @@ class _Evaluator:
         if target.array != name:
             raise self.fail(_NAME, span, f"this specification gives '{name}', not '{target.array}'")
         at = self._position(target, shape, names)
-        terms[at] = term if op == "=" else self._sketch.terms.fold(op[0], (terms[at], term))
+        terms[at] = term if op == "=" else self._combined(op[0], terms[at], term)
+
+    def _combined(self, op: str, left: int, right: int) -> int:
+        """Combine two elements; a difference is the sum with the negated second one."""
+        terms = self._sketch.terms
+        return terms.fold("+", (left, terms.negated(right))) if op == "-" else terms.fold(op, (left, right))
 
     def _position(self, element: Element, shape: Shape, names: dict[str, int]) -> int:
         at = tuple(self._integer(index, names) for index in element.indices)
@@ -122,6 +142,9 @@ class _Evaluator:
         terms = self._sketch.terms
         match value:
             case Element(array, _, span):
+                if self._result is not None and array == self._result[0]:
+                    _, shape, result = self._result
+                    return result[self._position(value, shape, names)]
                 if array not in self._sketch.statements:
                     known = ", ".join(self._sketch.statements)
                     raise self.fail(_NAME, span, f"there is no array '{array}'", f"arrays: {known}")
@@ -131,25 +154,32 @@ class _Evaluator:
                 return int(literal.terms[self._position(value, literal.shape, names)])
             case Conditional(condition, yes, no):
                 return self.term(yes if self._integer(condition, names) else no, names)
-            case Sum(op, variable, bound, condition, body):
+            case Sum(op, variable, bound, condition, body, span):
                 members = []
                 for number in range(self._integer(bound, names)):
                     inner = {**names, variable: number}
                     if condition is None or self._integer(condition, inner):
                         members.append(self.term(body, inner))
+                if not members and op in {"max", "min"}:
+                    raise self.fail(_MEANING, span, f"a reduction by '{op}' of nothing has no value")
                 return terms.fold(op, members)
-            case Operation(op, left, right, span):
-                if op not in {"+", "*", "^"}:
-                    raise self.fail(
-                        _MEANING, span, f"'{op}' is no operator on elements", "elements are combined by + * ^"
-                    )
-                return terms.fold(op, (self.term(left, names), self.term(right, names)))
-            case Integer(0):
-                return ZERO
             case Variable("undefined"):
                 return UNDEFINED
-            case Integer(span=span) | Variable(span=span) | ListValue(span=span):
-                raise self.fail(_MEANING, span, "a value here is made of elements of inputs, and 0")
+            case Integer() | Variable():
+                return terms.constant(self._integer(value, names))
+            case Operation() if not _has_elements(value):
+                return terms.constant(self._integer(value, names))
+            case Operation(op, left, right, span):
+                if op not in _ELEMENT_OPERATORS:
+                    raise self.fail(
+                        _MEANING,
+                        span,
+                        f"'{op}' is no operator on elements",
+                        f"elements are combined by {' '.join(_ELEMENT_OPERATORS)}",
+                    )
+                return self._combined(op, self.term(left, names), self.term(right, names))
+            case ListValue(span=span):
+                raise self.fail(_MEANING, span, "a value here is made of elements of inputs and integers")
             case _:
                 assert_never(value)
 
@@ -190,6 +220,14 @@ class _Evaluator:
                 return left % right
             case "^":
                 return left ^ right
+            case "&":
+                return left & right
+            case "|":
+                return left | right
+            case "max":
+                return max(left, right)
+            case "min":
+                return min(left, right)
             case "&&":
                 return int(bool(left) and bool(right))
             case "||":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -53,6 +54,23 @@ def axis_hole(
     return Hole(
         name, out, argument, kind, options, locals_, np.stack(columns, axis=1), local_axes, value_axis, names, cases
     )  # fmt: skip
+
+
+def shift_hole(name: str, argument: str, shape: Shape, options: OptionSet, axis: int) -> Hole:
+    """Return the hole that moves an axis by a constant, with zero from outside."""
+    moved = axis_hole(name, argument, shape, shape, options, (axis,), axis, "shift", ("i",))
+
+    def cases(option: int) -> tuple[Case, ...]:
+        (case,) = moved.cases(option)
+        assert case.read is not None
+        at = case.read.indices[axis]
+        table = options.tables[option]
+        if not (table < 0).any():
+            return (case,)
+        inside = compare(">=", at, Number(0)) if table[0] < 0 else compare("<", at, Number(shape[axis]))
+        return Case(inside, case.read), Case(None, None)
+
+    return replace(moved, value_axis=None, cases=cases)
 
 
 def keep_hole(

@@ -14,7 +14,7 @@ from typing import Any, Literal, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-Arithmetic = Literal["+", "-", "*", "/", "%", "^"]
+Arithmetic = Literal["+", "-", "*", "/", "%", "^", "&", "|"]
 Comparison = Literal["==", "!=", "<", "<=", ">", ">=", "&&", "||"]
 Interval = tuple[int, int]
 
@@ -62,8 +62,8 @@ class Choose:
 
 Index = Number | Name | Binary | Compare | Choose
 
-_PRECEDENCE = {"||": 1, "&&": 2, "^": 3, "==": 4, "!=": 4, "<": 5, "<=": 5, ">": 5, ">=": 5, "+": 6, "-": 6}
-_PRECEDENCE |= {"*": 7, "/": 7, "%": 7}
+_PRECEDENCE = {"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7}
+_PRECEDENCE |= {"+": 8, "-": 8, "*": 9, "/": 9, "%": 9}
 
 
 def evaluate(expression: Index, values: Mapping[str, Any]) -> Any:
@@ -100,6 +100,10 @@ def _arithmetic(op: Arithmetic, left: Any, right: Any) -> Any:
             return left % right
         case "^":
             return left ^ right
+        case "&":
+            return left & right
+        case "|":
+            return left | right
         case _:
             assert_never(op)
 
@@ -153,7 +157,7 @@ def binary(op: Arithmetic, left: Index, right: Index) -> Index:
             return Number(int(_arithmetic(op, one, two)))
         case "+", Number(0), _:
             return right
-        case (("+" | "-" | "^"), _, Number(0)):
+        case (("+" | "-" | "^" | "|"), _, Number(0)):
             return left
         case "+", Binary("+", inner, Number(one)), Number(two):
             return binary("+", inner, Number(one + two))
@@ -251,7 +255,9 @@ def interval(expression: Index, ranges: Mapping[str, Interval]) -> Interval:
                 return a // c, b // c
             if op == "%" and c == d and c > 0:
                 return (a, b) if a >= 0 and b < c else (0, c - 1)
-            if op == "^" and a >= 0 and c >= 0:
+            if op == "&" and a >= 0 and c >= 0:
+                return 0, min(b, d)
+            if op in {"^", "|"} and a >= 0 and c >= 0:
                 return 0, (1 << max(b.bit_length(), d.bit_length())) - 1
             return -(2**31), 2**31
         case _:
@@ -319,7 +325,7 @@ def _print(expression: Index, ranges: Mapping[str, Interval] | None, outer: int)
 def _infix(op: str, left: Index, right: Index, ranges: Mapping[str, Interval] | None, outer: int) -> str:
     own = _PRECEDENCE[op]
     text = f"{_print(left, ranges, own)} {op} {_print(right, ranges, own + 1)}"
-    mixed = op == "^" or (op == "&&" and outer > 0)
+    mixed = op in {"^", "&", "|"} or (op == "&&" and outer > 0)
     return f"({text})" if own < outer or (mixed and outer > 0) else text
 
 
@@ -328,7 +334,7 @@ def _print_floored(op: str, left: Index, right: Index, ranges: Mapping[str, Inte
     if not isinstance(right, Number) or right.value <= 0:
         raise ValueError(f"cannot print {to_text(Binary('/', left, right))}: the divisor must be a positive constant")
     turns = -(interval(left, ranges)[0] // right.value)
-    inner = _print(binary("+", left, Number(turns * right.value)), ranges, 7)
+    inner = _print(binary("+", left, Number(turns * right.value)), ranges, _PRECEDENCE["%"])
     if not inner.startswith("("):
         inner = f"({inner})"
     return f"{inner} % {right.value}" if op == "%" else f"({inner} / {right.value} - {turns})"

@@ -16,7 +16,18 @@ from typing import assert_never
 import numpy as np
 
 from strategies.swizzle.factors import Bools, Ints
-from strategies.swizzle.index import Index, Interval, Name, Number, binary, compare, evaluate, reduce, substitute
+from strategies.swizzle.index import (
+    Index,
+    Interval,
+    Name,
+    Number,
+    binary,
+    choose,
+    compare,
+    evaluate,
+    reduce,
+    substitute,
+)
 from strategies.swizzle.problem import Case, Fold, Gather, Hole, Literal, Problem, Read, Shape
 from strategies.swizzle.search import Solution
 from strategies.swizzle.terms import NEUTRAL_ZERO
@@ -60,8 +71,15 @@ class Zero:
 
 
 @dataclass(frozen=True, slots=True)
+class Integral:
+    """An integer that the thread knows, as an element."""
+
+    index: Index
+
+
+@dataclass(frozen=True, slots=True)
 class Combine:
-    """``left op right``."""
+    """``left op right``, with ``op`` an operator of folds or ``-``."""
 
     op: str
     left: int
@@ -76,7 +94,7 @@ class Store:
     value: int
 
 
-Instruction = Load | Shuffle | Select | Zero | Combine
+Instruction = Load | Shuffle | Select | Zero | Integral | Combine
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +130,7 @@ def lower(problem: Problem, solution: Solution) -> ThreadCode:
     return _Lowering(problem, solution).code()
 
 
+_MINUS = Integral(Number(-1))
 Registers = dict[tuple[int, ...], int]
 
 
@@ -139,8 +158,9 @@ class _Lowering:
             match one:
                 case Literal(name, shape):
                     if not one.is_input:
-                        raise NotLowerableError(f"'{name}' is a table of terms, which has no place in a thread")
-                    if shape[: problem.warp] == self.threads and self._read_across(name):
+                        if any(problem.terms.value(term) is None for term in one.terms.tolist()):
+                            raise NotLowerableError(f"'{name}' is a table of terms, which has no place in a thread")
+                    elif shape[: problem.warp] == self.threads and self._read_across(name):
                         self.arrays[name] = self._registers(shape, name, (Case(None, Read(0, _axes(shape))),), (name,))
                 case Gather(name, shape, arguments):
                     self.arrays[name] = self._registers(shape, name, cases[name], arguments)
@@ -160,7 +180,7 @@ class _Lowering:
                     index = binary("+", binary("*", index, Number(length)), at)
                 stores.append(Store(reduce(binary("+", index, Number(before)), self.ranges), value))
             before += prod(shape)
-        inputs = tuple(one for one in problem.statements if isinstance(one, Literal))
+        inputs = tuple(one for one in problem.statements if isinstance(one, Literal) and one.is_input)
         return _without_dead_code(
             ThreadCode(problem.name, lanes, inputs, before, tuple(self.instructions), tuple(stores))
         )
@@ -273,11 +293,13 @@ class _Lowering:
             fixed = tuple(index.value for index in indices[count:] if isinstance(index, Number))
             if len(fixed) == len(indices) - count:
                 return self.arrays[argument][fixed]
-        shape = self.problem.statement(argument).shape
+        statement = self.problem.statement(argument)
         if argument not in self.arrays:
             index: Index = Number(0)
-            for at, length in zip(indices, shape, strict=True):
+            for at, length in zip(indices, statement.shape, strict=True):
                 index = binary("+", binary("*", index, Number(length)), at)
+            if isinstance(statement, Literal) and not statement.is_input:
+                return self._constant(statement, index, holds)
             return self._load(argument, index, holds)
         source: Index = Number(0)
         for at, length in zip(reversed(indices[:count]), reversed(self.threads), strict=True):
@@ -309,6 +331,14 @@ class _Lowering:
         assert not holds[(lanes < 0) | (lanes >= lanes.size)].any()
         return binary("%", source, Number(lanes.size))
 
+    def _constant(self, literal: Literal, index: Index, holds: Bools) -> int:
+        """Emit what each thread reads of an array of constants; threads that do not hold read anything."""
+        lanes = np.flatnonzero(holds)
+        terms = literal.terms[self._spread(index)[lanes]].tolist()
+        values = [self.problem.terms.value(term) or 0 for term in terms]
+        spelled = reduce(_spelled(lanes.tolist(), values), self.ranges)
+        return self._emit(Zero() if spelled == Number(0) else Integral(spelled))
+
     def _load(self, argument: str, index: Index, holds: Bools) -> int:
         at = self._spread(index)
         size = prod(self.problem.statement(argument).shape)
@@ -332,9 +362,17 @@ class _Lowering:
         for registers, values in groups.items():
             total = values[0] if values else self._emit(zero)
             for value in values[1:]:
-                total = self._emit(Combine(op, total, value))
+                total = self._combined(op, total, value)
             result[registers] = total
         return result
+
+    def _combined(self, op: str, left: int, right: int) -> int:
+        one, two = self.instructions[left], self.instructions[right]
+        if op == "+" and isinstance(two, Combine) and two.op == "*" and self.instructions[two.left] == _MINUS:
+            return self._emit(Combine("-", left, two.right))
+        if op == "+" and isinstance(one, Combine) and one.op == "*" and self.instructions[one.left] == _MINUS:
+            return self._emit(Combine("-", right, one.right))
+        return self._emit(Combine(op, left, right))
 
     def _barrel(self, hole: Hole, cases: Sequence[Case]) -> Registers | None:
         """Rotate a thread's registers by an amount of its own, where that is what the hole does and it pays."""
@@ -375,6 +413,20 @@ def _axes(shape: Shape) -> tuple[Index, ...]:
     return tuple(Name(f"d{axis}") for axis in range(len(shape)))
 
 
+def _spelled(lanes: Sequence[int], values: Sequence[int]) -> Index:
+    """Return an expression over ``lane`` with the given values at some ascending lanes."""
+    step, odd = divmod(values[1] - values[0], lanes[1] - lanes[0]) if len(values) > 1 else (0, 0)
+    if not odd and all(
+        value == values[0] + step * (lane - lanes[0]) for lane, value in zip(lanes, values, strict=True)
+    ):
+        return binary("+", binary("*", Number(step), LANE), Number(values[0] - step * lanes[0]))
+    result: Index = Number(values[-1])
+    for lane, before, after in zip(reversed(lanes[1:]), reversed(values[:-1]), reversed(values[1:]), strict=True):
+        if before != after:
+            result = choose(compare("<", LANE, Number(lane)), Number(before), result)
+    return result
+
+
 def operands(instruction: Instruction) -> tuple[int, ...]:
     """Return the values an instruction uses."""
     match instruction:
@@ -384,7 +436,7 @@ def operands(instruction: Instruction) -> tuple[int, ...]:
             return yes, no
         case Combine(_, left, right):
             return left, right
-        case Load() | Zero():
+        case Load() | Zero() | Integral():
             return ()
         case _:
             assert_never(instruction)
@@ -398,7 +450,7 @@ def _renamed(instruction: Instruction, number: dict[int, int]) -> Instruction:
             return Select(condition, number[yes], number[no])
         case Combine(op, left, right):
             return Combine(op, number[left], number[right])
-        case Load() | Zero():
+        case Load() | Zero() | Integral():
             return instruction
         case _:
             assert_never(instruction)

@@ -14,6 +14,7 @@ from strategies.swizzle.syntax import (
     Conditional,
     Definition,
     Element,
+    Elementwise,
     Expression,
     FoldCall,
     For,
@@ -26,7 +27,6 @@ from strategies.swizzle.syntax import (
     ListValue,
     Operation,
     Option,
-    Product,
     Reference,
     SketchText,
     StatementLine,
@@ -38,9 +38,13 @@ from strategies.swizzle.syntax import (
 
 _Item = TypeVar("_Item")
 # Weakest first.
-_LEVELS = (("||",), ("&&",), ("^",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "%"))
-_REDUCTIONS = {"sum": "+", "xor": "^"}
-_FOLD_OPERATORS = "+*^&|"
+_LEVELS = (
+    ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "%")
+)  # fmt: skip
+_ELEMENTWISE = (("|",), ("^",), ("&",), ("+", "-"), ("*",))
+_REDUCTIONS = {"sum": "+", "product": "*", "xor": "^", "and": "&", "or": "|", "max": "max", "min": "min"}
+_FOLD_OPERATORS = ("+", "*", "^", "&", "|", "max", "min")
+_ASSIGNMENTS = ("=", "+=", "-=", "*=", "^=", "&=", "|=")
 
 
 def parse(source: Source) -> SketchText:
@@ -191,8 +195,8 @@ class _Parser:
         self._expect("[", "after the array of an assignment")
         indices = self._list(self._value, "]", "after the indices of an assignment")
         target = Element(array, indices, self._since(start))
-        if not self._is("=", "+=", "^="):
-            raise self._wrong("'=', '+=' or '^='", "in an assignment")
+        if not self._is(*_ASSIGNMENTS):
+            raise self._wrong(f"one of {' '.join(_ASSIGNMENTS)}", "in an assignment")
         op = self._advance().text
         value = self._value()
         self._expect(";", "after an assignment")
@@ -229,13 +233,26 @@ class _Parser:
         items = self._list(lambda: self._array() if self._is("[") else self._value(), "]", "after an array")
         return ListValue(items, self._since(start))
 
-    def _expression(self) -> Expression:
-        left = self._primary()
-        while self._is("*"):
-            self._advance()
-            right = self._primary()
-            left = Product(left, right, joined(left.span, right.span))
+    def _expression(self, level: int = 0) -> Expression:
+        if level == len(_ELEMENTWISE):
+            return self._signed()
+        left = self._expression(level + 1)
+        while self._operator(_ELEMENTWISE[level]):
+            op = self._advance().text
+            right = self._expression(level + 1)
+            left = Elementwise(op, left, right, joined(left.span, right.span))
         return left
+
+    def _operator(self, texts: tuple[str, ...]) -> bool:
+        """Say whether an operator follows, and not the ``|`` before another function of a definition."""
+        return self._is(*texts) and not (self._is("|") and self._tokens[self._next + 1].text == "\\")
+
+    def _signed(self) -> Expression:
+        if not self._is("-"):
+            return self._primary()
+        start = self._advance().span
+        inner = self._signed()
+        return Elementwise("*", Integer(-1, start), inner, self._since(start))
 
     def _primary(self) -> Expression:
         start = self._token.span
@@ -245,6 +262,10 @@ class _Parser:
             return self._function()
         if self._is("fold"):
             return self._fold()
+        if self._token.kind == "number":
+            return Integer(int(self._advance().text), start)
+        if self._is("("):
+            return self._primary_or_group()
         hole = self._is("?")
         if hole:
             self._advance()
@@ -265,6 +286,8 @@ class _Parser:
             size = Option("first", low, low.span), Option("end", high, high.span)
             return InputArray(size, self._since(start))
         arguments = self._list(self._expression, ")", "after the arguments")
+        if name in {"max", "min"} and not hole and not options and len(arguments) == 2:
+            return Elementwise(name, *arguments, self._since(start))
         return Call(name, hole, options, arguments, self._since(start))
 
     def _fold(self) -> FoldCall:
@@ -272,7 +295,7 @@ class _Parser:
         op = "+"
         if self._is("("):
             self._advance()
-            if self._token.kind == "mark" and self._token.text in _FOLD_OPERATORS:
+            if self._is(*_FOLD_OPERATORS):
                 op = self._advance().text
             else:
                 raise self._wrong(f"one of {' '.join(_FOLD_OPERATORS)}", "as the operator of a fold")
@@ -285,7 +308,7 @@ class _Parser:
             return self._primary()
         self._advance()
         inner = self._expression()
-        self._expect(")", "after what is folded")
+        self._expect(")", "after a parenthesis")
         return inner
 
     def _value(self) -> Value:
@@ -302,7 +325,7 @@ class _Parser:
         if level == len(_LEVELS):
             return self._unary()
         left = self._binary(level + 1)
-        while self._is(*_LEVELS[level]):
+        while self._operator(_LEVELS[level]):
             op = self._advance().text
             right = self._binary(level + 1)
             left = Operation(op, left, right, joined(left.span, right.span))
@@ -324,7 +347,15 @@ class _Parser:
             return Integer(int(token.text), token.span)
         name = self._name("or a number in a value")
         if name.text in _REDUCTIONS and self._is("("):
-            return self._reduction(_REDUCTIONS[name.text], start)
+            variable = [token.text if token.kind == "mark" else token.kind for token in self._tokens[self._next :][1:3]]
+            if name.text not in {"max", "min"} or variable == ["name", "<"]:
+                return self._reduction(_REDUCTIONS[name.text], start)
+            self._advance()
+            left = self._value()
+            self._expect(",", f"between the operands of '{name.text}'")
+            right = self._value()
+            self._expect(")", f"after the operands of '{name.text}'")
+            return Operation(name.text, left, right, self._since(start))
         if self._is("["):
             self._advance()
             indices = self._list(self._value, "]", "after indices")

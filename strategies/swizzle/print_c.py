@@ -15,6 +15,7 @@ from strategies.swizzle.search import Solution
 from strategies.swizzle.terms import UNDEFINED, ZERO, Terms
 
 _NEUTRAL = {"+": "0", "^": "0", "|": "0", "*": "1", "&": "~(SWIZZLE_TYPE)0"}
+_COMPARISONS = {"max": ">", "min": "<"}
 PREAMBLE = """\
 #ifndef SWIZZLE_TYPE
 #define SWIZZLE_TYPE float
@@ -112,11 +113,16 @@ def _fold(problem: Problem, fold: Fold) -> list[str]:
     count = prod(fold.shape)
     size = prod(problem.statement(fold.argument).shape) // count
     name, argument = _identifier(problem, fold.name), _identifier(problem, fold.argument)
+    first = 0 if fold.op in _NEUTRAL else 1
+    member = f"{argument}[e * {size} + m]"
+    combined = f"{name}[e] {fold.op} {member}"
+    if fold.op in _COMPARISONS:
+        combined = f"{name}[e] {_COMPARISONS[fold.op]} {member} ? {name}[e] : {member}"
     return [
         f"    for (int e = 0; e < {count}; e++) {{",
-        f"        {name}[e] = {_NEUTRAL[fold.op]};",
-        f"        for (int m = 0; m < {size}; m++)",
-        f"            {name}[e] = {name}[e] {fold.op} {argument}[e * {size} + m];",
+        f"        {name}[e] = {_NEUTRAL.get(fold.op, f'{argument}[e * {size}]')};",
+        f"        for (int m = {first}; m < {size}; m++)",
+        f"            {name}[e] = {combined};",
         "    }",
     ]
 
@@ -131,6 +137,9 @@ def _literal(problem: Problem, literal: Literal, inputs: list[Literal]) -> list[
 
 
 def _term(terms: Terms, place: dict[int, str], term: int) -> str:
+    value = terms.value(term)
+    if value is not None:
+        return str(value)
     if term not in place:
         raise NotLowerableError(f"the literal term {terms.text(term)} is no element of an input")
     return place[term]

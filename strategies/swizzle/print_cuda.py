@@ -14,6 +14,7 @@ from strategies.swizzle.index import to_c
 from strategies.swizzle.lowering import (
     Combine,
     Instruction,
+    Integral,
     Load,
     NotLowerableError,
     Select,
@@ -80,6 +81,10 @@ def _value(code: ThreadCode, instruction: Instruction, group: int) -> str:
             return f"({to_c(condition, ranges)}) ? v{yes} : v{no}"
         case Zero():
             return "T(0)"
+        case Integral(index):
+            return f"T({to_c(index, ranges)})"
+        case Combine("max" | "min" as op, left, right):
+            return f"v{left} {'>' if op == 'max' else '<'} v{right} ? v{left} : v{right}"
         case Combine(op, left, right):
             return f"v{left} {op} v{right}"
         case _:

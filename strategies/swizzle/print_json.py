@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from strategies.swizzle.cost import Cost
 from strategies.swizzle.index import to_c, to_text
-from strategies.swizzle.lowering import Combine, Instruction, Load, Select, Shuffle, ThreadCode, Zero
+from strategies.swizzle.lowering import Combine, Instruction, Integral, Load, Select, Shuffle, ThreadCode, Zero
 from strategies.swizzle.problem import Problem
 from strategies.swizzle.search import Solution, Statistics
 
@@ -82,6 +82,8 @@ def _instruction(code: ThreadCode, instruction: Instruction) -> dict[str, Any]:
             return {"op": "select", "condition": to_c(condition, code.ranges), "yes": yes, "no": no}
         case Zero():
             return {"op": "zero"}
+        case Integral(index):
+            return {"op": "integer", "value": to_c(index, code.ranges)}
         case Combine(op, left, right):
             return {"op": op, "left": left, "right": right}
         case _:

@@ -21,6 +21,7 @@ from strategies.swizzle.index import Binary, Choose, Compare, Index, Name, Numbe
 from strategies.swizzle.lowering import (
     Combine,
     Instruction,
+    Integral,
     Load,
     NotLowerableError,
     Select,
@@ -165,6 +166,9 @@ class _Kernel:
                 return builder.select(self._truth(condition), self.values[yes], self.values[no])
             case Zero():
                 return zero
+            case Integral(index):
+                value = self._index(reduce(index, self.ranges))
+                return builder.sitofp(value, self.element) if self.floating else value
             case Combine(op, left, right):
                 return self._combined(op, self.values[left], self.values[right])
             case _:
@@ -177,6 +181,11 @@ class _Kernel:
                 return (builder.fadd if self.floating else builder.add)(left, right)
             case "*":
                 return (builder.fmul if self.floating else builder.mul)(left, right)
+            case "-":
+                return (builder.fsub if self.floating else builder.sub)(left, right)
+            case "max" | "min":
+                compare = builder.fcmp_ordered if self.floating else builder.icmp_signed
+                return builder.select(compare(">" if op == "max" else "<", left, right), left, right)
             case "^":
                 return builder.xor(left, right)
             case "&":
@@ -206,8 +215,9 @@ class _Kernel:
             case Binary("/" | "%" as op, left, right):
                 return self._floored(op, left, right)
             case Binary(op, left, right):
-                operation = {"+": builder.add, "-": builder.sub, "*": builder.mul, "^": builder.xor}[op]
-                return operation(self._index(left), self._index(right))
+                operation = {"+": builder.add, "-": builder.sub, "*": builder.mul, "^": builder.xor}
+                operation |= {"&": builder.and_, "|": builder.or_}
+                return operation[op](self._index(left), self._index(right))
             case Compare("&&" | "||" as op, left, right):
                 both = builder.and_ if op == "&&" else builder.or_
                 return builder.zext(both(self._truth(left), self._truth(right)), _I32)

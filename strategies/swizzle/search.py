@@ -23,6 +23,7 @@ from strategies.swizzle.pair_reachability import narrowed_by_pairs
 from strategies.swizzle.problem import Problem, execute, hole_table, solves
 from strategies.swizzle.propagation import State, propagate, start
 from strategies.swizzle.stages import Candidates, Stage
+from strategies.swizzle.steps import Steps, unknown_steps
 from strategies.swizzle.tightness import tighten
 
 # A stage with more options than this is filtered by presence before it is branched on.
@@ -74,6 +75,9 @@ class Search:
 
     def __iter__(self) -> Iterator[Solution]:
         """Yield every solution; raises ``DoesNotFitError`` where the memory bound does not suffice."""
+        if unknown_steps(self.problem):
+            yield from self._in_steps()
+            return
         budget = MemoryBudget(self.megabytes)
         for hole in self.problem.holes():
             budget.reserve(hole.options.bytes_held, f"the options of {hole.name}")
@@ -96,6 +100,14 @@ class Search:
             yield solution
         if found:
             self.statistics.states_on_solutions += 1
+
+    def _in_steps(self) -> Iterator[Solution]:
+        for chosen, remaining in Steps(self.statistics).resolved(self.problem):
+            inner = Search(remaining, self.megabytes, self.bound, self.statistics)
+            for solution in inner:
+                yield Solution({**chosen, **solution.options})
+            self._failure = self._failure or inner.why_none()
+        self.statistics.options = sum(len(hole.options) for hole in self.problem.holes())
 
     def _below(self, network: Network, state: State, depth: int) -> Iterator[Solution]:
         try:

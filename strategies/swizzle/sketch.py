@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from strategies.swizzle import conditions, transformation
 from strategies.swizzle.grammar import transformations
-from strategies.swizzle.holes import axis_hole, choice_hole, keep_hole, numbered_names, vector_hole
+from strategies.swizzle.holes import axis_hole, choice_hole, keep_hole, numbered_names, shift_hole, vector_hole
 from strategies.swizzle.index import Index, Name, Number, compare, evaluate
 from strategies.swizzle.options import OptionSet
 from strategies.swizzle.problem import (
@@ -28,7 +28,6 @@ from strategies.swizzle.problem import (
     Case,
     Fold,
     Gather,
-    Hole,
     Literal,
     Problem,
     Read,
@@ -170,41 +169,41 @@ class Sketch:
             raise SketchError(f"'{op}' is no fold operator", f"fold operators are {' '.join(sorted(OPERATORS))}")
         if axes < 1 or axes >= len(shape):
             raise SketchError(f"cannot fold {axes} axes of '{argument}', whose shape is {shape_text(shape)}")
-        if op in self._operators_inside(argument):
-            raise SketchError(
-                f"'{name}' folds by '{op}' what was already folded by '{op}'",
-                "fold the axes at once: fold(+){axes=2}",
-            )
         return self._add(Fold(name, shape[:-axes], argument, op, axes))
-
-    def _operators_inside(self, name: str) -> set[str]:
-        one = self.statements[name]
-        match one:
-            case Literal():
-                return {op for term in one.terms.tolist() if (op := self.terms.operator(term)) is not None}
-            case Gather():
-                return {op for argument in one.arguments for op in self._operators_inside(argument)}
-            case Hole():
-                return self._operators_inside(one.argument)
-            case Fold():
-                return {one.op}
 
     def product(self, name: str, left: str, right: str, op: str = "*") -> str:
         """Add the elementwise product (or sum, ...) of two arrays of one shape."""
-        first, second = self.shape(left), self.shape(right)
-        if first != second:
-            raise SketchError(
-                f"'{left}' has the shape {shape_text(first)} and '{right}' {shape_text(second)}; "
-                "a product needs equal shapes"
-            )
-        axes = [Name(f"d{axis}") for axis in range(len(first))]
+        return self.elementwise(name, (left, right), op)
+
+    def elementwise(self, name: str, operands: Sequence[str | int], op: str) -> str:
+        """Add the elementwise reduction of arrays of one shape, and constants, by an operator."""
+        arrays = [one for one in operands if isinstance(one, str)]
+        if not arrays:
+            raise SketchError(f"'{name}' combines constants only", "an array of constants is a list, as in [1, 2, 4]")
+        first = self.shape(arrays[0])
+        for other in arrays[1:]:
+            if self.shape(other) != first:
+                raise SketchError(
+                    f"'{arrays[0]}' has the shape {shape_text(first)} and '{other}' {shape_text(self.shape(other))}; "
+                    "a product needs equal shapes"
+                )
+        axes = tuple(Name(f"d{axis}") for axis in range(len(first)))
+        named = [
+            one if isinstance(one, str) else self.constant(f"{name}.{number}", first, one)
+            for number, one in enumerate(operands)
+        ]
         last = Name(f"d{len(first)}")
         cases = [
-            Case(compare("==", last, Number(0)), Read(0, tuple(axes))),
-            Case(None, Read(1, tuple(axes))),
+            Case(compare("==", last, Number(number)) if number < len(named) - 1 else None, Read(number, axes))
+            for number in range(len(named))
         ]
-        pair = self.gather(f"{name}.pair", (*first, 2), (left, right), cases, "stack")
+        pair = self.gather(f"{name}.pair", (*first, len(named)), named, cases, "stack")
         return self.fold(name, pair, op)
+
+    def constant(self, name: str, shape: Shape, values: int | Positions) -> str:
+        """Add an array of integer constants: one for all cells, or one a cell in row-major order."""
+        listed = np.broadcast_to(np.asarray(values), (prod(shape),)).tolist()
+        return self.literal(name, shape, [self.terms.constant(value) for value in listed])
 
     def transform(
         self,
@@ -260,6 +259,23 @@ class Sketch:
         self._same_but(name, argument, out, source, (axis,))
         options = transformation.rotations(source[axis], out[axis], level)
         return self._axis_hole(name, argument, out, options, (axis,), axis, "rotate", ("i",))
+
+    def exchange(self, name: str, argument: str, *, axis: int) -> str:
+        """Add a hole that exchanges indices on an axis: ``i ^ c`` for a constant; the axis is a power of two."""
+        shape = self.shape(argument)
+        self._axis(name, shape, axis)
+        if shape[axis] & (shape[axis] - 1):
+            raise SketchError(
+                f"axis {axis} of '{argument}', shape {shape_text(shape)}, is no power of two", "use ?rotate or ?shift"
+            )
+        options = transformation.exchanges(shape[axis])
+        return self._axis_hole(name, argument, shape, options, (axis,), axis, "exchange", ("i",))
+
+    def shift(self, name: str, argument: str, *, axis: int) -> str:
+        """Add a hole that moves an axis by a constant; what comes from outside is zero."""
+        shape = self.shape(argument)
+        self._axis(name, shape, axis)
+        return self._add(shift_hole(name, argument, shape, transformation.shifts(shape[axis]), axis))
 
     def select(
         self,
