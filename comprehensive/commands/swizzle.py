@@ -80,7 +80,7 @@ def command(
     interrupted: what was found until then is printed.
     """
     from metafork.diagnostics import DiagnosticsError
-    from strategies.swizzle.lowering import NotLowerableError
+    from strategies.swizzle.instructions import NotLowerableError
     from strategies.swizzle.memory import DoesNotFitError, bounded_process
     from strategies.swizzle.picture import draw
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from strategies.swizzle.banks import WARP, bank_degree
 from strategies.swizzle.index import Number, evaluate, operations
-from strategies.swizzle.lowering import Combine, Integral, Load, Select, Shuffle, ThreadCode
+from strategies.swizzle.instructions import Combine, Integral, Load, Select, Shuffle, ThreadCode
 from strategies.swizzle.problem import Problem
 from strategies.swizzle.search import Solution
 

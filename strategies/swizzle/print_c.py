@@ -9,7 +9,8 @@ from math import prod
 from typing import assert_never
 
 from strategies.swizzle.index import Interval, to_c
-from strategies.swizzle.lowering import NotLowerableError, spelled_cases
+from strategies.swizzle.instructions import NotLowerableError
+from strategies.swizzle.lowering import spelled_cases
 from strategies.swizzle.problem import Case, Fold, Gather, Hole, Literal, Problem, Shape
 from strategies.swizzle.search import Solution
 from strategies.swizzle.terms import UNDEFINED, ZERO, Terms

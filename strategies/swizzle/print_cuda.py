@@ -11,7 +11,7 @@ from math import prod
 from typing import assert_never
 
 from strategies.swizzle.index import to_c
-from strategies.swizzle.lowering import (
+from strategies.swizzle.instructions import (
     Combine,
     Instruction,
     Integral,

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 from strategies.swizzle.cost import Cost
 from strategies.swizzle.index import to_c, to_text
-from strategies.swizzle.lowering import Combine, Instruction, Integral, Load, Select, Shuffle, ThreadCode, Zero
+from strategies.swizzle.instructions import Combine, Instruction, Integral, Load, Select, Shuffle, ThreadCode, Zero
 from strategies.swizzle.problem import Problem
 from strategies.swizzle.search import Solution, Statistics
 

@@ -18,7 +18,7 @@ from metafork.llvm_expressions import llvm_type
 from metafork.ptx_target import TRIPLE, emit_ptx, optimize
 from metafork.types import ScalarType
 from strategies.swizzle.index import Binary, Choose, Compare, Index, Name, Number, interval, reduce, to_text
-from strategies.swizzle.lowering import (
+from strategies.swizzle.instructions import (
     Combine,
     Instruction,
     Integral,

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from strategies.swizzle.cost import ARCHITECTURES, DEFAULT_ARCHITECTURE, Cost, accumulates, cost
-from strategies.swizzle.lowering import NotLowerableError, ThreadCode, lower
+from strategies.swizzle.instructions import NotLowerableError, ThreadCode
+from strategies.swizzle.lowering import lower
 from strategies.swizzle.problem import Problem
 from strategies.swizzle.search import Solution
 

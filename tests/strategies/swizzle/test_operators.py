@@ -14,7 +14,8 @@ from metafork.source import Source
 from metafork.types import ScalarType
 from strategies.swizzle.elaborate import load
 from strategies.swizzle.index import Number
-from strategies.swizzle.lowering import Combine, Shuffle, lower
+from strategies.swizzle.instructions import Combine, Shuffle
+from strategies.swizzle.lowering import lower
 from strategies.swizzle.options import OptionSet, first_of_each
 from strategies.swizzle.print_llvm import print_ptx, usual_element
 from strategies.swizzle.problem import ZERO_CELL, Gather, Hole, Literal, execute, hole_table, solves

@@ -12,7 +12,8 @@ from metafork.source import Source
 from metafork.types import ScalarType
 from strategies.swizzle.elaborate import load
 from strategies.swizzle.index import Binary, Choose, Compare, Name, Number, evaluate
-from strategies.swizzle.lowering import Load, NotLowerableError, Shuffle, Store, ThreadCode, lower
+from strategies.swizzle.instructions import Load, NotLowerableError, Shuffle, Store, ThreadCode
+from strategies.swizzle.lowering import lower
 from strategies.swizzle.print_llvm import print_llvm, print_ptx, usual_element
 from strategies.swizzle.search import solutions
 from tests.strategies.swizzle.running import expected, problem_of, random_tiles

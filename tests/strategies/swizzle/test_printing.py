@@ -6,7 +6,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from strategies.swizzle.cost import ARCHITECTURES, cost
-from strategies.swizzle.lowering import Load, NotLowerableError, Select, Shuffle, lower
+from strategies.swizzle.instructions import Load, NotLowerableError, Select, Shuffle
+from strategies.swizzle.lowering import lower
 from strategies.swizzle.picture import draw
 from strategies.swizzle.print_cuda import print_cuda
 from strategies.swizzle.print_json import print_json
