@@ -55,6 +55,11 @@ def _constants(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) ->
     show_default=True,
     help="What the order of solutions minimises.",
 )
+@click.option(
+    "--registers",
+    is_flag=True,
+    help="A device function from registers to registers (not with --emit c).",
+)
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there, not to the screen.")
 @diagnostics_option
 @click.pass_context
@@ -71,6 +76,7 @@ def command(
     arch: str,
     objective: str,
     output: Path | None,
+    registers: bool,
     form: str,
 ) -> None:
     """Complete a data-movement sketch (*.swz).
@@ -84,6 +90,8 @@ def command(
     from strategies.swizzle.memory import DoesNotFitError, bounded_process
     from strategies.swizzle.picture import draw
 
+    if registers and emit in {None, "c"}:
+        raise click.UsageError("--registers is for --emit cuda, llvm, ptx or json")
     source = read_source(file)
     task = _Task(source, constants, how or "first", arch, "accumulates" if objective == "accumulates" else "cost")
     stopped = 0
@@ -106,7 +114,7 @@ def command(
         raise click.ClickException(f"{file} has no solution: {task.why_none(widened=widen)}")
     if task.found:
         try:
-            text = _printed(task, emit, complete=not stopped)
+            text = _printed(task, emit, complete=not stopped, registers=registers)
         except NotLowerableError as error:
             raise click.ClickException(f"{file} cannot be printed as {emit}: {error}") from error
         if output is None:
@@ -199,7 +207,7 @@ class _Task:
         return f"{text}. A wider level exists for {names}: --widen tries the levels in turn"
 
 
-def _printed(task: _Task, emit: str | None, *, complete: bool) -> str:
+def _printed(task: _Task, emit: str | None, *, complete: bool, registers: bool) -> str:
     from strategies.swizzle.lowering import lower
     from strategies.swizzle.print_c import print_c
     from strategies.swizzle.print_cuda import print_cuda
@@ -211,7 +219,11 @@ def _printed(task: _Task, emit: str | None, *, complete: bool) -> str:
     names = [problem.name if len(chosen) == 1 else f"{problem.name}_{number}" for number in range(len(chosen))]
     match emit:
         case "cuda" | "llvm" | "ptx":
-            lowered = [one.code or lower(problem, one.solution) for one in chosen]
+            lowered = [
+                lower(problem, one.solution, registers=True) if registers else one.code or lower(problem, one.solution)
+                for one in chosen
+            ]
+            names = [f"{name}_registers" if registers else name for name in names]
             codes = [replace(code, name=name) for name, code in zip(names, lowered, strict=True)]
             if emit == "cuda":
                 return print_cuda(codes)
@@ -221,7 +233,10 @@ def _printed(task: _Task, emit: str | None, *, complete: bool) -> str:
         case "c":
             return print_c(problem, [(name, one.solution) for name, one in zip(names, chosen, strict=True)])
         case "json":
-            solutions = [(one.solution, one.code, one.cost) for one in chosen]
+            solutions = [
+                (one.solution, lower(problem, one.solution, registers=True) if registers else one.code, one.cost)
+                for one in chosen
+            ]
             return print_json(problem, solutions, statistics, complete=complete)
         case _:
             return _summary(task, problem, chosen, statistics, complete=complete)

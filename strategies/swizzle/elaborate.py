@@ -447,7 +447,24 @@ class _Elaboration:
             line.span,
             lambda: goal_terms(self._sketch, line.wanted, shape, self._constants, self._source, line.name),
         )
-        self._guarded(line.span, lambda: self._sketch.goal(line.name, terms))
+        place = None if line.place is None else self._place(line.place, shape)
+        span = line.span if line.place is None else line.place.span
+        self._guarded(span, lambda: self._sketch.goal(line.name, terms, place))
+
+    def _place(self, function: Function, shape: Shape) -> Index:
+        """Return a place over ``d0, d1, …``; ``lane`` is the number of the thread, the first axis running fastest."""
+        if function.parameters and len(function.parameters) != len(shape):
+            raise self._fail(
+                SHAPE,
+                function.span,
+                f"a place over {len(function.parameters)} indices is none in the shape {shape_text(shape)}",
+            )
+        warp = 1 if self._text.warp is None else self._integer(self._text.warp)
+        lane: Index = Number(0)
+        for axis, length in reversed(list(enumerate(shape[:warp]))):
+            lane = binary("+", binary("*", lane, Number(length)), Name(f"d{axis}"))
+        names: dict[str, Index] = {name: Name(f"d{axis}") for axis, name in enumerate(function.parameters)}
+        return self._index(function.body, {"lane": lane, **names})
 
 
 def _operands(expression: Expression, op: str) -> list[tuple[int, Expression]]:

@@ -59,6 +59,14 @@ class Integral:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """A register that the caller of a device function gives: one of an array's, in row-major order."""
+
+    array: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Combine:
     """``left op right``, with ``op`` an operator of folds or ``-``."""
 
@@ -75,12 +83,16 @@ class Store:
     value: int
 
 
-Instruction = Load | Shuffle | Select | Zero | Integral | Combine
+Instruction = Load | Shuffle | Select | Zero | Integral | Given | Combine
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadCode:
-    """The code of one thread: instruction ``n`` defines value ``n``; then the stores."""
+    """The code of one thread: instruction ``n`` defines value ``n``; then the stores.
+
+    A device function has ``results``: arrays with their numbers of registers, of which the stores' indices are the
+    numbers, one array behind the other; ``given`` are the arrays whose registers it takes.
+    """
 
     name: str
     lanes: int
@@ -88,6 +100,8 @@ class ThreadCode:
     output_size: int
     instructions: tuple[Instruction, ...]
     stores: tuple[Store, ...]
+    given: tuple[tuple[str, int], ...] = ()
+    results: tuple[tuple[str, int], ...] = ()
 
     @property
     def ranges(self) -> dict[str, Interval]:
@@ -104,7 +118,7 @@ def operands(instruction: Instruction) -> tuple[int, ...]:
             return yes, no
         case Combine(_, left, right):
             return left, right
-        case Load() | Zero() | Integral():
+        case Load() | Zero() | Integral() | Given():
             return ()
         case _:
             assert_never(instruction)
@@ -119,7 +133,7 @@ def renamed(instruction: Instruction, number: Mapping[int, int]) -> Instruction:
             return Select(condition, number[yes], number[no])
         case Combine(op, left, right):
             return Combine(op, number[left], number[right])
-        case Load() | Zero() | Integral():
+        case Load() | Zero() | Integral() | Given():
             return instruction
         case _:
             assert_never(instruction)

@@ -16,6 +16,7 @@ from typing import assert_never
 import numpy as np
 
 from strategies.swizzle.factors import Bools, Ints
+from strategies.swizzle.fused_moves import fused
 from strategies.swizzle.index import (
     Index,
     Interval,
@@ -31,6 +32,7 @@ from strategies.swizzle.index import (
 from strategies.swizzle.instructions import (
     LANE,
     Combine,
+    Given,
     Instruction,
     Integral,
     Load,
@@ -40,9 +42,8 @@ from strategies.swizzle.instructions import (
     Store,
     ThreadCode,
     Zero,
-    without_dead_code,
 )
-from strategies.swizzle.problem import Case, Fold, Gather, Hole, Literal, Problem, Read, Shape
+from strategies.swizzle.problem import ZERO_CELL, Case, Fold, Gather, Hole, Literal, Problem, Read, Shape
 from strategies.swizzle.search import Solution
 from strategies.swizzle.terms import NEUTRAL_ZERO
 
@@ -58,9 +59,12 @@ def spelled_cases(problem: Problem, solution: Solution) -> dict[str, tuple[Case,
     return result
 
 
-def lower(problem: Problem, solution: Solution) -> ThreadCode:
-    """Lower a solution; raises ``NotLowerableError`` where an array has no axis of threads."""
-    return _Lowering(problem, solution).code()
+def lower(problem: Problem, solution: Solution, *, registers: bool = False) -> ThreadCode:
+    """Lower a solution; raises ``NotLowerableError`` where an array has no axis of threads.
+
+    ``registers`` asks for a device function: the arrays that are loaded are given in registers, and so are the results.
+    """
+    return _Lowering(problem, solution, registers).code()
 
 
 _MINUS = Integral(Number(-1))
@@ -71,12 +75,14 @@ Registers = dict[tuple[int, ...], int]
 class _Lowering:
     problem: Problem
     solution: Solution
+    in_registers: bool
     threads: Shape = ()
     own_places: tuple[Index, ...] = ()
     ranges: dict[str, Interval] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
     known: dict[Instruction, int] = field(default_factory=dict)
     arrays: dict[str, Registers] = field(default_factory=dict)
+    given: dict[str, int] = field(default_factory=dict)
     spread: dict[Index, Ints] = field(default_factory=dict)
     substituted: dict[tuple[Index, tuple[int, ...]], Index] = field(default_factory=dict)
 
@@ -94,7 +100,9 @@ class _Lowering:
                         if any(problem.terms.value(term) is None for term in one.terms.tolist()):
                             raise NotLowerableError(f"'{name}' is a table of terms, which has no place in a thread")
                     elif shape[: problem.warp] == self.threads and self._read_across(name):
-                        self.arrays[name] = self._registers(shape, name, (Case(None, Read(0, _axes(shape))),), (name,))
+                        self.arrays[name] = self._input(one)
+                case Gather(name, shape) if self.in_registers and self._is_load(one):
+                    self.arrays[name] = self._taken(name, shape, one.table != ZERO_CELL)
                 case Gather(name, shape, arguments):
                     self.arrays[name] = self._registers(shape, name, cases[name], arguments)
                 case Hole(name, shape, argument):
@@ -104,26 +112,69 @@ class _Lowering:
                     self.arrays[name] = self._fold(shape, argument, op)
                 case _:
                     assert_never(one)
-        stores, before = [], 0
-        for goal in problem.goals:
-            shape = problem.statement(goal.array).shape
-            for registers, value in self._wanted(goal.array).items():
-                index: Index = Number(0)
-                for at, length in zip((*self._places(), *map(Number, registers)), shape, strict=True):
-                    index = binary("+", binary("*", index, Number(length)), at)
-                stores.append(Store(reduce(binary("+", index, Number(before)), self.ranges), value))
-            before += prod(shape)
         inputs = tuple(one for one in problem.statements if isinstance(one, Literal) and one.is_input)
-        return without_dead_code(
-            ThreadCode(problem.name, lanes, inputs, before, tuple(self.instructions), tuple(stores))
+        if self.in_registers:
+            return fused(self._device(lanes, inputs))
+        stores = []
+        for goal, place in zip(problem.goals, problem.places(), strict=True):
+            for registers, value in self._wanted(goal.array).items():
+                stores.append(Store(reduce(substitute(place, self._at(registers)), self.ranges), value))
+        return fused(
+            ThreadCode(problem.name, lanes, inputs, problem.output_size, tuple(self.instructions), tuple(stores))
         )
+
+    def _device(self, lanes: int, inputs: tuple[Literal, ...]) -> ThreadCode:
+        """Return the device function: the results are registers, and pointers are left for what is not given."""
+        stores: list[Store] = []
+        results: dict[str, int] = {}
+        for goal in self.problem.goals:
+            values = self._wanted(goal.array).values()
+            results[goal.array] = len(values)
+            stores += [Store(Number(len(stores) + number), value) for number, value in enumerate(values)]
+        read = {one.memory for one in self.instructions if isinstance(one, Load)}
+        return ThreadCode(
+            f"{self.problem.name}_registers", lanes, tuple(one for one in inputs if one.name in read), len(stores),
+            tuple(self.instructions), tuple(stores), tuple(self.given.items()), tuple(results.items()),
+        )  # fmt: skip
 
     def _wanted(self, name: str) -> Registers:
         """Return the registers of a goal's array; an input may be one, and is loaded for it."""
         if name not in self.arrays:
-            shape = self.problem.statement(name).shape
-            self.arrays[name] = self._registers(shape, name, (Case(None, Read(0, _axes(shape))),), (name,))
+            literal = self.problem.statement(name)
+            assert isinstance(literal, Literal)
+            self.arrays[name] = self._input(literal)
         return self.arrays[name]
+
+    def _input(self, literal: Literal) -> Registers:
+        """Return a thread's own elements of an array: given, or read."""
+        if self.in_registers and literal.is_input and not literal.shared:
+            return self._taken(literal.name, literal.shape, np.ones(prod(literal.shape), dtype=bool))
+        whole = Case(None, Read(0, _axes(literal.shape)))
+        return self._registers(literal.shape, literal.name, (whole,), (literal.name,))
+
+    def _is_load(self, gather: Gather) -> bool:
+        """Say whether a gather reads inputs in global memory and nothing else: a caller has loaded that already."""
+        read = [self.problem.statement(name) for name in gather.arguments if name not in self.arrays]
+        inputs = [one for one in read if isinstance(one, Literal) and one.is_input and not one.shared]
+        return len(inputs) == len(gather.arguments) > 0
+
+    def _taken(self, name: str, shape: Shape, filled: Bools) -> Registers:
+        """Take an array's registers from the caller; cells that are not filled are zero whatever the caller gives."""
+        if shape[: len(self.threads)] != self.threads:
+            raise NotLowerableError(
+                f"'{name}' has the shape {list(shape)}, and its first axes are not the threads {list(self.threads)}"
+            )
+        inner = shape[len(self.threads) :]
+        self.given[name] = prod(inner)
+        result: Registers = {}
+        for number, registers in enumerate(np.ndindex(*inner)):
+            held = filled.reshape(shape)[(..., *registers)].ravel(order="F")
+            value = self._emit(Given(name, number))
+            if not held.all():
+                condition = reduce(_spelled(range(held.size), held.astype(int).tolist()), self.ranges)
+                value = self._select(condition, value, self._emit(Zero()))
+            result[registers] = value
+        return result
 
     def _read_across(self, name: str) -> bool:
         """Say whether an input is read by a hole, as registers of other threads, rather than from memory."""

@@ -165,9 +165,21 @@ class _Parser:
             self._expect("=", "after the goal's array")
         if self._is("spec"):
             self._advance()
-            return Goal(name, self._block(), self._since(start))
-        wanted = self._function() if self._is("\\") else self._array()
-        return Goal(name, wanted, self._since(start))
+            return self._placed(name, self._block(), start)
+        return self._placed(name, self._function() if self._is("\\") else self._array(), start)
+
+    def _placed(self, name: str, wanted: Function | ListValue | tuple[Step, ...], start: Span) -> Goal:
+        if not self._is("->"):
+            return Goal(name, wanted, self._since(start))
+        arrow = self._advance().span
+        names = wanted.parameters if isinstance(wanted, Function) else ()
+        if self._is("\\"):
+            names = self._parameters()
+        self._expect("out", "after '->': a goal's cells go to places of 'out'")
+        self._expect("[", "after 'out'")
+        place = self._value()
+        self._expect("]", "after a place of 'out'")
+        return Goal(name, wanted, self._since(start), Function(names, place, self._since(arrow)))
 
     def _block(self) -> tuple[Step, ...]:
         self._expect("{", "before the steps of a specification")
@@ -203,13 +215,12 @@ class _Parser:
         return Assign(target, op, value, self._since(start))
 
     def _function(self) -> Function:
-        start = self._expect("\\", "before a function's parameters").span
-        names = [self._name("for a function's parameter").text]
-        while self._is(","):
-            self._advance()
-            names.append(self._name("for a function's parameter").text)
-        self._expect(".", "after a function's parameters")
-        return Function(tuple(names), self._value(), self._since(start))
+        start = self._token.span
+        return Function(self._parameters(), self._value(), self._since(start))
+
+    def _parameters(self) -> tuple[str, ...]:
+        self._expect("\\", "before a function's parameters")
+        return self._list(lambda: self._name("for a function's parameter").text, ".", "after a function's parameters")
 
     def _options(self) -> tuple[Option, ...]:
         if not self._is("{"):

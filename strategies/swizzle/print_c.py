@@ -51,12 +51,11 @@ def _function(problem: Problem, name: str, solution: Solution) -> str:
                 lines += _fold(problem, one)
             case _:
                 assert_never(one)
-    before = 0
-    for goal in problem.goals:
-        at = f"{before} + e" if before else "e"
-        lines.append(f"    for (int e = 0; e < {goal.terms.size}; e++)")
-        lines.append(f"        out[{at}] = {_identifier(problem, goal.array)}[e];")
-        before += goal.terms.size
+    for goal, place in zip(problem.goals, problem.places(), strict=True):
+        shape = problem.statement(goal.array).shape
+        lines += _loops(shape)
+        cell = f"{_identifier(problem, goal.array)}[{_cell(shape)}]"
+        lines.append(f"{'    ' * (len(shape) + 1)}out[{to_c(place, _ranges(shape))}] = {cell};")
     return "\n".join([*lines, "}", ""])
 
 

@@ -13,6 +13,7 @@ from typing import assert_never
 from strategies.swizzle.index import to_c
 from strategies.swizzle.instructions import (
     Combine,
+    Given,
     Instruction,
     Integral,
     Load,
@@ -40,7 +41,9 @@ def print_cuda(codes: list[ThreadCode]) -> str:
 
     Raises ``NotLowerableError`` for groups of threads that do not divide a warp.
     """
-    return PREAMBLE + "".join("\n" + _function(code) + "\n" + _kernel(code) for code in codes)
+    return PREAMBLE + "".join(
+        "\n" + (_device_function(code) if code.results else _function(code) + "\n" + _kernel(code)) for code in codes
+    )
 
 
 def _group(code: ThreadCode) -> int:
@@ -69,6 +72,29 @@ def _function(code: ThreadCode) -> str:
     return "\n".join(lines)
 
 
+def _device_function(code: ThreadCode) -> str:
+    group = _group(code)
+    arrays = [f"const T (&{_identifier(name)}_in)[{count}]" for name, count in code.given]
+    arrays += [f"const T *{literal.name}" for literal in code.inputs]
+    arrays += [f"T (&{_identifier(name)}_out)[{count}]" for name, count in code.results]
+    lines = [
+        f"/* Registers to registers: {code.lanes} threads, this one being `lane`; all threads of the warp call it. */",
+        "template <typename T>",
+        f"__device__ __forceinline__ void {code.name}({', '.join([*arrays, 'int lane'])}) {{",
+        "  (void)lane;",
+    ]
+    for number, instruction in enumerate(code.instructions):
+        lines.append(f"  const T v{number} = {_value(code, instruction, group)};")
+    stores = iter(code.stores)
+    for name, count in code.results:
+        lines += [f"  {_identifier(name)}_out[{number}] = v{next(stores).value};" for number in range(count)]
+    return "\n".join([*lines, "}", ""])
+
+
+def _identifier(name: str) -> str:
+    return name.replace(".", "_")
+
+
 def _value(code: ThreadCode, instruction: Instruction, group: int) -> str:
     ranges = code.ranges
     match instruction:
@@ -81,6 +107,8 @@ def _value(code: ThreadCode, instruction: Instruction, group: int) -> str:
             return f"({to_c(condition, ranges)}) ? v{yes} : v{no}"
         case Zero():
             return "T(0)"
+        case Given(array, number):
+            return f"{_identifier(array)}_in[{number}]"
         case Integral(index):
             return f"T({to_c(index, ranges)})"
         case Combine("max" | "min" as op, left, right):

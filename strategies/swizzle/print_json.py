@@ -11,7 +11,17 @@ from typing import Any, assert_never
 
 from strategies.swizzle.cost import Cost
 from strategies.swizzle.index import to_c, to_text
-from strategies.swizzle.instructions import Combine, Instruction, Integral, Load, Select, Shuffle, ThreadCode, Zero
+from strategies.swizzle.instructions import (
+    Combine,
+    Given,
+    Instruction,
+    Integral,
+    Load,
+    Select,
+    Shuffle,
+    ThreadCode,
+    Zero,
+)
 from strategies.swizzle.problem import Problem
 from strategies.swizzle.search import Solution, Statistics
 
@@ -65,8 +75,11 @@ def _solution(problem: Problem, solution: Solution, code: ThreadCode | None, cos
 def _code(code: ThreadCode) -> dict[str, Any]:
     return {
         "lanes": code.lanes,
+        "given": [{"name": name, "registers": count} for name, count in code.given],
+        "results": [{"name": name, "registers": count} for name, count in code.results],
         "inputs": [{"name": one.name, "shape": list(one.shape), "step": one.step} for one in code.inputs],
         "instructions": [_instruction(code, one) for one in code.instructions],
+        "outputSize": code.output_size,
         "stores": [{"index": to_c(store.index, code.ranges), "value": store.value} for store in code.stores],
     }
 
@@ -82,6 +95,8 @@ def _instruction(code: ThreadCode, instruction: Instruction) -> dict[str, Any]:
             return {"op": "select", "condition": to_c(condition, code.ranges), "yes": yes, "no": no}
         case Zero():
             return {"op": "zero"}
+        case Given(array, number):
+            return {"op": "given", "array": array, "register": number}
         case Integral(index):
             return {"op": "integer", "value": to_c(index, code.ranges)}
         case Combine(op, left, right):

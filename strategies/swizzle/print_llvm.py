@@ -20,6 +20,7 @@ from metafork.types import ScalarType
 from strategies.swizzle.index import Binary, Choose, Compare, Index, Name, Number, interval, reduce, to_text
 from strategies.swizzle.instructions import (
     Combine,
+    Given,
     Instruction,
     Integral,
     Load,
@@ -49,7 +50,11 @@ def print_llvm(codes: list[ThreadCode], element: ScalarType = ScalarType.FLOAT) 
     module.triple = TRIPLE
     for code in codes:
         _require(code, element)
-        _Kernel(module, code, element).build()
+        kernel = _Kernel(module, code, element)
+        if code.results:
+            kernel.build_device_function()
+        else:
+            kernel.build()
     return str(module)
 
 
@@ -90,13 +95,19 @@ class _Kernel:
         self.element = llvm_type(element)
         self.floating = element is ScalarType.FLOAT
         self.ranges = code.ranges
-        types = [*(_GLOBAL for _ in code.inputs), _GLOBAL, _I64]
-        self.function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), code.name)
-        self.function.calling_convention = "ptx_kernel"
+        pointers = [one.name for one in code.inputs]
+        given = [f"{name}_{number}" for name, count in code.given for number in range(count)]
+        self.parameters = [*given, *pointers, "lane"] if code.results else [*pointers, "out", "tiles"]
+        types = {"tiles": _I64, "lane": _I32, **dict.fromkeys(given, self.element)}
+        kind = ir.FunctionType(
+            ir.LiteralStructType([self.element] * len(code.stores)) if code.results else ir.VoidType(),
+            [types.get(name, _GLOBAL) for name in self.parameters],
+        )
+        self.function = ir.Function(module, kind, code.name)
         self.function.attributes.add("nounwind")
-        for argument, name in zip(
-            self.function.args, [*(one.name for one in code.inputs), "out", "tiles"], strict=True
-        ):
+        if not code.results:
+            self.function.calling_convention = "ptx_kernel"
+        for argument, name in zip(self.function.args, self.parameters, strict=True):
             argument.name = name
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
         self.values: list[ir.Value] = []
@@ -123,6 +134,22 @@ class _Kernel:
             for place, store in zip(places, code.stores, strict=True):
                 builder.store(self.values[store.value], place, align=4)
         builder.ret_void()
+
+    def build_device_function(self) -> None:
+        """Emit a function that takes registers and gives a structure of them."""
+        arguments = dict(zip(self.parameters, self.function.args, strict=True))
+        self.function.attributes.add("alwaysinline")
+        self.known[Name("lane")] = arguments["lane"]
+        self.tiles = {one.name: arguments[one.name] for one in self.code.inputs}
+        for instruction in self.code.instructions:
+            if isinstance(instruction, Given):
+                self.values.append(arguments[f"{instruction.array}_{instruction.number}"])
+            else:
+                self.values.append(self._value(instruction))
+        result = ir.Constant(self.function.ftype.return_type, ir.Undefined)
+        for number, store in enumerate(self.code.stores):
+            result = self.builder.insert_value(result, self.values[store.value], number)
+        self.builder.ret(result)
 
     def _external(self, name: str, result: ir.Type, parameters: tuple[ir.Type, ...]) -> ir.Function:
         found = self.module.globals.get(name)
@@ -169,6 +196,8 @@ class _Kernel:
             case Integral(index):
                 value = self._index(reduce(index, self.ranges))
                 return builder.sitofp(value, self.element) if self.floating else value
+            case Given():
+                raise AssertionError("a kernel is given no registers")
             case Combine(op, left, right):
                 return self._combined(op, self.values[left], self.values[right])
             case _:

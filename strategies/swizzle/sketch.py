@@ -66,6 +66,7 @@ _RESERVED = frozenset(
 )
 # A group of threads with more registers than this is no sketch of a kernel.
 _MOST_CELLS = 1 << 16
+_MOST_PLACES = 1 << 24
 Positions = NDArray[np.signedinteger[Any]]
 
 
@@ -372,14 +373,28 @@ class Sketch:
             tables.append(made.table)
         return self._add(choice_hole(name, argument, shape, prod(self.shape(argument)), choices, tables))
 
-    def goal(self, name: str, terms: Sequence[int]) -> None:
-        """Say which terms the array ``name`` must hold, in row-major order; of several goals, all must be met."""
+    def goal(self, name: str, terms: Sequence[int], place: Index | None = None) -> None:
+        """Say which terms the array ``name`` must hold, in row-major order; of several goals, all must be met.
+
+        ``place`` is where in a tile's output a cell goes, over ``d0, d1, …``.  Raises ``SketchError`` where two cells
+        would go to one place.
+        """
         shape = self.shape(name)
         if name in self.goals:
             raise SketchError(f"'{name}' has a goal already", "an array has one goal; another array may have another")
         if len(terms) != prod(shape):
             raise SketchError(f"the goal has {len(terms)} terms, and '{name}' has the shape {shape_text(shape)}")
-        self.goals[name] = Wanted(name, np.array(terms, dtype=np.int32))
+        self.goals[name] = Wanted(name, np.array(terms, dtype=np.int32), place)
+        taken = self.problem().positions()
+        order = np.argsort(taken, kind="stable")
+        if int(taken.min()) < 0 or int(taken.max()) >= _MOST_PLACES:
+            wrong = int(taken.min()) if int(taken.min()) < 0 else int(taken.max())
+            raise SketchError(f"the goal '{name}' goes to out[{wrong}], which is not from 0 to {_MOST_PLACES - 1}")
+        twice = taken[order][1:][np.diff(taken[order]) == 0]
+        if twice.size:
+            raise SketchError(
+                f"two cells of the goals go to out[{int(twice[0])}]", "every cell needs a place of its own"
+            )
 
     def goal_function(self, name: str, function: Callable[..., Symbolic], inputs: Sequence[str] = ()) -> None:
         """Say what ``name`` must hold by a function from its indices (after the input arrays) to a symbolic value."""

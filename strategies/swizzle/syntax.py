@@ -3,7 +3,8 @@
 sketch     := { 'name' NAME | 'let' NAME '=' value | 'warp' value | statement | definition | goal }
 statement  := NAME ':' shape '=' expression
 definition := 'define' NAME '(' NAME ':' shape ')' '->' shape '=' function { '|' function }
-goal       := 'goal' NAME '=' ( function | array | 'spec' block )
+goal       := 'goal' NAME '=' ( function | array | 'spec' block ) [ '->' place ]
+place      := [ '\\' NAME { ',' NAME } '.' ] 'out' '[' value ']'
 expression := primary { OPERATOR primary }        (C's precedence of + - * ^ & |, and - before a primary)
 primary    := 'input' options | 'range' '(' value ',' value ')' | array | function | NUMBER | '(' expression ')'
             | 'fold' '(' OP ')' options '(' expression ')' | ('max' | 'min') '(' expression ',' expression ')'
@@ -225,11 +226,15 @@ Step = For | If | Assign
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What an array must hold: a function of its indices, an array, or the result of a sequential program."""
+    """What an array must hold: a function of its indices, an array, or the result of a sequential program.
+
+    ``place`` says where in the output a cell goes.
+    """
 
     name: str
     wanted: Function | ListValue | tuple[Step, ...]
     span: Span
+    place: Function | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,56 +1,25 @@
 """All operators on elements, constants and reductions in steps: in goals, in sketches, in the search, in code."""
 
 import re
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 from metafork.diagnostics import DiagnosticsError
-from metafork.ptx.interpreter import GlobalMemory, run_kernel
-from metafork.ptx.parser import parse
 from metafork.source import Source
-from metafork.types import ScalarType
 from strategies.swizzle.elaborate import load
 from strategies.swizzle.index import Number
 from strategies.swizzle.instructions import Combine, Shuffle
 from strategies.swizzle.lowering import lower
 from strategies.swizzle.options import OptionSet, first_of_each
-from strategies.swizzle.print_llvm import print_ptx, usual_element
 from strategies.swizzle.problem import ZERO_CELL, Gather, Hole, Literal, execute, hole_table, solves
 from strategies.swizzle.search import Search, solutions
 from strategies.swizzle.sketch import Sketch
 from strategies.swizzle.specification import Symbolic
 from strategies.swizzle.steps import unknown_steps
 from strategies.swizzle.terms import OPERATORS, Terms
-from tests.strategies.swizzle.running import check_c, check_cuda, expected, problem_of, random_tiles
-
-DTYPES = {ScalarType.FLOAT: np.float32, ScalarType.INT: np.int32}
-
-
-def check_ptx(problem, found, tiles=3):
-    """Run the PTX of solutions in the interpreter on small integers, which are exact in both element types."""
-    codes = [replace(lower(problem, one), name=f"k{number}") for number, one in enumerate(found)]
-    element = usual_element(codes)
-    text = print_ptx(codes, element)
-    arrays, values = random_tiles(problem, tiles, 3)
-    want = expected(problem, values, tiles)
-    for code in codes:
-        memory = GlobalMemory()
-        inputs = [memory.upload(array.astype(DTYPES[element])) for array in arrays]
-        out = memory.upload(np.full(want.size + 8, 12345, dtype=DTYPES[element]))
-        run_kernel(parse(text), code.name, (2,), (64,), [*inputs, out, tiles], memory=memory)
-        result = memory.read(out, want.size + 8, DTYPES[element])
-        assert np.array_equal(result[: want.size], want), code.name
-        assert (result[want.size :] == 12345).all()
-    return text
-
-
-def check_everywhere(problem, found, folder):
-    check_cuda(problem, found, folder)
-    check_c(problem, found, folder)
-    check_ptx(problem, found)
+from tests.strategies.swizzle.running import check_cuda, check_everywhere, problem_of
 
 
 @pytest.mark.parametrize("w", [4, 8])

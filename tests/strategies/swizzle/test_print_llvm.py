@@ -69,7 +69,9 @@ def test_ptx_computes_the_specification(name, constants, element):
     codes = codes_of(problem)
     text = check(problem, codes, element)
     kept = len(re.findall(r"shfl\.sync\.idx\.b32", text))
-    assert kept == sum(isinstance(one, Shuffle) for code in codes for one in code.instructions) > 0
+    assert kept == sum(isinstance(one, Shuffle) for code in codes for one in code.instructions)
+    # A transposition from memory to memory leaves its lane movements to loads and stores.
+    assert (kept == 0) == (name == "crc")
     assert "fma" not in text
 
 

@@ -26,8 +26,9 @@ def count(code, kind):
 
 
 def test_a_transposition_needs_one_shuffle_a_register_and_a_barrel():
-    _, found = codes("crc", s=7)
-    for code in found:
+    problem = problem_of("crc", s=7)
+    for solution in solutions(problem):
+        code = lower(problem, solution, registers=True)
         assert count(code, Shuffle) == 7
         # Barrel rotation: three steps of seven selects, instead of six selects for each of seven registers.
         assert count(code, Select) <= 2 * 21
