@@ -14,7 +14,7 @@ import numpy as np
 
 from strategies.swizzle.banks import WARP, bank_degree
 from strategies.swizzle.index import Number, evaluate, operations
-from strategies.swizzle.instructions import Combine, Integral, Load, Select, Shuffle, ThreadCode
+from strategies.swizzle.instructions import Combine, Integral, Load, Put, Select, Shuffle, ThreadCode
 from strategies.swizzle.problem import Problem
 from strategies.swizzle.search import Solution
 
@@ -73,13 +73,13 @@ def accumulates(problem: Problem, solution: Solution) -> int:
 
 def cost(problem: Problem, solution: Solution, code: ThreadCode, architecture: Architecture) -> Cost:
     """Return the cost of a solution's code on an architecture."""
-    shared = {literal.name for literal in code.inputs if literal.shared}
+    shared = {literal.name for literal in code.inputs if literal.shared} | {name for name, _ in code.staged}
     shuffles = selects = folds = 0
     degrees: list[int] = []
     expressions = {store.index for store in code.stores}
     # Groups smaller than a warp stand side by side in shared memory, each with a copy of its own.
     lanes = np.arange(code.lanes)
-    tile = sum(int(np.prod(literal.shape)) for literal in code.inputs if literal.shared)
+    tile = code.shared_elements
     groups = np.arange(max(1, WARP // code.lanes))[:, None] * tile
     for instruction in code.instructions:
         match instruction:
@@ -91,6 +91,10 @@ def cost(problem: Problem, solution: Solution, code: ThreadCode, architecture: A
                 expressions.add(condition)
             case Combine():
                 folds += 1
+            case Put(_, index):
+                expressions.add(index)
+                at = np.broadcast_to(evaluate(index, {"lane": lanes}), lanes.shape)
+                degrees.append(bank_degree((at[None, :] + groups).ravel()))
             case Integral(index):
                 expressions.add(index)
             case Load(memory, index, guard):

@@ -14,7 +14,7 @@ import numpy as np
 from metafork.diagnostics import DiagnosticsError
 from metafork.source import Source, Span
 from strategies.swizzle.gathers import NAMED_GATHERS
-from strategies.swizzle.goals import goal_terms
+from strategies.swizzle.goals import goal_terms, has_elements
 from strategies.swizzle.index import Index, Name, Number, binary, choose, compare, evaluate
 from strategies.swizzle.lexer import fault
 from strategies.swizzle.parser import parse
@@ -293,7 +293,7 @@ class _Elaboration:
                     return leaves(yes, both) + leaves(no, guard)
                 case Integer(0):
                     return [Case(guard, None)]
-                case Integer() | Variable() | Operation():
+                case Integer() | Variable() | Operation() if not has_elements(value):
                     # Integers as elements: an array of constants, read at the cell itself.
                     spread = self._constants_of(value, self._index(value, names), shape)
                     arguments.append(spread)
@@ -326,8 +326,13 @@ class _Elaboration:
             argument = self._defined_argument(definition, call)
             out = self._shape(definition.shape)
             return self._function(name, out, definition.alternatives[0], (definition.parameter, argument))
+        if call.name == "shared":
+            self._options(call.options, set(), call.span)
+            if len(call.arguments) != 1:
+                raise SketchError(f"'shared' takes one array, not {len(call.arguments)}")
+            return self._sketch.share(name, self._inner(call.arguments[0], shape))
         if call.name not in NAMED_GATHERS:
-            known = ", ".join([*NAMED_GATHERS, *self._definitions])
+            known = ", ".join([*NAMED_GATHERS, "shared", *self._definitions])
             raise self._fail(NAME, call.span, f"there is no gather '{call.name}'", f"gathers: {known}")
         values = {
             option: value if isinstance(value, ListValue) else self._integer(value)

@@ -71,16 +71,17 @@ def _flattened(value: ListValue) -> list[Value]:
     return result
 
 
-def _has_elements(value: Value) -> bool:
+def has_elements(value: Value) -> bool:
+    """Say whether a value reads arrays, and so is no integer."""
     match value:
         case Element() | Sum():
             return True
         case Variable(name):
             return name == "undefined"
         case Operation(_, left, right):
-            return _has_elements(left) or _has_elements(right)
+            return has_elements(left) or has_elements(right)
         case Conditional(_, yes, no):
-            return _has_elements(yes) or _has_elements(no)
+            return has_elements(yes) or has_elements(no)
         case _:
             return False
 
@@ -167,7 +168,7 @@ class _Evaluator:
                 return UNDEFINED
             case Integer() | Variable():
                 return terms.constant(self._integer(value, names))
-            case Operation() if not _has_elements(value):
+            case Operation() if not has_elements(value):
                 return terms.constant(self._integer(value, names))
             case Operation(op, left, right, span):
                 if op not in _ELEMENT_OPERATORS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import assert_never
 
 from strategies.swizzle.index import Index, Interval, Name
@@ -67,6 +68,22 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
+class Put:
+    """Write a value to element ``index`` of the group's array in shared memory; defines nothing."""
+
+    memory: str
+    index: Index
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Wait until every thread of the warp has put its part of an array; defines nothing."""
+
+    memory: str
+
+
+@dataclass(frozen=True, slots=True)
 class Combine:
     """``left op right``, with ``op`` an operator of folds or ``-``."""
 
@@ -83,7 +100,7 @@ class Store:
     value: int
 
 
-Instruction = Load | Shuffle | Select | Zero | Integral | Given | Combine
+Instruction = Load | Shuffle | Select | Zero | Integral | Given | Put | Sync | Combine
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +119,14 @@ class ThreadCode:
     stores: tuple[Store, ...]
     given: tuple[tuple[str, int], ...] = ()
     results: tuple[tuple[str, int], ...] = ()
+    # Arrays that the code itself puts into shared memory, with their elements.
+    staged: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def shared_elements(self) -> int:
+        """How many elements of shared memory one group of threads needs."""
+        inputs = sum(prod(literal.shape) for literal in self.inputs if literal.shared)
+        return inputs + sum(count for _, count in self.staged)
 
     @property
     def ranges(self) -> dict[str, Interval]:
@@ -112,13 +137,13 @@ class ThreadCode:
 def operands(instruction: Instruction) -> tuple[int, ...]:
     """Return the values an instruction uses."""
     match instruction:
-        case Shuffle(value):
+        case Shuffle(value) | Put(value=value):
             return (value,)
         case Select(_, yes, no):
             return yes, no
         case Combine(_, left, right):
             return left, right
-        case Load() | Zero() | Integral() | Given():
+        case Load() | Zero() | Integral() | Given() | Sync():
             return ()
         case _:
             assert_never(instruction)
@@ -129,11 +154,13 @@ def renamed(instruction: Instruction, number: Mapping[int, int]) -> Instruction:
     match instruction:
         case Shuffle(value, lane):
             return Shuffle(number[value], lane)
+        case Put(memory, index, value):
+            return Put(memory, index, number[value])
         case Select(condition, yes, no):
             return Select(condition, number[yes], number[no])
         case Combine(op, left, right):
             return Combine(op, number[left], number[right])
-        case Load() | Zero() | Integral() | Given():
+        case Load() | Zero() | Integral() | Given() | Sync():
             return instruction
         case _:
             assert_never(instruction)
@@ -144,7 +171,13 @@ def without_dead_code(code: ThreadCode) -> ThreadCode:
     used = [False] * len(code.instructions)
     for store in code.stores:
         used[store.value] = True
+    read: set[str] = set()
     for position in range(len(code.instructions) - 1, -1, -1):
+        instruction = code.instructions[position]
+        if isinstance(instruction, Put | Sync):
+            used[position] = instruction.memory in read
+        elif isinstance(instruction, Load) and used[position]:
+            read.add(instruction.memory)
         if used[position]:
             for operand in operands(code.instructions[position]):
                 used[operand] = True
@@ -155,4 +188,5 @@ def without_dead_code(code: ThreadCode) -> ThreadCode:
             number[position] = len(kept)
             kept.append(renamed(instruction, number))
     stores = tuple(Store(store.index, number[store.value]) for store in code.stores)
-    return replace(code, instructions=tuple(kept), stores=stores)
+    staged = tuple(one for one in code.staged if one[0] in read)
+    return replace(code, instructions=tuple(kept), stores=stores, staged=staged)

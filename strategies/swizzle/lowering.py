@@ -37,13 +37,15 @@ from strategies.swizzle.instructions import (
     Integral,
     Load,
     NotLowerableError,
+    Put,
     Select,
     Shuffle,
     Store,
+    Sync,
     ThreadCode,
     Zero,
 )
-from strategies.swizzle.problem import ZERO_CELL, Case, Fold, Gather, Hole, Literal, Problem, Read, Shape
+from strategies.swizzle.problem import ZERO_CELL, Case, Fold, Gather, Hole, Literal, Problem, Read, Shape, Statement
 from strategies.swizzle.search import Solution
 from strategies.swizzle.terms import NEUTRAL_ZERO
 
@@ -83,6 +85,7 @@ class _Lowering:
     known: dict[Instruction, int] = field(default_factory=dict)
     arrays: dict[str, Registers] = field(default_factory=dict)
     given: dict[str, int] = field(default_factory=dict)
+    staged: dict[str, int] = field(default_factory=dict)
     spread: dict[Index, Ints] = field(default_factory=dict)
     substituted: dict[tuple[Index, tuple[int, ...]], Index] = field(default_factory=dict)
 
@@ -101,6 +104,8 @@ class _Lowering:
                             raise NotLowerableError(f"'{name}' is a table of terms, which has no place in a thread")
                     elif shape[: problem.warp] == self.threads and self._read_across(name):
                         self.arrays[name] = self._input(one)
+                case Gather(name, shape, arguments, shared=True):
+                    self._share(name, shape, self._registers(shape, name, cases[name], arguments))
                 case Gather(name, shape) if self.in_registers and self._is_load(one):
                     self.arrays[name] = self._taken(name, shape, one.table != ZERO_CELL)
                 case Gather(name, shape, arguments):
@@ -120,8 +125,26 @@ class _Lowering:
             for registers, value in self._wanted(goal.array).items():
                 stores.append(Store(reduce(substitute(place, self._at(registers)), self.ranges), value))
         return fused(
-            ThreadCode(problem.name, lanes, inputs, problem.output_size, tuple(self.instructions), tuple(stores))
+            ThreadCode(
+                problem.name,
+                lanes,
+                inputs,
+                problem.output_size,
+                tuple(self.instructions),
+                tuple(stores),
+                staged=tuple(self.staged.items()),
+            )
         )
+
+    def _share(self, name: str, shape: Shape, values: Registers) -> None:
+        """Put a thread's registers of an array into shared memory, in row-major order, for all threads of the group."""
+        self.staged[name] = prod(shape)
+        for registers, value in values.items():
+            index: Index = Number(0)
+            for at, length in zip((*self._places(), *map(Number, registers)), shape, strict=True):
+                index = binary("+", binary("*", index, Number(length)), at)
+            self._emit(Put(name, reduce(index, self.ranges), value))
+        self._emit(Sync(name))
 
     def _device(self, lanes: int, inputs: tuple[Literal, ...]) -> ThreadCode:
         """Return the device function: the results are registers, and pointers are left for what is not given."""
@@ -135,22 +158,21 @@ class _Lowering:
         return ThreadCode(
             f"{self.problem.name}_registers", lanes, tuple(one for one in inputs if one.name in read), len(stores),
             tuple(self.instructions), tuple(stores), tuple(self.given.items()), tuple(results.items()),
+            tuple(self.staged.items()),
         )  # fmt: skip
 
     def _wanted(self, name: str) -> Registers:
         """Return the registers of a goal's array; an input may be one, and is loaded for it."""
         if name not in self.arrays:
-            literal = self.problem.statement(name)
-            assert isinstance(literal, Literal)
-            self.arrays[name] = self._input(literal)
+            self.arrays[name] = self._input(self.problem.statement(name))
         return self.arrays[name]
 
-    def _input(self, literal: Literal) -> Registers:
-        """Return a thread's own elements of an array: given, or read."""
-        if self.in_registers and literal.is_input and not literal.shared:
-            return self._taken(literal.name, literal.shape, np.ones(prod(literal.shape), dtype=bool))
-        whole = Case(None, Read(0, _axes(literal.shape)))
-        return self._registers(literal.shape, literal.name, (whole,), (literal.name,))
+    def _input(self, one: Statement) -> Registers:
+        """Return a thread's own elements of an array in memory: given, or read."""
+        if self.in_registers and isinstance(one, Literal) and one.is_input and not one.shared:
+            return self._taken(one.name, one.shape, np.ones(prod(one.shape), dtype=bool))
+        whole = Case(None, Read(0, _axes(one.shape)))
+        return self._registers(one.shape, one.name, (whole,), (one.name,))
 
     def _is_load(self, gather: Gather) -> bool:
         """Say whether a gather reads inputs in global memory and nothing else: a caller has loaded that already."""

@@ -17,8 +17,10 @@ from strategies.swizzle.instructions import (
     Instruction,
     Integral,
     Load,
+    Put,
     Select,
     Shuffle,
+    Sync,
     ThreadCode,
     Zero,
 )
@@ -78,6 +80,7 @@ def _code(code: ThreadCode) -> dict[str, Any]:
         "given": [{"name": name, "registers": count} for name, count in code.given],
         "results": [{"name": name, "registers": count} for name, count in code.results],
         "inputs": [{"name": one.name, "shape": list(one.shape), "step": one.step} for one in code.inputs],
+        "shared": [{"name": name, "elements": count} for name, count in code.staged],
         "instructions": [_instruction(code, one) for one in code.instructions],
         "outputSize": code.output_size,
         "stores": [{"index": to_c(store.index, code.ranges), "value": store.value} for store in code.stores],
@@ -97,6 +100,10 @@ def _instruction(code: ThreadCode, instruction: Instruction) -> dict[str, Any]:
             return {"op": "zero"}
         case Given(array, number):
             return {"op": "given", "array": array, "register": number}
+        case Put(memory, index, value):
+            return {"op": "put", "memory": memory, "index": to_c(index, code.ranges), "value": value}
+        case Sync(memory):
+            return {"op": "sync", "memory": memory}
         case Integral(index):
             return {"op": "integer", "value": to_c(index, code.ranges)}
         case Combine(op, left, right):

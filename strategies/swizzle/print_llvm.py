@@ -10,11 +10,13 @@ part only at the stores.  No fast-math flag is set: products and sums are rounde
 
 from __future__ import annotations
 
+from math import prod
 from typing import assert_never
 
 from llvmlite import ir
 
 from metafork.llvm_expressions import llvm_type
+from metafork.llvm_targets import opaque
 from metafork.ptx_target import TRIPLE, emit_ptx, optimize
 from metafork.types import ScalarType
 from strategies.swizzle.index import Binary, Choose, Compare, Index, Name, Number, interval, reduce, to_text
@@ -25,8 +27,10 @@ from strategies.swizzle.instructions import (
     Integral,
     Load,
     NotLowerableError,
+    Put,
     Select,
     Shuffle,
+    Sync,
     ThreadCode,
     Zero,
 )
@@ -36,15 +40,17 @@ ELEMENTS = (ScalarType.FLOAT, ScalarType.INT)
 """What a shuffle moves at once; wider elements would take two."""
 
 _I1, _I32, _I64 = (ir.IntType(bits) for bits in (1, 32, 64))
-_GLOBAL = ir.PointerType(addrspace=1)
+_GLOBAL, _SHARED = ir.PointerType(addrspace=1), ir.PointerType(addrspace=3)
+# Dynamic shared memory: as many elements as the CUDA kernel's comment says, for each group of threads.
+_SHARED_NAME = "swizzle_shared"
 _BITWISE = frozenset("^&|")
 
 
 def print_llvm(codes: list[ThreadCode], element: ScalarType = ScalarType.FLOAT) -> str:
     """Return a module, not yet optimized, with the kernel of every code; names must differ.
 
-    Raises ``NotLowerableError`` for groups of threads that do not divide a warp, inputs in shared memory, elements
-    that are not of 32 bits, and bit operators on floating-point elements.
+    Raises ``NotLowerableError`` for groups of threads that do not divide a warp, elements that are not of 32 bits, and
+    bit operators on floating-point elements.
     """
     module = ir.Module("swizzle")
     module.triple = TRIPLE
@@ -75,11 +81,6 @@ def _bit_operators(code: ThreadCode) -> list[str]:
 def _require(code: ThreadCode, element: ScalarType) -> None:
     if code.lanes > WARP or WARP % code.lanes != 0:
         raise NotLowerableError(f"{code.lanes} threads do not fit into a warp of {WARP}; shuffles stay within a warp")
-    shared = [literal.name for literal in code.inputs if literal.shared]
-    if shared:
-        raise NotLowerableError(
-            f"'{shared[0]}' is in shared memory; LLVM IR is printed for registers and shuffles only"
-        )
     if element not in ELEMENTS:
         raise NotLowerableError(f"a shuffle moves 32 bits, and an element of type {element.spelling} is not that")
     operators = _bit_operators(code)
@@ -97,8 +98,11 @@ class _Kernel:
         self.ranges = code.ranges
         pointers = [one.name for one in code.inputs]
         given = [f"{name}_{number}" for name, count in code.given for number in range(count)]
-        self.parameters = [*given, *pointers, "lane"] if code.results else [*pointers, "out", "tiles"]
+        staged = [name for name, _ in code.staged]
+        self.parameters = [*given, *pointers, *staged, "lane"] if code.results else [*pointers, "out", "tiles"]
         types = {"tiles": _I64, "lane": _I32, **dict.fromkeys(given, self.element)}
+        if code.results:
+            types |= dict.fromkeys([*staged, *(one.name for one in code.inputs if one.shared)], _SHARED)
         kind = ir.FunctionType(
             ir.LiteralStructType([self.element] * len(code.stores)) if code.results else ir.VoidType(),
             [types.get(name, _GLOBAL) for name in self.parameters],
@@ -110,7 +114,7 @@ class _Kernel:
         for argument, name in zip(self.function.args, self.parameters, strict=True):
             argument.name = name
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
-        self.values: list[ir.Value] = []
+        self.values: list[ir.Value | None] = []
         self.tiles: dict[str, ir.Value] = {}
         self.known: dict[Index, ir.Value] = {}
 
@@ -125,8 +129,18 @@ class _Kernel:
         *pointers, out, tiles = self.function.args
         active = builder.icmp_signed("<", group, tiles)
         tile = builder.select(active, group, builder.sub(tiles, ir.Constant(_I64, 1)))
+        mine, before = self._group_memory(thread), 0
         for literal, pointer in zip(code.inputs, pointers, strict=True):
             self.tiles[literal.name] = self._tile(pointer, tile, literal.step)
+            if literal.shared:
+                size = prod(literal.shape)
+                self.tiles[literal.name] = self._copied(self.tiles[literal.name], self._element(mine, before), size)
+                before += size
+        if before:
+            self._synchronize()
+        for name, count in code.staged:
+            self.tiles[name] = self._element(mine, before)
+            before += count
         for instruction in code.instructions:
             self.values.append(self._value(instruction))
         places = [self._place(self._tile(out, tile, code.output_size), store.index) for store in code.stores]
@@ -140,7 +154,9 @@ class _Kernel:
         arguments = dict(zip(self.parameters, self.function.args, strict=True))
         self.function.attributes.add("alwaysinline")
         self.known[Name("lane")] = arguments["lane"]
-        self.tiles = {one.name: arguments[one.name] for one in self.code.inputs}
+        self.tiles = {
+            name: arguments[name] for name in (*(one.name for one in self.code.inputs), *dict(self.code.staged))
+        }
         for instruction in self.code.instructions:
             if isinstance(instruction, Given):
                 self.values.append(arguments[f"{instruction.array}_{instruction.number}"])
@@ -162,11 +178,44 @@ class _Kernel:
         start = self.builder.mul(tile, ir.Constant(_I64, step))
         return self.builder.gep(pointer, (start,), inbounds=True, source_etype=self.element)
 
+    def _element(self, pointer: ir.Value, offset: int | ir.Value) -> ir.Value:
+        at = ir.Constant(_I32, offset) if isinstance(offset, int) else offset
+        return self.builder.gep(pointer, (at,), inbounds=True, source_etype=self.element)
+
+    def _group_memory(self, thread: ir.Value) -> ir.Value:
+        """Return where the shared memory of the thread's group starts."""
+        elements = self.code.shared_elements
+        if not elements:
+            return ir.Constant(_SHARED, None)
+        memory = self.module.globals.get(_SHARED_NAME)
+        if memory is None:
+            memory = ir.GlobalVariable(self.module, ir.ArrayType(ir.IntType(8), 0), _SHARED_NAME, addrspace=3)
+            memory.linkage = "external"
+            memory.align = 16
+            opaque(memory, 3)
+        group = self.builder.udiv(thread, ir.Constant(_I32, self.code.lanes))
+        return self._element(memory, self.builder.mul(group, ir.Constant(_I32, elements)))
+
+    def _copied(self, tile: ir.Value, target: ir.Value, size: int) -> ir.Value:
+        """Copy an input's tile to shared memory, one element a thread at a time; return the copy."""
+        builder = self.builder
+        for start in range(0, size, self.code.lanes):
+            at = builder.add(self.known[Name("lane")], ir.Constant(_I32, start))
+            with builder.if_then(builder.icmp_signed("<", at, ir.Constant(_I32, size))):
+                value = builder.load(self._element(tile, at), typ=self.element, align=4)
+                builder.store(value, self._element(target, at), align=4)
+        return target
+
+    def _synchronize(self) -> None:
+        barrier = self._external("llvm.nvvm.bar.warp.sync", ir.VoidType(), (_I32,))
+        self.builder.call(barrier, (ir.Constant(_I32, -1),))
+
     def _place(self, tile: ir.Value, index: Index) -> ir.Value:
         offset = self.builder.sext(self._index(reduce(index, self.ranges)), _I64)
         return self.builder.gep(tile, (offset,), inbounds=True, source_etype=self.element)
 
-    def _value(self, instruction: Instruction) -> ir.Value:
+    def _value(self, instruction: Instruction) -> ir.Value | None:
+        """Emit an instruction; ``None`` for those that define nothing."""
         builder, zero = self.builder, ir.Constant(self.element, 0)
         match instruction:
             case Load(memory, index, None):
@@ -196,6 +245,12 @@ class _Kernel:
             case Integral(index):
                 value = self._index(reduce(index, self.ranges))
                 return builder.sitofp(value, self.element) if self.floating else value
+            case Put(memory, index, value):
+                builder.store(self.values[value], self._place(self.tiles[memory], index), align=4)
+                return None
+            case Sync():
+                self._synchronize()
+                return None
             case Given():
                 raise AssertionError("a kernel is given no registers")
             case Combine(op, left, right):

@@ -53,7 +53,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """A fixed data movement; ``table[cell]`` counts cells of all arguments in a row, ``cases`` spell it."""
+    """A fixed data movement; ``table[cell]`` counts cells of all arguments in a row, ``cases`` spell it.
+
+    A ``shared`` one is a copy that stands in shared memory.
+    """
 
     name: str
     shape: Shape
@@ -61,6 +64,7 @@ class Gather:
     table: Cells
     cases: tuple[Case, ...]
     title: str = "gather"
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

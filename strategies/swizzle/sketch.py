@@ -134,6 +134,13 @@ class Sketch:
             open_ = open_ & ~holds
         return self._add(Gather(name, shape, tuple(arguments), table.astype(np.int32), tuple(cases), title or "gather"))
 
+    def share(self, name: str, argument: str) -> str:
+        """Add a copy of an array in shared memory, where every thread may read every cell."""
+        shape = self.shape(argument)
+        own = tuple(Name(f"d{axis}") for axis in range(len(shape)))
+        table = np.arange(prod(shape), dtype=np.int32)
+        return self._add(Gather(name, shape, (argument,), table, (Case(None, Read(0, own)),), "shared", shared=True))
+
     def _flat(
         self,
         name: str,

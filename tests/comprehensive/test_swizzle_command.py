@@ -53,10 +53,10 @@ def test_code_goes_to_a_file_with_a_picture(form, mark, tmp_path):
         assert json.loads(out.read_text())["version"] == 1
 
 
-def test_shared_memory_has_no_ptx():
-    result = run(EXAMPLES / "polynomial_shared.swz", "--emit", "ptx")
+def test_what_has_no_ptx_is_said():
+    result = run(EXAMPLES / "hvx_gaussian.swz", "--emit", "ptx")
     assert result.exit_code == 1
-    assert "cannot be printed as ptx: 'a' is in shared memory" in result.output
+    assert "cannot be printed as ptx: 'r' is a table of terms" in result.output
 
 
 def test_what_does_not_fit_is_said():

@@ -17,7 +17,7 @@ from metafork.types import ScalarType
 from strategies.swizzle.elaborate import load
 from strategies.swizzle.lowering import lower
 from strategies.swizzle.print_c import print_c
-from strategies.swizzle.print_cuda import print_cuda, shared_elements
+from strategies.swizzle.print_cuda import print_cuda
 from strategies.swizzle.print_llvm import print_ptx, usual_element
 from strategies.swizzle.problem import Literal
 from strategies.swizzle.search import Search
@@ -101,7 +101,7 @@ def check_cuda(problem, solutions, folder, shapes=((1, 64, 1.0), (3, 96, 0.7))):
             f'\nextern "C" void run_{code.name}({parameters}, long long *out, long long tiles, unsigned blocks, '
             "unsigned threads) {\n"
             f'  metafork_cpu::launch("{code.name}", dim3{{blocks, 1, 1}}, dim3{{threads, 1, 1}}, '
-            f"{shared_elements(code)} * (threads / {code.lanes}) * 8,\n"
+            f"{code.shared_elements} * (threads / {code.lanes}) * 8,\n"
             f"                       [=] {{ {code.name}<long long>({passed}, out, tiles); }});\n}}\n"
         )
     library = compiled(text, ".cpp", folder)
@@ -120,7 +120,7 @@ def check_cuda(problem, solutions, folder, shapes=((1, 64, 1.0), (3, 96, 0.7))):
 
 
 def _rest(code):
-    return code.inputs, code.output_size, code.instructions, code.stores
+    return code.inputs, code.output_size, code.instructions, code.stores, code.given, code.results, code.staged
 
 
 def check_c(problem, solutions, folder):
@@ -145,7 +145,15 @@ def check_ptx(problem, found, tiles=3):
         memory = GlobalMemory()
         inputs = [memory.upload(array.astype(DTYPES[element])) for array in arrays]
         out = memory.upload(np.full(want.size + 8, UNTOUCHED, dtype=DTYPES[element]))
-        run_kernel(parse(text), code.name, (2,), (64,), [*inputs, out, tiles], memory=memory)
+        run_kernel(
+            parse(text),
+            code.name,
+            (2,),
+            (64,),
+            [*inputs, out, tiles],
+            memory=memory,
+            shared_bytes=4 * code.shared_elements * (64 // code.lanes),
+        )
         result = memory.read(out, want.size + 8, DTYPES[element])
         assert np.array_equal(result[: want.size], want), code.name
         assert (result[want.size :] == UNTOUCHED).all()

@@ -188,6 +188,7 @@ def test_specifications_with_every_assignment():
     ("line", "code", "message"),
     [
         ("o: [4] = 3 * 4", "MF0904", "combines constants only"),
+        ("o: [4] = \\i. x[i] + 1", "MF0904", "a gather gives an element of an array, or an integer"),
         ("o: [4] = 3", "MF0904", "a number alone is no array"),
         ("o: [4] = max(x, y)", "MF0902", "there is no array 'y'"),
         ("goal x = \\i. max(j < 0) x[j]", "MF0904", "a reduction by 'max' of nothing"),

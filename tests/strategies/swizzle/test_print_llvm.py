@@ -139,10 +139,7 @@ def test_a_divisor_that_may_be_zero_is_refused():
         print_llvm([index_as_lane(Binary("/", Number(31), LANE))])
 
 
-def test_shared_memory_wide_groups_and_wide_elements_are_refused():
-    shared = problem_of("polynomial_shared")
-    with pytest.raises(NotLowerableError, match="'a' is in shared memory"):
-        print_llvm(codes_of(shared, 1))
+def test_wide_groups_and_wide_elements_are_refused():
     wide = problem_of("crc", s=3, n=64)
     with pytest.raises(NotLowerableError, match="64 threads do not fit"):
         print_llvm(codes_of(wide, 1))
