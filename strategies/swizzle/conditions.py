@@ -26,7 +26,7 @@ from strategies.swizzle.index import (
     operations,
     reduce,
 )
-from strategies.swizzle.options import OptionSet, Tables, first_of_each
+from strategies.swizzle.options import MOST_ENTRIES, OptionSet, Tables, first_of_each
 
 _COMPARISONS: tuple[Comparison, ...] = ("==", "!=", "<", "<=", ">", ">=")
 # What a partition may list before its tables are deduplicated; more is refused rather than silently cut.
@@ -88,6 +88,8 @@ def partitions(lengths: Sequence[int], constants: Sequence[int], parts: int) -> 
         raise ValueError("a partition needs at least two registers to choose from")
     if count**tests > MOST_PARTITIONS:
         raise ValueError(f"{count} conditions in lists of {tests} are more than {MOST_PARTITIONS}")
+    if count**tests * tables.shape[1] > MOST_ENTRIES:
+        raise ValueError(f"{count**tests} lists of conditions on {tables.shape[1]} cells are too many to list")
     # From the last condition to the first: a list is its head's condition in front of the rest's values plus one.
     result = np.where(tables != 0, 0, 1).astype(np.int16)
     lists = np.arange(count, dtype=np.int32)[:, None]

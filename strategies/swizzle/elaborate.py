@@ -13,9 +13,10 @@ import numpy as np
 
 from metafork.diagnostics import DiagnosticsError
 from metafork.source import Source, Span
+from strategies.swizzle.domains import Bools, Ints, OutOfDomainError, check_cases, defined
 from strategies.swizzle.gathers import NAMED_GATHERS
 from strategies.swizzle.goals import goal_terms, has_elements
-from strategies.swizzle.index import Index, Name, Number, binary, choose, compare, evaluate
+from strategies.swizzle.index import Binary, Index, Name, Number, binary, choose, compare
 from strategies.swizzle.lexer import fault
 from strategies.swizzle.parser import parse
 from strategies.swizzle.problem import Case, Problem, Read, Shape
@@ -79,7 +80,10 @@ def load(source: Source, constants: Mapping[str, int] | None = None, level: int 
     ``level`` replaces the restriction level of every hole.
     Raises ``DiagnosticsError``: MF0901 syntax, MF0902 names, MF0903 shapes, MF0904 what makes no sense.
     """
-    return _Elaboration(source, dict(constants or {}), level).problem()
+    try:
+        return _Elaboration(source, dict(constants or {}), level).problem()
+    except RecursionError as error:
+        raise fault(source, SYNTAX, Span(1, 1, 1, 1, 0, 0), "something here is nested too deeply to be read") from error
 
 
 class _Elaboration:
@@ -90,6 +94,8 @@ class _Elaboration:
         self._definitions: dict[str, Definition] = {}
         self._sketch = Sketch(self._text.name)
         self._temporaries = 0
+        # Where each operation of an index stands, for errors of its domain.
+        self._places: dict[Index, Span] = {}
 
     def problem(self) -> Problem:
         unknown = set(self._overrides) - {line.name for line in self._text.lines if isinstance(line, Let)}
@@ -97,9 +103,11 @@ class _Elaboration:
             raise self._fail(MEANING, self._start(), f"the sketch has no constant '{min(unknown)}' to set")
         for line in self._text.lines:
             match line:
-                case Let(name, value):
+                case Let(name, value, span):
+                    self._once(name, self._constants, span)
                     self._constants[name] = self._overrides.get(name, self._integer(value))
-                case Definition(name):
+                case Definition(name, span=span):
+                    self._once(name, self._definitions, span)
                     self._definitions[name] = line
                 case StatementLine():
                     self._statement(line)
@@ -110,6 +118,10 @@ class _Elaboration:
         if self._text.warp is not None:
             self._sketch.warp = self._integer(self._text.warp)
         return self._guarded(self._start(), self._sketch.problem)
+
+    def _once(self, name: str, known: Mapping[str, object], span: Span) -> None:
+        if name in known:
+            raise self._fail(MEANING, span, f"'{name}' is defined twice", "the first definition would be lost")
 
     def _start(self) -> Span:
         return Span(1, 1, 1, 1, 0, 0)
@@ -127,10 +139,15 @@ class _Elaboration:
 
     def _integer(self, value: Value) -> int:
         index = self._index(value, {})
-        if not isinstance(index, Number):
-            result = evaluate(index, {})
-            return int(result)
-        return index.value
+        try:
+            return int(defined(index, {}, np.ones(1, dtype=bool))[0])
+        except OutOfDomainError as error:
+            raise self._out_of_domain(error, value.span) from error
+
+    def _out_of_domain(self, error: OutOfDomainError, span: Span, shape: Shape = ()) -> DiagnosticsError:
+        at = f" at {shape_text(tuple(map(int, np.unravel_index(error.cell, shape))))}" if shape else ""
+        place = self._places.get(error.operation, span)
+        return self._fail(MEANING, place, error.reason + at, "guard it, as in: j > 0 ? x[i / j] : 0" if shape else "")
 
     def _integers(self, value: Value | None, span: Span) -> list[int]:
         if not isinstance(value, ListValue):
@@ -153,12 +170,16 @@ class _Elaboration:
             case Operation(op, left, right, span):
                 one, two = self._index(left, names), self._index(right, names)
                 if op in {"/", "%"} and isinstance(two, Number) and two.value <= 0:
-                    raise self._fail(MEANING, span, f"division by {two.value}")
-                if op in {"max", "min"}:
+                    # Whether this is computed at all is seen cell by cell.
+                    made: Index = Binary(op, one, two)  # type: ignore[arg-type]
+                elif op in {"max", "min"}:
                     return choose(compare(">" if op == "max" else "<", one, two), one, two)
-                if op in {"+", "-", "*", "/", "%", "^", "&", "|"}:
-                    return binary(op, one, two)  # type: ignore[arg-type]
-                return compare(op, one, two)  # type: ignore[arg-type]
+                elif op in {"+", "-", "*", "/", "%", "^", "&", "|"}:
+                    made = binary(op, one, two)  # type: ignore[arg-type]
+                else:
+                    return compare(op, one, two)  # type: ignore[arg-type]
+                self._places.setdefault(made, span)
+                return made
             case Conditional(condition, yes, no):
                 return choose(self._index(condition, names), self._index(yes, names), self._index(no, names))
             case Element(array, _, span):
@@ -175,6 +196,7 @@ class _Elaboration:
 
     def _statement(self, line: StatementLine) -> None:
         shape = self._shape(line.shape)
+        self._guarded(line.shape_span, lambda: self._sketch.require_room(line.name, shape))
         made = self._expression(line.expression, line.name, shape)
         found = self._sketch.shape(made)
         if found != shape:
@@ -285,18 +307,21 @@ class _Elaboration:
         names: dict[str, Index] = {name: Name(f"d{axis}") for axis, name in enumerate(function.parameters)}
         arguments: list[str] = []
 
-        def leaves(value: Value, guard: Index | None) -> list[Case]:
+        grids = _grids(shape)
+
+        def leaves(value: Value, guard: Index | None, here: Bools) -> list[Case]:
             match value:
                 case Conditional(condition, yes, no):
                     test = self._index(condition, names)
                     both = test if guard is None else compare("&&", guard, test)
-                    return leaves(yes, both) + leaves(no, guard)
+                    holds: Bools = defined(test, grids, here) != 0
+                    return leaves(yes, both, here & holds) + leaves(no, guard, here & ~holds)
                 case Integer(0):
                     return [Case(guard, None)]
                 case Integer() | Variable() | Operation() if not has_elements(value):
                     # Integers as elements: an array of constants, read at the cell itself.
-                    spread = self._constants_of(value, self._index(value, names), shape)
-                    arguments.append(spread)
+                    spelled = np.where(here, defined(self._index(value, names), grids, here), 0)
+                    arguments.append(self._constants_of(value.span, shape, spelled))
                     return [
                         Case(guard, Read(len(arguments) - 1, tuple(Name(f"d{axis}") for axis in range(len(shape)))))
                     ]
@@ -305,18 +330,22 @@ class _Elaboration:
                     self._guarded(span, lambda: self._sketch.shape(actual))
                     if actual not in arguments:
                         arguments.append(actual)
-                    spelled = tuple(self._index(index, names) for index in indices)
-                    return [Case(guard, Read(arguments.index(actual), spelled))]
+                    at = tuple(self._index(index, names) for index in indices)
+                    return [Case(guard, Read(arguments.index(actual), at))]
                 case _:
                     raise self._fail(MEANING, value.span, "a gather gives an element of an array, or an integer")
 
-        return arguments, leaves(function.body, None)
+        try:
+            cases = leaves(function.body, None, np.ones(prod(shape), dtype=bool))
+            check_cases(cases, shape)
+        except OutOfDomainError as error:
+            raise self._out_of_domain(error, function.span, shape) from error
+        return arguments, cases
 
-    def _constants_of(self, value: Value, index: Index, shape: Shape) -> str:
-        grids = {f"d{axis}": grid.ravel() for axis, grid in enumerate(np.indices(shape))}
+    def _constants_of(self, span: Span, shape: Shape, values: Ints) -> str:
         self._temporaries += 1
         name = f"t{self._temporaries}."
-        return self._guarded(value.span, lambda: self._sketch.constant(name, shape, evaluate(index, grids)))
+        return self._guarded(span, lambda: self._sketch.constant(name, shape, values))
 
     def _gather(self, name: str, shape: Shape | None, call: Call) -> str:
         definition = self._definitions.get(call.name)
@@ -393,16 +422,24 @@ class _Elaboration:
     ) -> str:  # fmt: skip
         sketch, span = self._sketch, call.span
 
+        def given(options: tuple[str, ...]) -> str | None:
+            present = [option for option in options if option in values]
+            if len(present) > 1:
+                listed = "' and '".join(present)
+                raise self._fail(MEANING, span, f"'{listed}' say the same of '?{call.name}'", "give one of them")
+            return present[0] if present else None
+
         def number(*options: str, default: int | None = None) -> int:
-            for option in options:
-                if option in values:
-                    return self._integer(values[option])
+            option = given(options)
+            if option is not None:
+                return self._integer(values[option])
             if default is None:
                 raise self._fail(MEANING, span, f"'?{call.name}' needs the option '{options[0]}'")
             return default
 
         def numbers(*options: str) -> list[int] | None:
-            return next((self._integers(values[one], span) for one in options if one in values), None)
+            option = given(options)
+            return None if option is None else self._integers(values[option], span)
 
         level = number("level", default=level) if self._level is None else self._level
         if level not in {1, 2, 3, 4}:
@@ -469,7 +506,16 @@ class _Elaboration:
         for axis, length in reversed(list(enumerate(shape[:warp]))):
             lane = binary("+", binary("*", lane, Number(length)), Name(f"d{axis}"))
         names: dict[str, Index] = {name: Name(f"d{axis}") for axis, name in enumerate(function.parameters)}
-        return self._index(function.body, {"lane": lane, **names})
+        place = self._index(function.body, {"lane": lane, **names})
+        try:
+            defined(place, _grids(shape), np.ones(prod(shape), dtype=bool))
+        except OutOfDomainError as error:
+            raise self._out_of_domain(error, function.span, shape) from error
+        return place
+
+
+def _grids(shape: Shape) -> dict[str, Ints]:
+    return {f"d{axis}": grid.ravel() for axis, grid in enumerate(np.indices(shape))}
 
 
 def _operands(expression: Expression, op: str) -> list[tuple[int, Expression]]:

@@ -33,6 +33,8 @@ from strategies.swizzle.terms import UNDEFINED, ZERO
 
 _ELEMENT_OPERATORS = ("+", "-", "*", "^", "&", "|", "max", "min")
 _NAME, _SHAPE, _MEANING = "MF0902", "MF0903", "MF0904"
+# Iterations of loops and sums in one specification; terms that grow by one member at a time count a quarter each time.
+MOST_STEPS = 1_000_000
 
 
 def goal_terms(
@@ -90,6 +92,7 @@ class _Evaluator:
     def __init__(self, sketch: Sketch, constants: Mapping[str, int], source: Source) -> None:
         self._sketch, self._constants, self._source = sketch, constants, source
         self._result: tuple[str, Shape, list[int]] | None = None
+        self._spent = 0
 
     def fail(self, code: str, span: Span, message: str, way_out: str = "") -> DiagnosticsError:
         return fault(self._source, code, span, message, way_out)
@@ -105,6 +108,7 @@ class _Evaluator:
             match step:
                 case For(variable, bound, body):
                     for value in range(self._integer(bound, names)):
+                        self._spend(1, step.span)
                         self._steps(body, {**names, variable: value})
                 case If(condition, body):
                     if self._integer(condition, names):
@@ -121,11 +125,20 @@ class _Evaluator:
             raise self.fail(_NAME, span, f"this specification gives '{name}', not '{target.array}'")
         at = self._position(target, shape, names)
         terms[at] = term if op == "=" else self._combined(op[0], terms[at], term)
+        self._spend(len(self._sketch.terms.members(terms[at], op[0])) // 4, span)
 
     def _combined(self, op: str, left: int, right: int) -> int:
         """Combine two elements; a difference is the sum with the negated second one."""
         terms = self._sketch.terms
         return terms.fold("+", (left, terms.negated(right))) if op == "-" else terms.fold(op, (left, right))
+
+    def _spend(self, steps: int, span: Span) -> None:
+        """Count the steps of a specification, so that an endless one ends with its place."""
+        self._spent += steps
+        if self._spent > MOST_STEPS:
+            raise self.fail(
+                _MEANING, span, f"this specification takes more than {MOST_STEPS} steps", "give smaller bounds"
+            )
 
     def _position(self, element: Element, shape: Shape, names: dict[str, int]) -> int:
         at = tuple(self._integer(index, names) for index in element.indices)
@@ -136,7 +149,10 @@ class _Evaluator:
                 element.span,
                 f"'{element.array}' has the shape {shape_text(shape)}; there is no element {shape_text(at)}",
             )
-        return int(np.ravel_multi_index(at, shape))
+        flat = 0
+        for one, length in zip(at, shape, strict=True):
+            flat = flat * length + one
+        return flat
 
     def term(self, value: Value, names: dict[str, int]) -> int:
         """Return the term of a value whose names are integers."""
@@ -158,6 +174,7 @@ class _Evaluator:
             case Sum(op, variable, bound, condition, body, span):
                 members = []
                 for number in range(self._integer(bound, names)):
+                    self._spend(1, value.span)
                     inner = {**names, variable: number}
                     if condition is None or self._integer(condition, inner):
                         members.append(self.term(body, inner))
@@ -196,6 +213,10 @@ class _Evaluator:
                         _NAME, span, f"'{name}' is neither an index nor a constant here", f"known names: {known}"
                     )
                 return known_number
+            case Operation("&&" | "||" as op, left, right):
+                if bool(self._integer(left, names)) == (op == "||"):
+                    return int(op == "||")
+                return int(bool(self._integer(right, names)))
             case Operation(op, left, right, span):
                 return self._operation(op, self._integer(left, names), self._integer(right, names), span)
             case Conditional(condition, yes, no):
@@ -206,8 +227,8 @@ class _Evaluator:
                 assert_never(value)
 
     def _operation(self, op: str, left: int, right: int, span: Span) -> int:
-        if op in {"/", "%"} and right == 0:
-            raise self.fail(_MEANING, span, "division by 0")
+        if op in {"/", "%"} and right < 1:
+            raise self.fail(_MEANING, span, f"division by {right}, and divisors must be positive")
         match op:
             case "+":
                 return left + right
@@ -229,10 +250,6 @@ class _Evaluator:
                 return max(left, right)
             case "min":
                 return min(left, right)
-            case "&&":
-                return int(bool(left) and bool(right))
-            case "||":
-                return int(bool(left) or bool(right))
             case _:
                 comparisons = {"==": left == right, "!=": left != right, "<": left < right, "<=": left <= right}
                 comparisons |= {">": left > right, ">=": left >= right}

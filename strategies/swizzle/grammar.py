@@ -9,12 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from strategies.swizzle.compositions import fan_fan_rotations, linearisations, units
-from strategies.swizzle.options import Composition, OptionSet, Tables, joined_sets
+from strategies.swizzle.options import MOST_ENTRIES, Composition, OptionSet, Tables, joined_sets
 from strategies.swizzle.transformation import SECONDARY, broadcasts, template
 
 LEVELS = (1, 2, 3, 4)
-# Entries of all tables before they are deduplicated, roughly; 64 by 32 elements have 50 million.
-MOST_ENTRIES = 200_000_000
 # A composition of up to this many entries is listed with the other families, which removes what is equal.
 _MOST_COMPOSED = 4_000_000
 

@@ -76,7 +76,10 @@ def evaluate(expression: Index, values: Mapping[str, Any]) -> Any:
         case Binary(op, left, right):
             return _arithmetic(op, evaluate(left, values), evaluate(right, values))
         case Compare(op, left, right):
-            return _comparison(op, evaluate(left, values), evaluate(right, values))
+            one = evaluate(left, values)
+            if op in {"&&", "||"} and isinstance(one, int | np.integer) and bool(one) == (op == "||"):
+                return int(op == "||")
+            return _comparison(op, one, evaluate(right, values))
         case Choose(condition, yes, no):
             test = evaluate(condition, values)
             if isinstance(test, int | np.integer):
@@ -95,9 +98,9 @@ def _arithmetic(op: Arithmetic, left: Any, right: Any) -> Any:
         case "*":
             return left * right
         case "/":
-            return left // right
+            return left // _divisor(right)
         case "%":
-            return left % right
+            return left % _divisor(right)
         case "^":
             return left ^ right
         case "&":
@@ -106,6 +109,11 @@ def _arithmetic(op: Arithmetic, left: Any, right: Any) -> Any:
             return left | right
         case _:
             assert_never(op)
+
+
+def _divisor(right: Any) -> Any:
+    """Cells of an array that do not use a quotient may divide by zero there: any value will do."""
+    return np.where(right == 0, 1, right) if isinstance(right, np.ndarray) else right
 
 
 def _comparison(op: Comparison, left: Any, right: Any) -> Any:
@@ -239,8 +247,10 @@ def interval(expression: Index, ranges: Mapping[str, Interval]) -> Interval:
             return ranges.get(name, (-(2**31), 2**31))
         case Compare():
             return 0, 1
-        case Choose(_, yes, no):
+        case Choose(condition, yes, no):
             (a, b), (c, d) = interval(yes, ranges), interval(no, ranges)
+            if isinstance(yes, Number) and condition == Compare("<", no, yes):
+                return max(a, c), max(b, d)
             return min(a, c), max(b, d)
         case Binary(op, left, right):
             (a, b), (c, d) = interval(left, ranges), interval(right, ranges)
@@ -293,6 +303,24 @@ def reduce(expression: Index, ranges: Mapping[str, Interval]) -> Index:
             assert_never(expression)
 
 
+def total(expression: Index, ranges: Mapping[str, Interval]) -> Index:
+    """Replace divisors that may be below 1 by ones that are not: code that is run for all threads divides always."""
+    match expression:
+        case Number() | Name():
+            return expression
+        case Binary(op, left, right):
+            one, two = total(left, ranges), total(right, ranges)
+            if op in {"/", "%"} and interval(two, ranges)[0] < 1:
+                two = Choose(Compare("<", two, Number(1)), Number(1), two)
+            return binary(op, one, two)
+        case Compare(op, left, right):
+            return compare(op, total(left, ranges), total(right, ranges))
+        case Choose(condition, yes, no):
+            return choose(total(condition, ranges), total(yes, ranges), total(no, ranges))
+        case _:
+            assert_never(expression)
+
+
 def to_c(expression: Index, ranges: Mapping[str, Interval]) -> str:
     """Print the expression in C, equal to ``evaluate`` for names within ``ranges``."""
     return _print(reduce(expression, ranges), ranges, 0)
@@ -330,9 +358,11 @@ def _infix(op: str, left: Index, right: Index, ranges: Mapping[str, Interval] | 
 
 
 def _print_floored(op: str, left: Index, right: Index, ranges: Mapping[str, Interval]) -> str:
-    """Shift a possibly negative dividend by a multiple of the (constant) divisor, so that C's operators floor."""
-    if not isinstance(right, Number) or right.value <= 0:
-        raise ValueError(f"cannot print {to_text(Binary('/', left, right))}: the divisor must be a positive constant")
+    """Shift a possibly negative dividend by a multiple of the (positive) divisor, so that C's operators floor."""
+    if not isinstance(right, Number):
+        divisor = _print(right, ranges, 8)
+        rest = f"({_print(left, ranges, 7)} % {divisor} + {divisor}) % {divisor}"
+        return f"({rest})" if op == "%" else f"(({_print(left, ranges, 6)} - {rest}) / {divisor})"
     turns = -(interval(left, ranges)[0] // right.value)
     inner = _print(binary("+", left, Number(turns * right.value)), ranges, _PRECEDENCE["%"])
     if not inner.startswith("("):

@@ -28,6 +28,7 @@ from strategies.swizzle.index import (
     evaluate,
     reduce,
     substitute,
+    total,
 )
 from strategies.swizzle.instructions import (
     LANE,
@@ -244,7 +245,7 @@ class _Lowering:
         """Put the thread's places and a register's numbers into an index, and simplify."""
         key = index, registers
         if key not in self.substituted:
-            self.substituted[key] = self._simple(substitute(index, places))
+            self.substituted[key] = self._simple(total(substitute(index, places), self.ranges))
         return self.substituted[key]
 
     def _simple(self, index: Index) -> Index:

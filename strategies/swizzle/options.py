@@ -18,6 +18,8 @@ Tables = NDArray[np.int16]
 # Weights below 2**33 times at most 2**9 values over 2**11 locals stay below 2**53: sums in doubles are exact.
 _WEIGHT_BITS = 33
 _BLOCK_ENTRIES = 1 << 20
+# Entries of all tables of a hole before they are deduplicated, roughly; 64 by 32 elements have 50 million.
+MOST_ENTRIES = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ _ELEMENTWISE = (("|",), ("^",), ("&",), ("+", "-"), ("*",))
 _REDUCTIONS = {"sum": "+", "product": "*", "xor": "^", "and": "&", "or": "|", "max": "max", "min": "min"}
 _FOLD_OPERATORS = ("+", "*", "^", "&", "|", "max", "min")
 _ASSIGNMENTS = ("=", "+=", "-=", "*=", "^=", "&=", "|=")
+_LARGEST = 2**31 - 1
 
 
 def parse(source: Source) -> SketchText:
@@ -98,15 +99,18 @@ class _Parser:
     def sketch(self) -> SketchText:
         name = PurePath(self._source.name).stem
         warp: Value | None = None
+        named = False
         lines: list[Let | StatementLine | Definition | Goal] = []
         while self._token.kind != "end":
             following = self._tokens[self._next + 1]
             statement = following.kind == "mark" and following.text == ":"
             if self._is("name") and not statement:
                 self._advance()
+                named = self._once(named, "name")
                 name = self._name("after 'name'").text
             elif self._is("warp") and not statement:
                 self._advance()
+                self._once(warp is not None, "warp")
                 warp = self._value()
             elif self._is("let") and not statement:
                 lines.append(self._let())
@@ -117,6 +121,16 @@ class _Parser:
             else:
                 lines.append(self._statement())
         return SketchText(name, warp, tuple(lines))
+
+    def _once(self, before: bool, what: str) -> bool:
+        if before:
+            raise fault(self._source, "MF0904", self._tokens[self._next - 1].span, f"'{what}' is given twice")
+        return True
+
+    def _distinct(self, names: list[Token], what: str) -> None:
+        for number, name in enumerate(names):
+            if name.text in {one.text for one in names[:number]}:
+                raise fault(self._source, "MF0904", name.span, f"'{name.text}' is {what} twice")
 
     def _let(self) -> Let:
         start = self._advance().span
@@ -220,7 +234,10 @@ class _Parser:
 
     def _parameters(self) -> tuple[str, ...]:
         self._expect("\\", "before a function's parameters")
-        return self._list(lambda: self._name("for a function's parameter").text, ".", "after a function's parameters")
+        where = "after a function's parameters"
+        names = self._list(lambda: self._name("for a function's parameter"), ".", where)
+        self._distinct(list(names), "a parameter")
+        return tuple(name.text for name in names)
 
     def _options(self) -> tuple[Option, ...]:
         if not self._is("{"):
@@ -229,7 +246,11 @@ class _Parser:
         if self._is("}"):
             self._advance()
             return ()
-        return self._list(self._option, "}", "after options")
+        options = self._list(self._option, "}", "after options")
+        for number, option in enumerate(options):
+            if option.name in {one.name for one in options[:number]}:
+                raise fault(self._source, "MF0904", option.span, f"the option '{option.name}' is given twice")
+        return options
 
     def _option(self) -> Option:
         name = self._name("for an option")
@@ -355,6 +376,8 @@ class _Parser:
             return inner
         if self._token.kind == "number":
             token = self._advance()
+            if len(token.text) > len(str(_LARGEST)) or int(token.text) > _LARGEST:
+                raise fault(self._source, "MF0901", token.span, f"numbers go up to {_LARGEST}")
             return Integer(int(token.text), token.span)
         name = self._name("or a number in a value")
         if name.text in _REDUCTIONS and self._is("("):

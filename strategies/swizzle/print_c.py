@@ -11,6 +11,7 @@ from typing import assert_never
 from strategies.swizzle.index import Interval, to_c
 from strategies.swizzle.instructions import NotLowerableError
 from strategies.swizzle.lowering import spelled_cases
+from strategies.swizzle.names import parameter_name
 from strategies.swizzle.problem import Case, Fold, Gather, Hole, Literal, Problem, Shape
 from strategies.swizzle.search import Solution
 from strategies.swizzle.terms import UNDEFINED, ZERO, Terms
@@ -32,7 +33,7 @@ def print_c(problem: Problem, solutions: list[tuple[str, Solution]]) -> str:
 def _function(problem: Problem, name: str, solution: Solution) -> str:
     cases = spelled_cases(problem, solution)
     inputs = [one for one in problem.statements if isinstance(one, Literal) and one.is_input]
-    parameters = "".join(f"const SWIZZLE_TYPE *{one.name}, " for one in inputs)
+    parameters = "".join(f"const SWIZZLE_TYPE *{_identifier(problem, one.name)}, " for one in inputs)
     lines = [f"void {name}({parameters}SWIZZLE_TYPE *out)", "{"]
     for one in problem.statements:
         array = _identifier(problem, one.name)
@@ -60,9 +61,11 @@ def _function(problem: Problem, name: str, solution: Solution) -> str:
 
 
 def _identifier(problem: Problem, name: str) -> str:
-    """Inputs keep their names; computed arrays get a suffix, so that none is called as the output parameter."""
+    """Give inputs one prefix and computed arrays others; inner arrays have a dot, which is spelled apart."""
     one = problem.statement(name)
-    return name if isinstance(one, Literal) and one.is_input else name.replace(".", "_") + "_cells"
+    if isinstance(one, Literal) and one.is_input:
+        return parameter_name(name)
+    return "at_" + name.replace("_", "_u").replace(".", "_d") if "." in name else f"of_{name}"
 
 
 def _ranges(shape: Shape) -> dict[str, Interval]:
@@ -128,7 +131,7 @@ def _fold(problem: Problem, fold: Fold) -> list[str]:
 
 
 def _literal(problem: Problem, literal: Literal, inputs: list[Literal]) -> list[str]:
-    place = {term: f"{one.name}[{at}]" for one in inputs for at, term in enumerate(one.terms.tolist())}
+    place = {term: f"{parameter_name(one.name)}[{at}]" for one in inputs for at, term in enumerate(one.terms.tolist())}
     place |= {ZERO: "0", UNDEFINED: "0"}
     return [
         f"    {_identifier(problem, literal.name)}[{cell}] = {_term(problem.terms, place, term)};"

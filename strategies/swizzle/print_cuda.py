@@ -25,6 +25,7 @@ from strategies.swizzle.instructions import (
     ThreadCode,
     Zero,
 )
+from strategies.swizzle.names import parameter_name
 from strategies.swizzle.problem import Literal
 
 WARP = 32
@@ -55,17 +56,17 @@ def _group(code: ThreadCode) -> int:
 
 
 def _pointers(code: ThreadCode) -> str:
-    return "".join(f"const T *{literal.name}, " for literal in code.inputs)
+    return "".join(f"const T *{parameter_name(literal.name)}, " for literal in code.inputs)
 
 
 def _staged_pointers(code: ThreadCode) -> list[str]:
-    return [f"T *{_identifier(name)}_shared" for name, _ in code.staged]
+    return [f"T *{_identifier('staged', name)}" for name, _ in code.staged]
 
 
 def _statement(code: ThreadCode, number: int, instruction: Instruction, group: int) -> str:
     match instruction:
         case Put(memory, index, value):
-            return f"  {_identifier(memory)}_shared[{to_c(index, code.ranges)}] = v{value};"
+            return f"  {_identifier('staged', memory)}[{to_c(index, code.ranges)}] = v{value};"
         case Sync():
             return "  __syncwarp();"
         case _:
@@ -91,10 +92,10 @@ def _function(code: ThreadCode) -> str:
 
 def _device_function(code: ThreadCode) -> str:
     group = _group(code)
-    arrays = [f"const T (&{_identifier(name)}_in)[{count}]" for name, count in code.given]
-    arrays += [f"const T *{literal.name}" for literal in code.inputs]
+    arrays = [f"const T (&{_identifier('given', name)})[{count}]" for name, count in code.given]
+    arrays += [f"const T *{parameter_name(literal.name)}" for literal in code.inputs]
     arrays += _staged_pointers(code)
-    arrays += [f"T (&{_identifier(name)}_out)[{count}]" for name, count in code.results]
+    arrays += [f"T (&{_identifier('result', name)})[{count}]" for name, count in code.results]
     lines = [
         f"/* Registers to registers: {code.lanes} threads, this one being `lane`; all threads of the warp call it. */",
         "template <typename T>",
@@ -105,19 +106,20 @@ def _device_function(code: ThreadCode) -> str:
         lines.append(_statement(code, number, instruction, group))
     stores = iter(code.stores)
     for name, count in code.results:
-        lines += [f"  {_identifier(name)}_out[{number}] = v{next(stores).value};" for number in range(count)]
+        lines += [f"  {_identifier('result', name)}[{number}] = v{next(stores).value};" for number in range(count)]
     return "\n".join([*lines, "}", ""])
 
 
-def _identifier(name: str) -> str:
-    return name.replace(".", "_")
+def _identifier(role: str, array: str) -> str:
+    """Return a parameter's name: every role has a prefix of its own, and arrays without a name another one."""
+    return f"{role}_{array}" if "." not in array else f"unnamed_{role}_{array.replace('.', '_')}"
 
 
 def _value(code: ThreadCode, instruction: Instruction, group: int) -> str:
     ranges = code.ranges
     match instruction:
         case Load(memory, index, guard):
-            staged = f"{_identifier(memory)}_shared" if memory in dict(code.staged) else memory
+            staged = _identifier("staged", memory) if memory in dict(code.staged) else parameter_name(memory)
             read = f"{staged}[{to_c(index, ranges)}]"
             return read if guard is None else f"({to_c(guard, ranges)}) ? {read} : T(0)"
         case Shuffle(value, lane):
@@ -127,7 +129,7 @@ def _value(code: ThreadCode, instruction: Instruction, group: int) -> str:
         case Zero():
             return "T(0)"
         case Given(array, number):
-            return f"{_identifier(array)}_in[{number}]"
+            return f"{_identifier('given', array)}[{number}]"
         case Integral(index):
             return f"T({to_c(index, ranges)})"
         case Put() | Sync():
@@ -170,7 +172,7 @@ def _kernel(code: ThreadCode) -> str:
             arguments.append(f"mine + {offset}")
             offset += prod(literal.shape)
         else:
-            arguments.append(f"{literal.name} + tile * {literal.step}")
+            arguments.append(f"{parameter_name(literal.name)} + tile * {literal.step}")
     if shared:
         lines.append("  __syncwarp();")
     for _, count in code.staged:
@@ -186,5 +188,5 @@ def _staged(literal: Literal, group: int, offset: int) -> list[str]:
     target = f"mine[{offset} + e]" if offset else "mine[e]"
     return [
         f"  for (int e = lane; e < {size}; e += {group})",
-        f"    {target} = {literal.name}[tile * {literal.step} + e];",
+        f"    {target} = {parameter_name(literal.name)}[tile * {literal.step} + e];",
     ]

@@ -34,6 +34,7 @@ from strategies.swizzle.instructions import (
     ThreadCode,
     Zero,
 )
+from strategies.swizzle.names import parameter_name
 from strategies.swizzle.print_cuda import WARP
 
 ELEMENTS = (ScalarType.FLOAT, ScalarType.INT)
@@ -96,13 +97,13 @@ class _Kernel:
         self.element = llvm_type(element)
         self.floating = element is ScalarType.FLOAT
         self.ranges = code.ranges
-        pointers = [one.name for one in code.inputs]
-        given = [f"{name}_{number}" for name, count in code.given for number in range(count)]
-        staged = [name for name, _ in code.staged]
+        pointers = [parameter_name(one.name) for one in code.inputs]
+        given = [f"given_{name}_{number}" for name, count in code.given for number in range(count)]
+        staged = [f"staged_{name}" for name, _ in code.staged]
         self.parameters = [*given, *pointers, *staged, "lane"] if code.results else [*pointers, "out", "tiles"]
         types = {"tiles": _I64, "lane": _I32, **dict.fromkeys(given, self.element)}
         if code.results:
-            types |= dict.fromkeys([*staged, *(one.name for one in code.inputs if one.shared)], _SHARED)
+            types |= dict.fromkeys([*staged, *(parameter_name(one.name) for one in code.inputs if one.shared)], _SHARED)
         kind = ir.FunctionType(
             ir.LiteralStructType([self.element] * len(code.stores)) if code.results else ir.VoidType(),
             [types.get(name, _GLOBAL) for name in self.parameters],
@@ -154,12 +155,11 @@ class _Kernel:
         arguments = dict(zip(self.parameters, self.function.args, strict=True))
         self.function.attributes.add("alwaysinline")
         self.known[Name("lane")] = arguments["lane"]
-        self.tiles = {
-            name: arguments[name] for name in (*(one.name for one in self.code.inputs), *dict(self.code.staged))
-        }
+        self.tiles = {one.name: arguments[parameter_name(one.name)] for one in self.code.inputs}
+        self.tiles |= {name: arguments[f"staged_{name}"] for name, _ in self.code.staged}
         for instruction in self.code.instructions:
             if isinstance(instruction, Given):
-                self.values.append(arguments[f"{instruction.array}_{instruction.number}"])
+                self.values.append(arguments[f"given_{instruction.array}_{instruction.number}"])
             else:
                 self.values.append(self._value(instruction))
         result = ir.Constant(self.function.ftype.return_type, ir.Undefined)

@@ -78,6 +78,7 @@ class Search:
         if unknown_steps(self.problem):
             yield from self._in_steps()
             return
+        self._known.clear()
         budget = MemoryBudget(self.megabytes)
         for hole in self.problem.holes():
             budget.reserve(hole.options.bytes_held, f"the options of {hole.name}")

@@ -22,7 +22,8 @@ from strategies.swizzle import conditions, transformation
 from strategies.swizzle.grammar import transformations
 from strategies.swizzle.holes import axis_hole, choice_hole, keep_hole, numbered_names, shift_hole, vector_hole
 from strategies.swizzle.index import Index, Name, Number, compare, evaluate
-from strategies.swizzle.options import OptionSet
+from strategies.swizzle.names import kernel_name
+from strategies.swizzle.options import MOST_ENTRIES, OptionSet
 from strategies.swizzle.problem import (
     ZERO_CELL,
     Case,
@@ -38,34 +39,8 @@ from strategies.swizzle.problem import (
 from strategies.swizzle.specification import SketchError, Symbolic, SymbolicArray, shape_text
 from strategies.swizzle.terms import OPERATORS, Terms
 
-# Names of the generated code, and words of C and C++ that are likely as names of arrays.
-_RESERVED = frozenset(
-    (
-        "out",
-        "lane",
-        "active",
-        "tiles",
-        "tile",
-        "group",
-        "mine",
-        "T",
-        "float",
-        "int",
-        "long",
-        "short",
-        "char",
-        "double",
-        "auto",
-        "case",
-        "do",
-        "for",
-        "if",
-        "new",
-        "this",
-    )
-)
 # A group of threads with more registers than this is no sketch of a kernel.
-_MOST_CELLS = 1 << 16
+MOST_CELLS = 1 << 16
 _MOST_PLACES = 1 << 24
 Positions = NDArray[np.signedinteger[Any]]
 
@@ -90,17 +65,22 @@ class Sketch:
     def _add(self, statement: Statement) -> str:
         if statement.name in self.statements:
             raise SketchError(f"'{statement.name}' is defined twice", "every array is defined once; use another name")
-        if prod(statement.shape) > _MOST_CELLS:
-            raise SketchError(f"'{statement.name}' has {prod(statement.shape)} elements, more than {_MOST_CELLS}")
-        if any(length < 1 for length in statement.shape):
-            raise SketchError(f"'{statement.name}' would have the shape {shape_text(statement.shape)}, which is empty")
+        self.require_room(statement.name, statement.shape)
         self.statements[statement.name] = statement
         return statement.name
 
+    def require_room(self, name: str, shape: Shape) -> None:
+        """Raise ``SketchError`` for a shape that is empty or too large, before anything is made of it."""
+        if any(length < 1 for length in shape):
+            raise SketchError(f"'{name}' would have the shape {shape_text(shape)}, which is empty")
+        if prod(shape) > MOST_CELLS:
+            raise SketchError(
+                f"'{name}' of shape {shape_text(shape)} has {prod(shape)} elements, more than {MOST_CELLS}"
+            )
+
     def input(self, name: str, shape: Shape, *, step: int | None = None, shared: bool = False) -> str:
         """Add an array of fresh symbols.  ``step`` is how many elements the next tile's array starts later."""
-        if name in _RESERVED:
-            raise SketchError(f"an input cannot be called '{name}'", "generated code uses that name; choose another")
+        self.require_room(name, shape)
         size = prod(shape)
         atoms = [self.terms.atom(name, position) for position in range(size)]
         return self._add(
@@ -265,7 +245,10 @@ class Sketch:
         out = source if shape is None else shape
         self._axis(name, out, axis)
         self._same_but(name, argument, out, source, (axis,))
-        options = transformation.rotations(source[axis], out[axis], level)
+        try:
+            options = transformation.rotations(source[axis], out[axis], level)
+        except ValueError as fault:
+            raise SketchError(f"'{name}': {fault}") from fault
         return self._axis_hole(name, argument, out, options, (axis,), axis, "rotate", ("i",))
 
     def exchange(self, name: str, argument: str, *, axis: int) -> str:
@@ -346,6 +329,7 @@ class Sketch:
         if len(source) < 2 or count < 1:
             raise SketchError(f"cannot accumulate '{argument}', whose shape is {shape_text(source)}, {count} times")
         out = (source[0], count, *source[1:])
+        self.require_room(name, out)
         axes = [Name(f"d{axis}") for axis in range(len(out))]
         last = self.gather(f"{name}.copies", out, [argument], [Case(None, Read(0, (axes[0], *axes[2:])))], "broadcast")
         places = [(accumulator, inner) for accumulator in range(count) for inner in np.ndindex(*source[2:])]
@@ -367,6 +351,8 @@ class Sketch:
         usable = registers if first is None else first
         if not 1 <= usable <= registers:
             raise SketchError(f"'{argument}' has {registers} registers, not {usable}")
+        if 2 * usable**2 * lanes**2 > MOST_ENTRIES:
+            raise SketchError(f"'{name}' would choose among too many instructions on {usable} vectors of {lanes}")
         return self._add(vector_hole(name, argument, registers, lanes, usable))
 
     def choose(self, name: str, argument: str, shape: Shape, choices: Sequence[tuple[str, Sequence[Case]]]) -> str:
@@ -421,7 +407,7 @@ class Sketch:
         if not self.goals:
             raise SketchError("the sketch has no goal", "add a line as: goal out = \\i. x[i]")
         statements, goals = tuple(self.statements.values()), tuple(self.goals.values())
-        return Problem(self.name, self.terms, statements, goals, self.warp)
+        return Problem(kernel_name(self.name), self.terms, statements, goals, self.warp)
 
     def _axis(self, name: str, shape: Shape, axis: int) -> None:
         if not 0 <= axis < len(shape):

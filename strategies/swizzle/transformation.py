@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strategies.swizzle.index import Index, Interval, Name, Number, binary, evaluate, reduce
-from strategies.swizzle.options import OptionSet, Tables, first_of_each
+from strategies.swizzle.options import MOST_ENTRIES, OptionSet, Tables, first_of_each
 
 PRIMARY, SECONDARY = Name("i"), Name("k")
 
@@ -173,8 +173,13 @@ def evaluated(expressions: list[Index], length: int, secondary: int) -> tuple[Ta
 
 
 def rotations(length: int, cells: int, level: int) -> OptionSet:
-    """Return the rotations ``g*(i/g) + (i + c) mod g`` of the first ``cells`` indices, and the identity."""
+    """Return the rotations ``g*(i/g) + (i + c) mod g`` of the first ``cells`` indices, and the identity.
+
+    Raises ``ValueError`` for axes whose rotations are too many to list.
+    """
     groups = [length] if level < 3 else [g for g in range(length, 1, -1) if length % g == 0]
+    if sum(groups) * cells > MOST_ENTRIES:
+        raise ValueError(f"{sum(groups)} rotations of {cells} elements are too many to list")
     expressions: list[Index] = [PRIMARY] if cells <= length else []
     for group in groups:
         start = binary("*", Number(group), binary("/", PRIMARY, Number(group)))

@@ -139,7 +139,7 @@ def run(*arguments):
 def test_the_command_prints_them():
     cuda = run(EXAMPLES / "crc.swz", "--emit", "cuda", "--registers")
     assert cuda.exit_code == 0, cuda.output
-    assert "void crc_registers(const T (&loaded_in)[3], T (&r3_out)[3], int lane)" in cuda.output
+    assert "void crc_registers(const T (&given_loaded)[3], T (&result_r3)[3], int lane)" in cuda.output
     assert "__global__" not in cuda.output
     ptx = run(EXAMPLES / "crc.swz", "--emit", "ptx", "--registers")
     assert ".func" in ptx.output

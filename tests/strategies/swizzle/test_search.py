@@ -110,6 +110,8 @@ def test_the_search_is_deterministic_and_can_stop_early():
     every = solutions(problem)
     assert [one.options for one in every] == [one.options for one in solutions(problem_of("crc", s=4))]
     assert solutions(problem, limit=1) == every[:1]
+    search = Search(problem)
+    assert list(search) == list(search) == every
 
 
 def test_statistics_count_states():

@@ -113,7 +113,7 @@ def test_a_device_function_takes_the_memory():
     problem = problem_of("crc_shared")
     code = lower(problem, solutions(problem, limit=1)[0], registers=True)
     text = print_cuda([code])
-    assert "crc_shared_registers(const T (&loaded_in)[3], T *tile_shared, T (&turned_out)[3], int lane)" in text
+    assert "crc_shared_registers(const T (&given_loaded)[3], T *staged_tile, T (&result_turned)[3], int lane)" in text
     ptx = print_ptx([code])
     assert len(re.findall(r"st\.shared", ptx)) == 3
     assert ".extern .shared" not in ptx
