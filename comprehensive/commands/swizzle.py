@@ -49,6 +49,13 @@ def _constants(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) ->
 @click.option("-D", "constants", multiple=True, callback=_constants, metavar="NAME=N", help="Set a 'let' constant.")
 @click.option("--arch", type=click.Choice(_ARCHITECTURES), default="sm_70", show_default=True, help="Weights of costs.")
 @click.option(
+    "--element-bytes",
+    type=click.Choice(["4", "8", "16"]),
+    default="4",
+    show_default=True,
+    help="Bytes of an element, for the banks of shared memory in costs.",
+)
+@click.option(
     "--objective",
     type=click.Choice(["cost", "accumulates"]),
     default="cost",
@@ -74,6 +81,7 @@ def command(
     picture: Path | None,
     constants: dict[str, int],
     arch: str,
+    element_bytes: str,
     objective: str,
     output: Path | None,
     registers: bool,
@@ -94,6 +102,7 @@ def command(
         raise click.UsageError("--registers is for --emit cuda, llvm, ptx or json")
     source = read_source(file)
     task = _Task(source, constants, how or "first", arch, "accumulates" if objective == "accumulates" else "cost")
+    task.element_bytes = int(element_bytes)
     stopped = 0
     try:
         with bounded_process(memory), time_limit(limit):
@@ -142,6 +151,7 @@ class _Task:
     level: int | None = None
     found: list[Ranked] = field(default_factory=list)
     count: int = 0
+    element_bytes: int = 4
 
     def run(self, memory: int | None, levels: tuple[int | None, ...]) -> None:
         """Search at each level in turn until there is a solution."""
@@ -160,7 +170,13 @@ class _Task:
             bound = LeastAccumulates() if bounded else None
             self.problem, self.level, self.search = problem, level, Search(problem, memory, bound)
             for solution in self.search:
-                one = priced(problem, solution, architecture=self.arch, objective=self.objective)
+                one = priced(
+                    problem,
+                    solution,
+                    architecture=self.arch,
+                    objective=self.objective,
+                    element_bytes=self.element_bytes,
+                )
                 self.count += 1
                 if self.how != "best":
                     self.found.append(one)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from strategies.swizzle.banks import WARP, bank_degree
+from strategies.swizzle.banks import WARP, WORD, bank_degree, passes
 from strategies.swizzle.index import Number, evaluate, operations
 from strategies.swizzle.instructions import Combine, Integral, Load, Put, Select, Shuffle, ThreadCode
 from strategies.swizzle.problem import Problem
@@ -71,11 +71,14 @@ def accumulates(problem: Problem, solution: Solution) -> int:
     return count
 
 
-def cost(problem: Problem, solution: Solution, code: ThreadCode, architecture: Architecture) -> Cost:
-    """Return the cost of a solution's code on an architecture."""
+def cost(
+    problem: Problem, solution: Solution, code: ThreadCode, architecture: Architecture, *, element_bytes: int = WORD
+) -> Cost:
+    """Return the cost of a solution's code on an architecture; elements of shared memory have 4, 8 or 16 bytes."""
     shared = {literal.name for literal in code.inputs if literal.shared} | {name for name, _ in code.staged}
     shuffles = selects = folds = 0
     degrees: list[int] = []
+    cycles = 0
     expressions = {store.index for store in code.stores}
     # Groups smaller than a warp stand side by side in shared memory, each with a copy of its own.
     lanes = np.arange(code.lanes)
@@ -94,7 +97,9 @@ def cost(problem: Problem, solution: Solution, code: ThreadCode, architecture: A
             case Put(_, index):
                 expressions.add(index)
                 at = np.broadcast_to(evaluate(index, {"lane": lanes}), lanes.shape)
-                degrees.append(bank_degree((at[None, :] + groups).ravel()))
+                touched = (at[None, :] + groups).ravel()
+                degrees.append(bank_degree(touched, size=element_bytes))
+                cycles += passes(touched, size=element_bytes)
             case Integral(index):
                 expressions.add(index)
             case Load(memory, index, guard):
@@ -103,13 +108,15 @@ def cost(problem: Problem, solution: Solution, code: ThreadCode, architecture: A
                     expressions.add(guard)
                 if memory in shared:
                     at = np.broadcast_to(evaluate(index, {"lane": lanes}), lanes.shape)
-                    degrees.append(bank_degree((at[None, :] + groups).ravel()))
+                    touched = (at[None, :] + groups).ravel()
+                    degrees.append(bank_degree(touched, size=element_bytes))
+                    cycles += passes(touched, size=element_bytes)
             case _:
                 pass
     arithmetic = sum(operations(one) for one in expressions if not isinstance(one, Number))
     total = shuffles * architecture.shuffle + selects * architecture.select + folds * architecture.combine
-    total += sum(degrees) * architecture.shared_access + arithmetic * architecture.integer
+    total += cycles * architecture.shared_access + arithmetic * architecture.integer
     return Cost(
         shuffles, selects, folds, accumulates(problem, solution),
-        max(degrees, default=0), sum(degrees), arithmetic, total,
+        max(degrees, default=0), cycles, arithmetic, total,
     )  # fmt: skip
