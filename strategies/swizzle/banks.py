@@ -111,7 +111,7 @@ def row_accesses(addresses: Words) -> Words:
 
     Threads past the end of a row are inactive; their entries repeat the last thread's element, which costs nothing.
     """
-    rows, columns = addresses.shape
+    columns = addresses.shape[1]
     last = np.minimum(np.arange(-(-columns // WARP) * WARP), columns - 1)
     return addresses[:, last].reshape(-1, WARP)
 

@@ -69,7 +69,7 @@ _OPTION_NAMES = {
     "shift": {"axis"},
     "select": {"axis", "over", "constants", "level", "dims", "consts"},
     "keep": {"where", "over", "constants", "level", "restrict", "consts"},
-    "vector": {"first", "in_lim", "fresh"},
+    "vector": {"first", "in_lim", "fresh", "mux"},
     "accumulate": {"count", "constants", "level"},
 }
 
@@ -481,7 +481,7 @@ class _Elaboration:
                 )  # fmt: skip
             case _:
                 first = number("first", "in_lim", default=0)
-                return sketch.append_vector(name, argument, first=first or None)
+                return sketch.append_vector(name, argument, first=first or None, mux="mux" in values)
 
     def _goal(self, line: Goal) -> None:
         shape = self._guarded(line.span, lambda: self._sketch.shape(line.name))

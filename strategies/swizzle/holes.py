@@ -98,9 +98,9 @@ def keep_hole(
     return Hole(name, shape, argument, "keep", options, locals_, sources, axes, None, names, cases)
 
 
-def vector_hole(name: str, argument: str, registers: int, lanes: int, usable: int) -> Hole:
-    """Return the hole that appends a register made of two of the first ``usable`` ones."""
-    options = vector.pairings(usable, lanes)
+def vector_hole(name: str, argument: str, registers: int, lanes: int, usable: int, *, mux: bool = False) -> Hole:
+    """Return the hole that appends a register made of two of the first ``usable`` ones, by ``vmux`` too if asked."""
+    options = vector.pairings(usable, lanes, mux=mux)
     copied = np.arange(registers * lanes, dtype=np.int32)
     locals_ = np.concatenate([np.full(copied.size, -1, np.int32), np.arange(lanes, dtype=np.int32)])
     sources = np.concatenate(

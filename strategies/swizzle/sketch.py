@@ -340,8 +340,11 @@ class Sketch:
             last = self.keep(this, last, where=where, over=(0, 2), constants=constants, level=level)
         return last
 
-    def append_vector(self, name: str, argument: str, *, first: int | None = None) -> str:
-        """Add a vector hole: append a register made of two of the first ``first`` registers of the argument."""
+    def append_vector(self, name: str, argument: str, *, first: int | None = None, mux: bool = False) -> str:
+        """Add a vector hole: append a register made of two of the first ``first`` registers of the argument.
+
+        ``mux`` adds ``vmux`` to its instructions.
+        """
         source = self.shape(argument)
         if len(source) != 2:
             raise SketchError(
@@ -353,7 +356,7 @@ class Sketch:
             raise SketchError(f"'{argument}' has {registers} registers, not {usable}")
         if 2 * usable**2 * lanes**2 > MOST_ENTRIES:
             raise SketchError(f"'{name}' would choose among too many instructions on {usable} vectors of {lanes}")
-        return self._add(vector_hole(name, argument, registers, lanes, usable))
+        return self._add(vector_hole(name, argument, registers, lanes, usable, mux=mux))
 
     def choose(self, name: str, argument: str, shape: Shape, choices: Sequence[tuple[str, Sequence[Case]]]) -> str:
         """Add a hole with a user-defined set of gathers, each given by its cases."""
