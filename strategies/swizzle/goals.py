@@ -159,14 +159,15 @@ class _Evaluator:
         terms = self._sketch.terms
         match value:
             case Element(array, _, span):
-                if self._result is not None and array == self._result[0]:
-                    _, shape, result = self._result
-                    return result[self._position(value, shape, names)]
                 if array not in self._sketch.statements:
                     known = ", ".join(self._sketch.statements)
                     raise self.fail(_NAME, span, f"there is no array '{array}'", f"arrays: {known}")
                 literal = self._sketch.statements[array]
                 if not isinstance(literal, Literal):
+                    if self._result is not None and array == self._result[0]:
+                        # A specification may read what it has made; of an input that is the goal, the input is read.
+                        _, shape, result = self._result
+                        return result[self._position(value, shape, names)]
                     raise self.fail(_MEANING, span, f"'{array}' is computed by the sketch; a goal reads inputs only")
                 return int(literal.terms[self._position(value, literal.shape, names)])
             case Conditional(condition, yes, no):

@@ -62,8 +62,8 @@ class Choose:
 
 Index = Number | Name | Binary | Compare | Choose
 
-_PRECEDENCE = {"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7}
-_PRECEDENCE |= {"+": 8, "-": 8, "*": 9, "/": 9, "%": 9}
+_PRECEDENCE = {"||": 1, "&&": 2, "|": 4, "^": 5, "&": 6, "==": 8, "!=": 8, "<": 9, "<=": 9, ">": 9, ">=": 9}
+_PRECEDENCE |= {"+": 10, "-": 10, "*": 11, "/": 11, "%": 11}
 
 
 def evaluate(expression: Index, values: Mapping[str, Any]) -> Any:
@@ -354,15 +354,17 @@ def _infix(op: str, left: Index, right: Index, ranges: Mapping[str, Interval] | 
     own = _PRECEDENCE[op]
     text = f"{_print(left, ranges, own)} {op} {_print(right, ranges, own + 1)}"
     mixed = op in {"^", "&", "|"} or (op == "&&" and outer > 0)
-    return f"({text})" if own < outer or (mixed and outer > 0) else text
+    # Compilers warn of comparisons among bit operators.
+    compared = _PRECEDENCE["=="] <= own <= _PRECEDENCE["<"] and _PRECEDENCE["|"] <= outer <= _PRECEDENCE["&"] + 1
+    return f"({text})" if own < outer or compared or (mixed and outer > 0) else text
 
 
 def _print_floored(op: str, left: Index, right: Index, ranges: Mapping[str, Interval]) -> str:
     """Shift a possibly negative dividend by a multiple of the (positive) divisor, so that C's operators floor."""
     if not isinstance(right, Number):
-        divisor = _print(right, ranges, 8)
-        rest = f"({_print(left, ranges, 7)} % {divisor} + {divisor}) % {divisor}"
-        return f"({rest})" if op == "%" else f"(({_print(left, ranges, 6)} - {rest}) / {divisor})"
+        divisor = _print(right, ranges, _PRECEDENCE["%"] + 1)
+        rest = f"({_print(left, ranges, _PRECEDENCE['%'])} % {divisor} + {divisor}) % {divisor}"
+        return f"({rest})" if op == "%" else f"(({_print(left, ranges, _PRECEDENCE['-'])} - {rest}) / {divisor})"
     turns = -(interval(left, ranges)[0] // right.value)
     inner = _print(binary("+", left, Number(turns * right.value)), ranges, _PRECEDENCE["%"])
     if not inner.startswith("("):

@@ -103,12 +103,14 @@ class Search:
             self.statistics.states_on_solutions += 1
 
     def _in_steps(self) -> Iterator[Solution]:
+        options = sum(len(hole.options) for hole in self.problem.holes())
         for chosen, remaining in Steps(self.statistics).resolved(self.problem):
             inner = Search(remaining, self.megabytes, self.bound, self.statistics)
             for solution in inner:
+                self.statistics.options = options
                 yield Solution({**chosen, **solution.options})
             self._failure = self._failure or inner.why_none()
-        self.statistics.options = sum(len(hole.options) for hole in self.problem.holes())
+        self.statistics.options = options
 
     def _below(self, network: Network, state: State, depth: int) -> Iterator[Solution]:
         try:

@@ -66,6 +66,11 @@ OPERATORS_IN_SKETCHES = {
         r: [8] = ?rotate{axis=0}(l)
         o: [8] = (l & 12) | (r & 3) ^ 64
         goal o = \\i. x[i] & 12 | x[(i + 5) % 8] & 3 ^ 64""",
+    "masks in indices": """
+        l: [8] = \\i. x[i]
+        r: [8] = ?rotate{axis=0}(l)
+        o: [8] = \\i. r[(i & 5 | i == 6) ^ 2]
+        goal o = \\i. x[((i & 5 | i == 6) ^ 2) + 3 & 7]""",
     "weights and signs": """
         l: [8, 3] = \\i, j. x[i + j]
         t: [8, 3] = ?transform{axis=1, secondary=0}(l)
