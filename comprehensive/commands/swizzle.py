@@ -12,10 +12,10 @@ from comprehensive.commands.faults import INCOMPLETE, diagnostics_option, print_
 from comprehensive.commands.stopping import TimeLimitError, time_limit
 
 if TYPE_CHECKING:
-    from metafork.source import Source
-    from strategies.swizzle.problem import Problem
-    from strategies.swizzle.ranking import Objective, Ranked
-    from strategies.swizzle.search import Search, Statistics
+    from metafork.ir.source import Source
+    from metafork.swizzle.model.problem import Problem
+    from metafork.swizzle.output.ranking import Objective, Ranked
+    from metafork.swizzle.search.search import Search, Statistics
 
 _ARCHITECTURES = ("sm_35", "sm_70", "sm_90")
 
@@ -93,10 +93,10 @@ def command(
     fault, has no solution, or does not fit into --memory; 4 when --time-limit ended the search, and 130 when it was
     interrupted: what was found until then is printed.
     """
-    from metafork.diagnostics import DiagnosticsError
-    from strategies.swizzle.instructions import NotLowerableError
-    from strategies.swizzle.memory import DoesNotFitError, bounded_process
-    from strategies.swizzle.picture import draw
+    from metafork.ir.diagnostics import DiagnosticsError
+    from metafork.swizzle.output.instructions import NotLowerableError
+    from metafork.swizzle.output.picture import draw
+    from metafork.swizzle.search.memory import DoesNotFitError, bounded_process
 
     if registers and emit in {None, "c"}:
         raise click.UsageError("--registers is for --emit cuda, llvm, ptx or json")
@@ -155,10 +155,10 @@ class _Task:
 
     def run(self, memory: int | None, levels: tuple[int | None, ...]) -> None:
         """Search at each level in turn until there is a solution."""
-        from strategies.swizzle.elaborate import load
-        from strategies.swizzle.least_accumulates import LeastAccumulates
-        from strategies.swizzle.ranking import priced
-        from strategies.swizzle.search import Search
+        from metafork.swizzle.language.elaborate import load
+        from metafork.swizzle.output.ranking import priced
+        from metafork.swizzle.search.least_accumulates import LeastAccumulates
+        from metafork.swizzle.search.search import Search
 
         sizes: list[int] | None = None
         for level in levels:
@@ -202,8 +202,8 @@ class _Task:
 
     def why_none(self, *, widened: bool) -> str:
         """Say which stage and goal cell fail, and whether a wider level exists."""
-        from metafork.diagnostics import DiagnosticsError
-        from strategies.swizzle.elaborate import load
+        from metafork.ir.diagnostics import DiagnosticsError
+        from metafork.swizzle.language.elaborate import load
 
         assert self.problem is not None
         assert self.search is not None
@@ -224,10 +224,10 @@ class _Task:
 
 
 def _printed(task: _Task, emit: str | None, *, complete: bool, registers: bool) -> str:
-    from strategies.swizzle.lowering import lower
-    from strategies.swizzle.print_c import print_c
-    from strategies.swizzle.print_cuda import print_cuda
-    from strategies.swizzle.print_json import print_json
+    from metafork.swizzle.output.lowering import lower
+    from metafork.swizzle.output.print_c import print_c
+    from metafork.swizzle.output.print_cuda import print_cuda
+    from metafork.swizzle.output.print_json import print_json
 
     assert task.problem is not None
     assert task.search is not None
@@ -243,7 +243,7 @@ def _printed(task: _Task, emit: str | None, *, complete: bool, registers: bool) 
             codes = [replace(code, name=name) for name, code in zip(names, lowered, strict=True)]
             if emit == "cuda":
                 return print_cuda(codes)
-            from strategies.swizzle.print_llvm import print_llvm, print_ptx, usual_element
+            from metafork.swizzle.output.print_llvm import print_llvm, print_ptx, usual_element
 
             return (print_llvm if emit == "llvm" else print_ptx)(codes, usual_element(codes))
         case "c":
@@ -259,7 +259,7 @@ def _printed(task: _Task, emit: str | None, *, complete: bool, registers: bool) 
 
 
 def _summary(task: _Task, problem: Problem, chosen: list[Ranked], statistics: Statistics, *, complete: bool) -> str:
-    from strategies.swizzle.index import to_text
+    from metafork.swizzle.model.index import to_text
 
     lines = []
     for number, one in enumerate(chosen, 1):
