@@ -49,11 +49,23 @@ def _constants(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) ->
 @click.option("-D", "constants", multiple=True, callback=_constants, metavar="NAME=N", help="Set a 'let' constant.")
 @click.option("--arch", type=click.Choice(_ARCHITECTURES), default="sm_70", show_default=True, help="Weights of costs.")
 @click.option(
+    "--element-bytes",
+    type=click.Choice(["4", "8", "16"]),
+    default="4",
+    show_default=True,
+    help="Bytes of an element, for the banks of shared memory in costs.",
+)
+@click.option(
     "--objective",
     type=click.Choice(["cost", "accumulates"]),
     default="cost",
     show_default=True,
     help="What the order of solutions minimises.",
+)
+@click.option(
+    "--registers",
+    is_flag=True,
+    help="A device function from registers to registers (not with --emit c).",
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there, not to the screen.")
 @diagnostics_option
@@ -69,8 +81,10 @@ def command(
     picture: Path | None,
     constants: dict[str, int],
     arch: str,
+    element_bytes: str,
     objective: str,
     output: Path | None,
+    registers: bool,
     form: str,
 ) -> None:
     """Complete a data-movement sketch (*.swz).
@@ -80,12 +94,15 @@ def command(
     interrupted: what was found until then is printed.
     """
     from metafork.ir.diagnostics import DiagnosticsError
-    from metafork.swizzle.output.lowering import NotLowerableError
+    from metafork.swizzle.output.instructions import NotLowerableError
     from metafork.swizzle.output.picture import draw
     from metafork.swizzle.search.memory import DoesNotFitError, bounded_process
 
+    if registers and emit in {None, "c"}:
+        raise click.UsageError("--registers is for --emit cuda, llvm, ptx or json")
     source = read_source(file)
     task = _Task(source, constants, how or "first", arch, "accumulates" if objective == "accumulates" else "cost")
+    task.element_bytes = int(element_bytes)
     stopped = 0
     try:
         with bounded_process(memory), time_limit(limit):
@@ -106,7 +123,7 @@ def command(
         raise click.ClickException(f"{file} has no solution: {task.why_none(widened=widen)}")
     if task.found:
         try:
-            text = _printed(task, emit, complete=not stopped)
+            text = _printed(task, emit, complete=not stopped, registers=registers)
         except NotLowerableError as error:
             raise click.ClickException(f"{file} cannot be printed as {emit}: {error}") from error
         if output is None:
@@ -134,6 +151,7 @@ class _Task:
     level: int | None = None
     found: list[Ranked] = field(default_factory=list)
     count: int = 0
+    element_bytes: int = 4
 
     def run(self, memory: int | None, levels: tuple[int | None, ...]) -> None:
         """Search at each level in turn until there is a solution."""
@@ -152,7 +170,13 @@ class _Task:
             bound = LeastAccumulates() if bounded else None
             self.problem, self.level, self.search = problem, level, Search(problem, memory, bound)
             for solution in self.search:
-                one = priced(problem, solution, architecture=self.arch, objective=self.objective)
+                one = priced(
+                    problem,
+                    solution,
+                    architecture=self.arch,
+                    objective=self.objective,
+                    element_bytes=self.element_bytes,
+                )
                 self.count += 1
                 if self.how != "best":
                     self.found.append(one)
@@ -199,7 +223,7 @@ class _Task:
         return f"{text}. A wider level exists for {names}: --widen tries the levels in turn"
 
 
-def _printed(task: _Task, emit: str | None, *, complete: bool) -> str:
+def _printed(task: _Task, emit: str | None, *, complete: bool, registers: bool) -> str:
     from metafork.swizzle.output.lowering import lower
     from metafork.swizzle.output.print_c import print_c
     from metafork.swizzle.output.print_cuda import print_cuda
@@ -211,7 +235,11 @@ def _printed(task: _Task, emit: str | None, *, complete: bool) -> str:
     names = [problem.name if len(chosen) == 1 else f"{problem.name}_{number}" for number in range(len(chosen))]
     match emit:
         case "cuda" | "llvm" | "ptx":
-            lowered = [one.code or lower(problem, one.solution) for one in chosen]
+            lowered = [
+                lower(problem, one.solution, registers=True) if registers else one.code or lower(problem, one.solution)
+                for one in chosen
+            ]
+            names = [f"{name}_registers" if registers else name for name in names]
             codes = [replace(code, name=name) for name, code in zip(names, lowered, strict=True)]
             if emit == "cuda":
                 return print_cuda(codes)
@@ -221,7 +249,10 @@ def _printed(task: _Task, emit: str | None, *, complete: bool) -> str:
         case "c":
             return print_c(problem, [(name, one.solution) for name, one in zip(names, chosen, strict=True)])
         case "json":
-            solutions = [(one.solution, one.code, one.cost) for one in chosen]
+            solutions = [
+                (one.solution, lower(problem, one.solution, registers=True) if registers else one.code, one.cost)
+                for one in chosen
+            ]
             return print_json(problem, solutions, statistics, complete=complete)
         case _:
             return _summary(task, problem, chosen, statistics, complete=complete)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -55,6 +56,23 @@ def axis_hole(
     )  # fmt: skip
 
 
+def shift_hole(name: str, argument: str, shape: Shape, options: OptionSet, axis: int) -> Hole:
+    """Return the hole that moves an axis by a constant, with zero from outside."""
+    moved = axis_hole(name, argument, shape, shape, options, (axis,), axis, "shift", ("i",))
+
+    def cases(option: int) -> tuple[Case, ...]:
+        (case,) = moved.cases(option)
+        assert case.read is not None
+        at = case.read.indices[axis]
+        table = options.tables[option]
+        if not (table < 0).any():
+            return (case,)
+        inside = compare(">=", at, Number(0)) if table[0] < 0 else compare("<", at, Number(shape[axis]))
+        return Case(inside, case.read), Case(None, None)
+
+    return replace(moved, value_axis=None, cases=cases)
+
+
 def keep_hole(
     name: str, argument: str, shape: Shape, options: OptionSet, axes: tuple[int, ...], fixed: Mapping[int, int]
 ) -> Hole:
@@ -80,9 +98,9 @@ def keep_hole(
     return Hole(name, shape, argument, "keep", options, locals_, sources, axes, None, names, cases)
 
 
-def vector_hole(name: str, argument: str, registers: int, lanes: int, usable: int) -> Hole:
-    """Return the hole that appends a register made of two of the first ``usable`` ones."""
-    options = vector.pairings(usable, lanes)
+def vector_hole(name: str, argument: str, registers: int, lanes: int, usable: int, *, mux: bool = False) -> Hole:
+    """Return the hole that appends a register made of two of the first ``usable`` ones, by ``vmux`` too if asked."""
+    options = vector.pairings(usable, lanes, mux=mux)
     copied = np.arange(registers * lanes, dtype=np.int32)
     locals_ = np.concatenate([np.full(copied.size, -1, np.int32), np.arange(lanes, dtype=np.int32)])
     sources = np.concatenate(

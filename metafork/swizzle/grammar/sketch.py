@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metafork.swizzle.grammar import conditions, transformation
-from metafork.swizzle.grammar.holes import axis_hole, choice_hole, keep_hole, numbered_names, vector_hole
+from metafork.swizzle.grammar.holes import axis_hole, choice_hole, keep_hole, numbered_names, shift_hole, vector_hole
 from metafork.swizzle.grammar.levels import transformations
 from metafork.swizzle.model.index import Index, Name, Number, compare, evaluate
 from metafork.swizzle.model.names import kernel_name
@@ -29,7 +29,6 @@ from metafork.swizzle.model.problem import (
     Case,
     Fold,
     Gather,
-    Hole,
     Literal,
     Problem,
     Read,
@@ -42,6 +41,7 @@ from metafork.swizzle.model.terms import OPERATORS, Terms
 
 # A group of threads with more registers than this is no sketch of a kernel.
 MOST_CELLS = 1 << 16
+_MOST_PLACES = 1 << 24
 Positions = NDArray[np.signedinteger[Any]]
 
 
@@ -114,6 +114,13 @@ class Sketch:
             open_ = open_ & ~holds
         return self._add(Gather(name, shape, tuple(arguments), table.astype(np.int32), tuple(cases), title or "gather"))
 
+    def share(self, name: str, argument: str) -> str:
+        """Add a copy of an array in shared memory, where every thread may read every cell."""
+        shape = self.shape(argument)
+        own = tuple(Name(f"d{axis}") for axis in range(len(shape)))
+        table = np.arange(prod(shape), dtype=np.int32)
+        return self._add(Gather(name, shape, (argument,), table, (Case(None, Read(0, own)),), "shared", shared=True))
+
     def _flat(
         self,
         name: str,
@@ -150,41 +157,41 @@ class Sketch:
             raise SketchError(f"'{op}' is no fold operator", f"fold operators are {' '.join(sorted(OPERATORS))}")
         if axes < 1 or axes >= len(shape):
             raise SketchError(f"cannot fold {axes} axes of '{argument}', whose shape is {shape_text(shape)}")
-        if op in self._operators_inside(argument):
-            raise SketchError(
-                f"'{name}' folds by '{op}' what was already folded by '{op}'",
-                "fold the axes at once: fold(+){axes=2}",
-            )
         return self._add(Fold(name, shape[:-axes], argument, op, axes))
-
-    def _operators_inside(self, name: str) -> set[str]:
-        one = self.statements[name]
-        match one:
-            case Literal():
-                return {op for term in one.terms.tolist() if (op := self.terms.operator(term)) is not None}
-            case Gather():
-                return {op for argument in one.arguments for op in self._operators_inside(argument)}
-            case Hole():
-                return self._operators_inside(one.argument)
-            case Fold():
-                return {one.op}
 
     def product(self, name: str, left: str, right: str, op: str = "*") -> str:
         """Add the elementwise product (or sum, ...) of two arrays of one shape."""
-        first, second = self.shape(left), self.shape(right)
-        if first != second:
-            raise SketchError(
-                f"'{left}' has the shape {shape_text(first)} and '{right}' {shape_text(second)}; "
-                "a product needs equal shapes"
-            )
-        axes = [Name(f"d{axis}") for axis in range(len(first))]
+        return self.elementwise(name, (left, right), op)
+
+    def elementwise(self, name: str, operands: Sequence[str | int], op: str) -> str:
+        """Add the elementwise reduction of arrays of one shape, and constants, by an operator."""
+        arrays = [one for one in operands if isinstance(one, str)]
+        if not arrays:
+            raise SketchError(f"'{name}' combines constants only", "an array of constants is a list, as in [1, 2, 4]")
+        first = self.shape(arrays[0])
+        for other in arrays[1:]:
+            if self.shape(other) != first:
+                raise SketchError(
+                    f"'{arrays[0]}' has the shape {shape_text(first)} and '{other}' {shape_text(self.shape(other))}; "
+                    "a product needs equal shapes"
+                )
+        axes = tuple(Name(f"d{axis}") for axis in range(len(first)))
+        named = [
+            one if isinstance(one, str) else self.constant(f"{name}.{number}", first, one)
+            for number, one in enumerate(operands)
+        ]
         last = Name(f"d{len(first)}")
         cases = [
-            Case(compare("==", last, Number(0)), Read(0, tuple(axes))),
-            Case(None, Read(1, tuple(axes))),
+            Case(compare("==", last, Number(number)) if number < len(named) - 1 else None, Read(number, axes))
+            for number in range(len(named))
         ]
-        pair = self.gather(f"{name}.pair", (*first, 2), (left, right), cases, "stack")
+        pair = self.gather(f"{name}.pair", (*first, len(named)), named, cases, "stack")
         return self.fold(name, pair, op)
+
+    def constant(self, name: str, shape: Shape, values: int | Positions) -> str:
+        """Add an array of integer constants: one for all cells, or one a cell in row-major order."""
+        listed = np.broadcast_to(np.asarray(values), (prod(shape),)).tolist()
+        return self.literal(name, shape, [self.terms.constant(value) for value in listed])
 
     def transform(
         self,
@@ -243,6 +250,23 @@ class Sketch:
         except ValueError as fault:
             raise SketchError(f"'{name}': {fault}") from fault
         return self._axis_hole(name, argument, out, options, (axis,), axis, "rotate", ("i",))
+
+    def exchange(self, name: str, argument: str, *, axis: int) -> str:
+        """Add a hole that exchanges indices on an axis: ``i ^ c`` for a constant; the axis is a power of two."""
+        shape = self.shape(argument)
+        self._axis(name, shape, axis)
+        if shape[axis] & (shape[axis] - 1):
+            raise SketchError(
+                f"axis {axis} of '{argument}', shape {shape_text(shape)}, is no power of two", "use ?rotate or ?shift"
+            )
+        options = transformation.exchanges(shape[axis])
+        return self._axis_hole(name, argument, shape, options, (axis,), axis, "exchange", ("i",))
+
+    def shift(self, name: str, argument: str, *, axis: int) -> str:
+        """Add a hole that moves an axis by a constant; what comes from outside is zero."""
+        shape = self.shape(argument)
+        self._axis(name, shape, axis)
+        return self._add(shift_hole(name, argument, shape, transformation.shifts(shape[axis]), axis))
 
     def select(
         self,
@@ -316,8 +340,11 @@ class Sketch:
             last = self.keep(this, last, where=where, over=(0, 2), constants=constants, level=level)
         return last
 
-    def append_vector(self, name: str, argument: str, *, first: int | None = None) -> str:
-        """Add a vector hole: append a register made of two of the first ``first`` registers of the argument."""
+    def append_vector(self, name: str, argument: str, *, first: int | None = None, mux: bool = False) -> str:
+        """Add a vector hole: append a register made of two of the first ``first`` registers of the argument.
+
+        ``mux`` adds ``vmux`` to its instructions.
+        """
         source = self.shape(argument)
         if len(source) != 2:
             raise SketchError(
@@ -329,7 +356,7 @@ class Sketch:
             raise SketchError(f"'{argument}' has {registers} registers, not {usable}")
         if 2 * usable**2 * lanes**2 > MOST_ENTRIES:
             raise SketchError(f"'{name}' would choose among too many instructions on {usable} vectors of {lanes}")
-        return self._add(vector_hole(name, argument, registers, lanes, usable))
+        return self._add(vector_hole(name, argument, registers, lanes, usable, mux=mux))
 
     def choose(self, name: str, argument: str, shape: Shape, choices: Sequence[tuple[str, Sequence[Case]]]) -> str:
         """Add a hole with a user-defined set of gathers, each given by its cases."""
@@ -342,14 +369,28 @@ class Sketch:
             tables.append(made.table)
         return self._add(choice_hole(name, argument, shape, prod(self.shape(argument)), choices, tables))
 
-    def goal(self, name: str, terms: Sequence[int]) -> None:
-        """Say which terms the array ``name`` must hold, in row-major order; of several goals, all must be met."""
+    def goal(self, name: str, terms: Sequence[int], place: Index | None = None) -> None:
+        """Say which terms the array ``name`` must hold, in row-major order; of several goals, all must be met.
+
+        ``place`` is where in a tile's output a cell goes, over ``d0, d1, …``.  Raises ``SketchError`` where two cells
+        would go to one place.
+        """
         shape = self.shape(name)
         if name in self.goals:
             raise SketchError(f"'{name}' has a goal already", "an array has one goal; another array may have another")
         if len(terms) != prod(shape):
             raise SketchError(f"the goal has {len(terms)} terms, and '{name}' has the shape {shape_text(shape)}")
-        self.goals[name] = Wanted(name, np.array(terms, dtype=np.int32))
+        self.goals[name] = Wanted(name, np.array(terms, dtype=np.int32), place)
+        taken = self.problem().positions()
+        order = np.argsort(taken, kind="stable")
+        if int(taken.min()) < 0 or int(taken.max()) >= _MOST_PLACES:
+            wrong = int(taken.min()) if int(taken.min()) < 0 else int(taken.max())
+            raise SketchError(f"the goal '{name}' goes to out[{wrong}], which is not from 0 to {_MOST_PLACES - 1}")
+        twice = taken[order][1:][np.diff(taken[order]) == 0]
+        if twice.size:
+            raise SketchError(
+                f"two cells of the goals go to out[{int(twice[0])}]", "every cell needs a place of its own"
+            )
 
     def goal_function(self, name: str, function: Callable[..., Symbolic], inputs: Sequence[str] = ()) -> None:
         """Say what ``name`` must hold by a function from its indices (after the input arrays) to a symbolic value."""

@@ -190,3 +190,18 @@ def rotations(length: int, cells: int, level: int) -> OptionSet:
     kept = first_of_each(tables)
     chosen = [expressions[int(row)] for row in kept]
     return OptionSet(tables[kept], chosen.__getitem__)
+
+
+def exchanges(length: int) -> OptionSet:
+    """Return the exchanges ``i ^ c`` of an axis whose length is a power of two."""
+    tables, expressions = evaluated([binary("^", PRIMARY, Number(one)) for one in range(length)], length, 1)
+    return OptionSet(tables, expressions.__getitem__)
+
+
+def shifts(length: int) -> OptionSet:
+    """Return the movements ``i - c`` of an axis, small ones first; -1 where that lies outside."""
+    moves = [0, *(sign * step for step in range(1, length) for sign in (1, -1))]
+    place = np.arange(length)[None, :] - np.array(moves)[:, None]
+    tables = np.where((place >= 0) & (place < length), place, -1).astype(np.int16)
+    expressions = [binary("-" if move > 0 else "+", PRIMARY, Number(abs(move))) for move in moves]
+    return OptionSet(tables, expressions.__getitem__)

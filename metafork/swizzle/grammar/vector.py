@@ -2,12 +2,14 @@
 
 With ``u`` and ``v`` registers of ``n`` elements: ``valign(m)[i]`` is ``v[i+m]`` below ``n-m`` and ``u[i-n+m]`` above;
 ``vlalign(m)[i]`` is ``v[n-m+i]`` below ``m`` and ``u[i-m]`` above; ``vshuffe`` and ``vshuffo`` interleave the even or
-odd elements, ``v`` on even places.
+odd elements, ``v`` on even places.  ``vmux(m)[i]`` is ``u[i]`` below ``m`` and ``v[i]`` above, by a predicate that is
+true for the first ``m`` elements (as ``vsetq`` makes it).
 """
 
 from __future__ import annotations
 
 import re
+from itertools import permutations
 
 import numpy as np
 
@@ -16,8 +18,11 @@ from metafork.swizzle.model.options import OptionSet, Tables, first_of_each
 from metafork.swizzle.model.problem import Case, Read
 
 
-def pairings(registers: int, lanes: int) -> OptionSet:
-    """Return every instruction on every pair of ``registers`` vectors; a value is ``register*lanes + element``."""
+def pairings(registers: int, lanes: int, *, mux: bool = False) -> OptionSet:
+    """Return every instruction on every pair of ``registers`` vectors; a value is ``register*lanes + element``.
+
+    ``vmux`` is among them where it is asked for.
+    """
     i = np.arange(lanes)
     tables: list[Tables] = []
     names: list[Index] = []
@@ -37,6 +42,10 @@ def pairings(registers: int, lanes: int) -> OptionSet:
             for m in range(1, lanes):
                 add(f"valign({pair}, {m})", np.where(i < lanes - m, v * lanes + i + m, u * lanes + i - lanes + m))
                 add(f"vlalign({pair}, {m})", np.where(i < m, v * lanes + lanes - m + i, u * lanes + i - m))
+    if mux:
+        for u, v in permutations(range(registers), 2):
+            for m in range(1, lanes):
+                add(f"vmux(r{u}, r{v}, {m})", np.where(i < m, u, v) * lanes + i)
     stacked = np.stack(tables)
     kept = first_of_each(stacked)
     chosen = [names[int(row)] for row in kept]
@@ -61,6 +70,8 @@ def cases(instruction: Index, registers: int, lanes: int) -> tuple[Case, ...]:
         at = binary("+", binary("-", element, odd), Number(int(kind == "vshuffo")))
         return copied, Case(compare("==", odd, Number(0)), read(v, at)), Case(None, read(u, at))
     shift = numbers[2]
+    if kind == "vmux":
+        return copied, Case(compare("<", element, Number(shift)), read(u, element)), Case(None, read(v, element))
     first = lanes - shift if kind == "valign" else shift
     lower = binary("+", element, Number(shift if kind == "valign" else lanes - shift))
     return (

@@ -15,7 +15,7 @@ from metafork.ir.diagnostics import DiagnosticsError
 from metafork.ir.source import Source, Span
 from metafork.swizzle.grammar.gathers import NAMED_GATHERS
 from metafork.swizzle.grammar.sketch import Sketch
-from metafork.swizzle.language.goals import goal_terms
+from metafork.swizzle.language.goals import goal_terms, has_elements
 from metafork.swizzle.language.lexer import fault
 from metafork.swizzle.language.parser import parse
 from metafork.swizzle.language.syntax import (
@@ -23,6 +23,7 @@ from metafork.swizzle.language.syntax import (
     Conditional,
     Definition,
     Element,
+    Elementwise,
     Expression,
     FoldCall,
     Function,
@@ -33,14 +34,13 @@ from metafork.swizzle.language.syntax import (
     ListValue,
     Operation,
     Option,
-    Product,
     Reference,
     StatementLine,
     Sum,
     Value,
     Variable,
 )
-from metafork.swizzle.model.domains import OutOfDomainError, check_cases, defined
+from metafork.swizzle.model.domains import Bools, Ints, OutOfDomainError, check_cases, defined
 from metafork.swizzle.model.index import Binary, Index, Name, Number, binary, choose, compare
 from metafork.swizzle.model.problem import Case, Problem, Read, Shape
 from metafork.swizzle.model.specification import SketchError, shape_text
@@ -65,9 +65,11 @@ _ALIASES = {
 _OPTION_NAMES = {
     "transform": {"axis", "secondary", "primary", "level", "outside", "main", "second", "out"},
     "rotate": {"axis", "level", "main", "second", "out"},
+    "exchange": {"axis"},
+    "shift": {"axis"},
     "select": {"axis", "over", "constants", "level", "dims", "consts"},
     "keep": {"where", "over", "constants", "level", "restrict", "consts"},
-    "vector": {"first", "in_lim", "fresh"},
+    "vector": {"first", "in_lim", "fresh", "mux"},
     "accumulate": {"count", "constants", "level"},
 }
 
@@ -170,7 +172,9 @@ class _Elaboration:
                 if op in {"/", "%"} and isinstance(two, Number) and two.value <= 0:
                     # Whether this is computed at all is seen cell by cell.
                     made: Index = Binary(op, one, two)  # type: ignore[arg-type]
-                elif op in {"+", "-", "*", "/", "%", "^"}:
+                elif op in {"max", "min"}:
+                    return choose(compare(">" if op == "max" else "<", one, two), one, two)
+                elif op in {"+", "-", "*", "/", "%", "^", "&", "|"}:
                     made = binary(op, one, two)  # type: ignore[arg-type]
                 else:
                     return compare(op, one, two)  # type: ignore[arg-type]
@@ -227,9 +231,10 @@ class _Elaboration:
                 return self._guarded(span, lambda: self._literal(name, self._needed(shape, span), expression))
             case Function(span=span):
                 return self._function(name, self._needed(shape, span), expression)
-            case Product(left, right, span):
-                one, two = self._inner(left, shape), self._inner(right, shape)
-                return self._guarded(span, lambda: self._sketch.product(name, one, two))
+            case Elementwise(span=span):
+                return self._elementwise(name, shape, expression)
+            case Integer(span=span):
+                raise self._fail(MEANING, span, "a number alone is no array", "an array of constants is a list: [1, 2]")
             case FoldCall(op, options, argument, span):
                 values = self._options(options, {"axes"}, span)
                 axes = self._integer(values["axes"]) if "axes" in values else 1
@@ -241,6 +246,25 @@ class _Elaboration:
                 return self._guarded(span, lambda: self._gather(name, shape, expression))
             case _:
                 assert_never(expression)
+
+    def _elementwise(self, name: str, shape: Shape | None, expression: Elementwise) -> str:
+        op = "+" if expression.op == "-" else expression.op
+        operands = [
+            one.value if isinstance(one, Integer) and sign > 0 else self._signed(one, sign, shape)
+            for sign, one in _operands(expression, op)
+        ]
+        return self._guarded(expression.span, lambda: self._sketch.elementwise(name, operands, op))
+
+    def _signed(self, operand: Expression, sign: int, shape: Shape | None) -> str | int:
+        """Elaborate an operand of a sum; one that is subtracted is multiplied by -1."""
+        if isinstance(operand, Integer):
+            return -operand.value
+        array = self._inner(operand, shape)
+        if sign > 0:
+            return array
+        self._temporaries += 1
+        name = f"t{self._temporaries}."
+        return self._guarded(operand.span, lambda: self._sketch.elementwise(name, (-1, array), "*"))
 
     def _needed(self, shape: Shape | None, span: Span) -> Shape:
         if shape is None:
@@ -283,30 +307,45 @@ class _Elaboration:
         names: dict[str, Index] = {name: Name(f"d{axis}") for axis, name in enumerate(function.parameters)}
         arguments: list[str] = []
 
-        def leaves(value: Value, guard: Index | None) -> list[Case]:
+        grids = _grids(shape)
+
+        def leaves(value: Value, guard: Index | None, here: Bools) -> list[Case]:
             match value:
                 case Conditional(condition, yes, no):
                     test = self._index(condition, names)
                     both = test if guard is None else compare("&&", guard, test)
-                    return leaves(yes, both) + leaves(no, guard)
+                    holds: Bools = defined(test, grids, here) != 0
+                    return leaves(yes, both, here & holds) + leaves(no, guard, here & ~holds)
                 case Integer(0):
                     return [Case(guard, None)]
+                case Integer() | Variable() | Operation() if not has_elements(value):
+                    # Integers as elements: an array of constants, read at the cell itself.
+                    spelled = np.where(here, defined(self._index(value, names), grids, here), 0)
+                    arguments.append(self._constants_of(value.span, shape, spelled))
+                    return [
+                        Case(guard, Read(len(arguments) - 1, tuple(Name(f"d{axis}") for axis in range(len(shape)))))
+                    ]
                 case Element(array, indices, span):
                     actual = alias[1] if alias is not None and array == alias[0] else array
                     self._guarded(span, lambda: self._sketch.shape(actual))
                     if actual not in arguments:
                         arguments.append(actual)
-                    spelled = tuple(self._index(index, names) for index in indices)
-                    return [Case(guard, Read(arguments.index(actual), spelled))]
+                    at = tuple(self._index(index, names) for index in indices)
+                    return [Case(guard, Read(arguments.index(actual), at))]
                 case _:
-                    raise self._fail(MEANING, value.span, "a gather gives an element of an array, or 0")
+                    raise self._fail(MEANING, value.span, "a gather gives an element of an array, or an integer")
 
-        cases = leaves(function.body, None)
         try:
+            cases = leaves(function.body, None, np.ones(prod(shape), dtype=bool))
             check_cases(cases, shape)
         except OutOfDomainError as error:
             raise self._out_of_domain(error, function.span, shape) from error
         return arguments, cases
+
+    def _constants_of(self, span: Span, shape: Shape, values: Ints) -> str:
+        self._temporaries += 1
+        name = f"t{self._temporaries}."
+        return self._guarded(span, lambda: self._sketch.constant(name, shape, values))
 
     def _gather(self, name: str, shape: Shape | None, call: Call) -> str:
         definition = self._definitions.get(call.name)
@@ -316,8 +355,13 @@ class _Elaboration:
             argument = self._defined_argument(definition, call)
             out = self._shape(definition.shape)
             return self._function(name, out, definition.alternatives[0], (definition.parameter, argument))
+        if call.name == "shared":
+            self._options(call.options, set(), call.span)
+            if len(call.arguments) != 1:
+                raise SketchError(f"'shared' takes one array, not {len(call.arguments)}")
+            return self._sketch.share(name, self._inner(call.arguments[0], shape))
         if call.name not in NAMED_GATHERS:
-            known = ", ".join([*NAMED_GATHERS, *self._definitions])
+            known = ", ".join([*NAMED_GATHERS, "shared", *self._definitions])
             raise self._fail(NAME, call.span, f"there is no gather '{call.name}'", f"gathers: {known}")
         values = {
             option: value if isinstance(value, ListValue) else self._integer(value)
@@ -351,7 +395,9 @@ class _Elaboration:
             out = self._shape(definition.shape)
             choices = []
             for number, function in enumerate(definition.alternatives):
-                _, cases = self._cases(out, function, (definition.parameter, argument))
+                read, cases = self._cases(out, function, (definition.parameter, argument))
+                if set(read) - {argument}:
+                    raise SketchError(f"the functions of '?{call.name}' read '{definition.parameter}' only")
                 choices.append((f"{call.name}_{number}", cases))
             return self._sketch.choose(name, argument, out, choices)
         kind, level = _ALIASES.get(call.name, (call.name, 3))
@@ -409,6 +455,10 @@ class _Elaboration:
                 )  # fmt: skip
             case "rotate":
                 return sketch.rotate(name, argument, shape=shape, axis=number("axis", "main", default=row), level=level)
+            case "exchange":
+                return sketch.exchange(name, argument, axis=number("axis"))
+            case "shift":
+                return sketch.shift(name, argument, axis=number("axis"))
             case "select":
                 out = self._needed(shape, span)
                 axis = number("axis", default=len(out) - 1)
@@ -431,7 +481,7 @@ class _Elaboration:
                 )  # fmt: skip
             case _:
                 first = number("first", "in_lim", default=0)
-                return sketch.append_vector(name, argument, first=first or None)
+                return sketch.append_vector(name, argument, first=first or None, mux="mux" in values)
 
     def _goal(self, line: Goal) -> None:
         shape = self._guarded(line.span, lambda: self._sketch.shape(line.name))
@@ -439,4 +489,39 @@ class _Elaboration:
             line.span,
             lambda: goal_terms(self._sketch, line.wanted, shape, self._constants, self._source, line.name),
         )
-        self._guarded(line.span, lambda: self._sketch.goal(line.name, terms))
+        place = None if line.place is None else self._place(line.place, shape)
+        span = line.span if line.place is None else line.place.span
+        self._guarded(span, lambda: self._sketch.goal(line.name, terms, place))
+
+    def _place(self, function: Function, shape: Shape) -> Index:
+        """Return a place over ``d0, d1, …``; ``lane`` is the number of the thread, the first axis running fastest."""
+        if function.parameters and len(function.parameters) != len(shape):
+            raise self._fail(
+                SHAPE,
+                function.span,
+                f"a place over {len(function.parameters)} indices is none in the shape {shape_text(shape)}",
+            )
+        warp = 1 if self._text.warp is None else self._integer(self._text.warp)
+        lane: Index = Number(0)
+        for axis, length in reversed(list(enumerate(shape[:warp]))):
+            lane = binary("+", binary("*", lane, Number(length)), Name(f"d{axis}"))
+        names: dict[str, Index] = {name: Name(f"d{axis}") for axis, name in enumerate(function.parameters)}
+        place = self._index(function.body, {"lane": lane, **names})
+        try:
+            defined(place, _grids(shape), np.ones(prod(shape), dtype=bool))
+        except OutOfDomainError as error:
+            raise self._out_of_domain(error, function.span, shape) from error
+        return place
+
+
+def _grids(shape: Shape) -> dict[str, Ints]:
+    return {f"d{axis}": grid.ravel() for axis, grid in enumerate(np.indices(shape))}
+
+
+def _operands(expression: Expression, op: str) -> list[tuple[int, Expression]]:
+    """Return the operands of a chain of one operator, with -1 for those that are subtracted."""
+    if not isinstance(expression, Elementwise) or expression.op not in {op, "-" if op == "+" else op}:
+        return [(1, expression)]
+    left, right = _operands(expression.left, op), _operands(expression.right, op)
+    sign = -1 if expression.op == "-" else 1
+    return [*left, *((sign * one, operand) for one, operand in right)]

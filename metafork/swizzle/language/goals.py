@@ -31,6 +31,7 @@ from metafork.swizzle.model.problem import Literal, Shape
 from metafork.swizzle.model.specification import shape_text
 from metafork.swizzle.model.terms import UNDEFINED, ZERO
 
+_ELEMENT_OPERATORS = ("+", "-", "*", "^", "&", "|", "max", "min")
 _NAME, _SHAPE, _MEANING = "MF0902", "MF0903", "MF0904"
 # Iterations of loops and sums in one specification; terms that grow by one member at a time count a quarter each time.
 MOST_STEPS = 1_000_000
@@ -72,6 +73,21 @@ def _flattened(value: ListValue) -> list[Value]:
     return result
 
 
+def has_elements(value: Value) -> bool:
+    """Say whether a value reads arrays, and so is no integer."""
+    match value:
+        case Element() | Sum():
+            return True
+        case Variable(name):
+            return name == "undefined"
+        case Operation(_, left, right):
+            return has_elements(left) or has_elements(right)
+        case Conditional(_, yes, no):
+            return has_elements(yes) or has_elements(no)
+        case _:
+            return False
+
+
 class _Evaluator:
     def __init__(self, sketch: Sketch, constants: Mapping[str, int], source: Source) -> None:
         self._sketch, self._constants, self._source = sketch, constants, source
@@ -108,8 +124,13 @@ class _Evaluator:
         if target.array != name:
             raise self.fail(_NAME, span, f"this specification gives '{name}', not '{target.array}'")
         at = self._position(target, shape, names)
-        terms[at] = term if op == "=" else self._sketch.terms.fold(op[0], (terms[at], term))
+        terms[at] = term if op == "=" else self._combined(op[0], terms[at], term)
         self._spend(len(self._sketch.terms.members(terms[at], op[0])) // 4, span)
+
+    def _combined(self, op: str, left: int, right: int) -> int:
+        """Combine two elements; a difference is the sum with the negated second one."""
+        terms = self._sketch.terms
+        return terms.fold("+", (left, terms.negated(right))) if op == "-" else terms.fold(op, (left, right))
 
     def _spend(self, steps: int, span: Span) -> None:
         """Count the steps of a specification, so that an endless one ends with its place."""
@@ -143,30 +164,41 @@ class _Evaluator:
                     raise self.fail(_NAME, span, f"there is no array '{array}'", f"arrays: {known}")
                 literal = self._sketch.statements[array]
                 if not isinstance(literal, Literal):
+                    if self._result is not None and array == self._result[0]:
+                        # A specification may read what it has made; of an input that is the goal, the input is read.
+                        _, shape, result = self._result
+                        return result[self._position(value, shape, names)]
                     raise self.fail(_MEANING, span, f"'{array}' is computed by the sketch; a goal reads inputs only")
                 return int(literal.terms[self._position(value, literal.shape, names)])
             case Conditional(condition, yes, no):
                 return self.term(yes if self._integer(condition, names) else no, names)
-            case Sum(op, variable, bound, condition, body):
+            case Sum(op, variable, bound, condition, body, span):
                 members = []
                 for number in range(self._integer(bound, names)):
                     self._spend(1, value.span)
                     inner = {**names, variable: number}
                     if condition is None or self._integer(condition, inner):
                         members.append(self.term(body, inner))
+                if not members and op in {"max", "min"}:
+                    raise self.fail(_MEANING, span, f"a reduction by '{op}' of nothing has no value")
                 return terms.fold(op, members)
-            case Operation(op, left, right, span):
-                if op not in {"+", "*", "^"}:
-                    raise self.fail(
-                        _MEANING, span, f"'{op}' is no operator on elements", "elements are combined by + * ^"
-                    )
-                return terms.fold(op, (self.term(left, names), self.term(right, names)))
-            case Integer(0):
-                return ZERO
             case Variable("undefined"):
                 return UNDEFINED
-            case Integer(span=span) | Variable(span=span) | ListValue(span=span):
-                raise self.fail(_MEANING, span, "a value here is made of elements of inputs, and 0")
+            case Integer() | Variable():
+                return terms.constant(self._integer(value, names))
+            case Operation() if not has_elements(value):
+                return terms.constant(self._integer(value, names))
+            case Operation(op, left, right, span):
+                if op not in _ELEMENT_OPERATORS:
+                    raise self.fail(
+                        _MEANING,
+                        span,
+                        f"'{op}' is no operator on elements",
+                        f"elements are combined by {' '.join(_ELEMENT_OPERATORS)}",
+                    )
+                return self._combined(op, self.term(left, names), self.term(right, names))
+            case ListValue(span=span):
+                raise self.fail(_MEANING, span, "a value here is made of elements of inputs and integers")
             case _:
                 assert_never(value)
 
@@ -211,6 +243,14 @@ class _Evaluator:
                 return left % right
             case "^":
                 return left ^ right
+            case "&":
+                return left & right
+            case "|":
+                return left | right
+            case "max":
+                return max(left, right)
+            case "min":
+                return min(left, right)
             case _:
                 comparisons = {"==": left == right, "!=": left != right, "<": left < right, "<=": left <= right}
                 comparisons |= {">": left > right, ">=": left >= right}

@@ -14,6 +14,7 @@ from metafork.swizzle.language.syntax import (
     Conditional,
     Definition,
     Element,
+    Elementwise,
     Expression,
     FoldCall,
     For,
@@ -26,7 +27,6 @@ from metafork.swizzle.language.syntax import (
     ListValue,
     Operation,
     Option,
-    Product,
     Reference,
     SketchText,
     StatementLine,
@@ -38,10 +38,14 @@ from metafork.swizzle.language.syntax import (
 
 _Item = TypeVar("_Item")
 # Weakest first.
-_LEVELS = (("||",), ("&&",), ("^",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "%"))
+_LEVELS = (
+    ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "%")
+)  # fmt: skip
+_ELEMENTWISE = (("|",), ("^",), ("&",), ("+", "-"), ("*",))
+_REDUCTIONS = {"sum": "+", "product": "*", "xor": "^", "and": "&", "or": "|", "max": "max", "min": "min"}
+_FOLD_OPERATORS = ("+", "*", "^", "&", "|", "max", "min")
+_ASSIGNMENTS = ("=", "+=", "-=", "*=", "^=", "&=", "|=")
 _LARGEST = 2**31 - 1
-_REDUCTIONS = {"sum": "+", "xor": "^"}
-_FOLD_OPERATORS = "+*^&|"
 
 
 def parse(source: Source) -> SketchText:
@@ -175,9 +179,21 @@ class _Parser:
             self._expect("=", "after the goal's array")
         if self._is("spec"):
             self._advance()
-            return Goal(name, self._block(), self._since(start))
-        wanted = self._function() if self._is("\\") else self._array()
-        return Goal(name, wanted, self._since(start))
+            return self._placed(name, self._block(), start)
+        return self._placed(name, self._function() if self._is("\\") else self._array(), start)
+
+    def _placed(self, name: str, wanted: Function | ListValue | tuple[Step, ...], start: Span) -> Goal:
+        if not self._is("->"):
+            return Goal(name, wanted, self._since(start))
+        arrow = self._advance().span
+        names = wanted.parameters if isinstance(wanted, Function) else ()
+        if self._is("\\"):
+            names = self._parameters()
+        self._expect("out", "after '->': a goal's cells go to places of 'out'")
+        self._expect("[", "after 'out'")
+        place = self._value()
+        self._expect("]", "after a place of 'out'")
+        return Goal(name, wanted, self._since(start), Function(names, place, self._since(arrow)))
 
     def _block(self) -> tuple[Step, ...]:
         self._expect("{", "before the steps of a specification")
@@ -205,22 +221,23 @@ class _Parser:
         self._expect("[", "after the array of an assignment")
         indices = self._list(self._value, "]", "after the indices of an assignment")
         target = Element(array, indices, self._since(start))
-        if not self._is("=", "+=", "^="):
-            raise self._wrong("'=', '+=' or '^='", "in an assignment")
+        if not self._is(*_ASSIGNMENTS):
+            raise self._wrong(f"one of {' '.join(_ASSIGNMENTS)}", "in an assignment")
         op = self._advance().text
         value = self._value()
         self._expect(";", "after an assignment")
         return Assign(target, op, value, self._since(start))
 
     def _function(self) -> Function:
-        start = self._expect("\\", "before a function's parameters").span
-        names = [self._name("for a function's parameter")]
-        while self._is(","):
-            self._advance()
-            names.append(self._name("for a function's parameter"))
-        self._expect(".", "after a function's parameters")
-        self._distinct(names, "a parameter")
-        return Function(tuple(name.text for name in names), self._value(), self._since(start))
+        start = self._token.span
+        return Function(self._parameters(), self._value(), self._since(start))
+
+    def _parameters(self) -> tuple[str, ...]:
+        self._expect("\\", "before a function's parameters")
+        where = "after a function's parameters"
+        names = self._list(lambda: self._name("for a function's parameter"), ".", where)
+        self._distinct(list(names), "a parameter")
+        return tuple(name.text for name in names)
 
     def _options(self) -> tuple[Option, ...]:
         if not self._is("{"):
@@ -248,13 +265,26 @@ class _Parser:
         items = self._list(lambda: self._array() if self._is("[") else self._value(), "]", "after an array")
         return ListValue(items, self._since(start))
 
-    def _expression(self) -> Expression:
-        left = self._primary()
-        while self._is("*"):
-            self._advance()
-            right = self._primary()
-            left = Product(left, right, joined(left.span, right.span))
+    def _expression(self, level: int = 0) -> Expression:
+        if level == len(_ELEMENTWISE):
+            return self._signed()
+        left = self._expression(level + 1)
+        while self._operator(_ELEMENTWISE[level]):
+            op = self._advance().text
+            right = self._expression(level + 1)
+            left = Elementwise(op, left, right, joined(left.span, right.span))
         return left
+
+    def _operator(self, texts: tuple[str, ...]) -> bool:
+        """Say whether an operator follows, and not the ``|`` before another function of a definition."""
+        return self._is(*texts) and not (self._is("|") and self._tokens[self._next + 1].text == "\\")
+
+    def _signed(self) -> Expression:
+        if not self._is("-"):
+            return self._primary()
+        start = self._advance().span
+        inner = self._signed()
+        return Elementwise("*", Integer(-1, start), inner, self._since(start))
 
     def _primary(self) -> Expression:
         start = self._token.span
@@ -264,6 +294,10 @@ class _Parser:
             return self._function()
         if self._is("fold"):
             return self._fold()
+        if self._token.kind == "number":
+            return Integer(int(self._advance().text), start)
+        if self._is("("):
+            return self._primary_or_group()
         hole = self._is("?")
         if hole:
             self._advance()
@@ -284,6 +318,8 @@ class _Parser:
             size = Option("first", low, low.span), Option("end", high, high.span)
             return InputArray(size, self._since(start))
         arguments = self._list(self._expression, ")", "after the arguments")
+        if name in {"max", "min"} and not hole and not options and len(arguments) == 2:
+            return Elementwise(name, *arguments, self._since(start))
         return Call(name, hole, options, arguments, self._since(start))
 
     def _fold(self) -> FoldCall:
@@ -291,7 +327,7 @@ class _Parser:
         op = "+"
         if self._is("("):
             self._advance()
-            if self._token.kind == "mark" and self._token.text in _FOLD_OPERATORS:
+            if self._is(*_FOLD_OPERATORS):
                 op = self._advance().text
             else:
                 raise self._wrong(f"one of {' '.join(_FOLD_OPERATORS)}", "as the operator of a fold")
@@ -304,7 +340,7 @@ class _Parser:
             return self._primary()
         self._advance()
         inner = self._expression()
-        self._expect(")", "after what is folded")
+        self._expect(")", "after a parenthesis")
         return inner
 
     def _value(self) -> Value:
@@ -321,7 +357,7 @@ class _Parser:
         if level == len(_LEVELS):
             return self._unary()
         left = self._binary(level + 1)
-        while self._is(*_LEVELS[level]):
+        while self._operator(_LEVELS[level]):
             op = self._advance().text
             right = self._binary(level + 1)
             left = Operation(op, left, right, joined(left.span, right.span))
@@ -345,7 +381,15 @@ class _Parser:
             return Integer(int(token.text), token.span)
         name = self._name("or a number in a value")
         if name.text in _REDUCTIONS and self._is("("):
-            return self._reduction(_REDUCTIONS[name.text], start)
+            variable = [token.text if token.kind == "mark" else token.kind for token in self._tokens[self._next :][1:3]]
+            if name.text not in {"max", "min"} or variable == ["name", "<"]:
+                return self._reduction(_REDUCTIONS[name.text], start)
+            self._advance()
+            left = self._value()
+            self._expect(",", f"between the operands of '{name.text}'")
+            right = self._value()
+            self._expect(")", f"after the operands of '{name.text}'")
+            return Operation(name.text, left, right, self._since(start))
         if self._is("["):
             self._advance()
             indices = self._list(self._value, "]", "after indices")

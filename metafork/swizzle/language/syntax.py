@@ -3,16 +3,18 @@
 sketch     := { 'name' NAME | 'let' NAME '=' value | 'warp' value | statement | definition | goal }
 statement  := NAME ':' shape '=' expression
 definition := 'define' NAME '(' NAME ':' shape ')' '->' shape '=' function { '|' function }
-goal       := 'goal' NAME '=' ( function | array | 'spec' block )
-expression := primary { '*' primary }
-primary    := 'input' options | 'range' '(' value ',' value ')' | array | function
-            | 'fold' '(' OP ')' options '(' expression ')'
+goal       := 'goal' NAME '=' ( function | array | 'spec' block ) [ '->' place ]
+place      := [ '\\' NAME { ',' NAME } '.' ] 'out' '[' value ']'
+expression := primary { OPERATOR primary }        (C's precedence of + - * ^ & |, and - before a primary)
+primary    := 'input' options | 'range' '(' value ',' value ')' | array | function | NUMBER | '(' expression ')'
+            | 'fold' '(' OP ')' options '(' expression ')' | ('max' | 'min') '(' expression ',' expression ')'
             | ['?'] NAME options '(' expression { ',' expression } ')' | NAME
 options    := [ '{' NAME [ '=' value ] { ',' NAME [ '=' value ] } '}' ]
 function   := '\\' NAME { ',' NAME } '.' value
-value      := C-like integers, with NAME '[' value, … ']' for elements and sum(NAME '<' value [, value]) value
+value      := C-like integers, with NAME '[' value, … ']' for elements, max(value, value), min(value, value), and
+              reductions: (sum | product | xor | and | or | max | min) '(' NAME '<' value [, value] ')' value
 block      := '{' { 'for' NAME '<' value block | 'if' '(' value ')' block
-                  | NAME '[' value, … ']' ( '=' | '+=' | '^=' ) value ';' } '}'
+                  | NAME '[' value, … ']' ( '=' | '+=' | '-=' | '*=' | '^=' | '&=' | '|=' ) value ';' } '}'
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A binary operation, in the spelling of C."""
+    """A binary operation, in the spelling of C, or ``max`` or ``min``."""
 
     op: str
     left: Value
@@ -69,7 +71,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """``sum(i < bound, condition) body``: a reduction by ``+`` (or ``xor`` by ``^``)."""
+    """``sum(i < bound, condition) body``: a reduction by ``+`` (``xor`` by ``^``, and so on)."""
 
     op: str
     variable: str
@@ -138,9 +140,10 @@ class FoldCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
-    """``left * right``, element by element."""
+class Elementwise:
+    """``left op right``, element by element; ``op`` as in ``Operation``, without comparisons."""
 
+    op: str
     left: Expression
     right: Expression
     span: Span
@@ -154,7 +157,7 @@ class Reference:
     span: Span
 
 
-Expression = InputArray | Call | FoldCall | Product | Reference | ListValue | Function
+Expression = InputArray | Call | FoldCall | Elementwise | Integer | Reference | ListValue | Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +213,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """``array[index, …] op value;`` with ``op`` one of ``= += ^=``."""
+    """``array[index, …] op value;`` with ``op`` one of ``= += -= *= ^= &= |=``."""
 
     target: Element
     op: str
@@ -223,11 +226,15 @@ Step = For | If | Assign
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What an array must hold: a function of its indices, an array, or the result of a sequential program."""
+    """What an array must hold: a function of its indices, an array, or the result of a sequential program.
+
+    ``place`` says where in the output a cell goes.
+    """
 
     name: str
     wanted: Function | ListValue | tuple[Step, ...]
     span: Span
+    place: Function | None = None
 
 
 @dataclass(frozen=True, slots=True)

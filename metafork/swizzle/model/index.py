@@ -14,7 +14,7 @@ from typing import Any, Literal, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-Arithmetic = Literal["+", "-", "*", "/", "%", "^"]
+Arithmetic = Literal["+", "-", "*", "/", "%", "^", "&", "|"]
 Comparison = Literal["==", "!=", "<", "<=", ">", ">=", "&&", "||"]
 Interval = tuple[int, int]
 
@@ -62,8 +62,8 @@ class Choose:
 
 Index = Number | Name | Binary | Compare | Choose
 
-_PRECEDENCE = {"||": 1, "&&": 2, "^": 3, "==": 4, "!=": 4, "<": 5, "<=": 5, ">": 5, ">=": 5, "+": 6, "-": 6}
-_PRECEDENCE |= {"*": 7, "/": 7, "%": 7}
+_PRECEDENCE = {"||": 1, "&&": 2, "|": 4, "^": 5, "&": 6, "==": 8, "!=": 8, "<": 9, "<=": 9, ">": 9, ">=": 9}
+_PRECEDENCE |= {"+": 10, "-": 10, "*": 11, "/": 11, "%": 11}
 
 
 def evaluate(expression: Index, values: Mapping[str, Any]) -> Any:
@@ -103,6 +103,10 @@ def _arithmetic(op: Arithmetic, left: Any, right: Any) -> Any:
             return left % _divisor(right)
         case "^":
             return left ^ right
+        case "&":
+            return left & right
+        case "|":
+            return left | right
         case _:
             assert_never(op)
 
@@ -161,7 +165,7 @@ def binary(op: Arithmetic, left: Index, right: Index) -> Index:
             return Number(int(_arithmetic(op, one, two)))
         case "+", Number(0), _:
             return right
-        case (("+" | "-" | "^"), _, Number(0)):
+        case (("+" | "-" | "^" | "|"), _, Number(0)):
             return left
         case "+", Binary("+", inner, Number(one)), Number(two):
             return binary("+", inner, Number(one + two))
@@ -261,7 +265,9 @@ def interval(expression: Index, ranges: Mapping[str, Interval]) -> Interval:
                 return a // c, b // c
             if op == "%" and c == d and c > 0:
                 return (a, b) if a >= 0 and b < c else (0, c - 1)
-            if op == "^" and a >= 0 and c >= 0:
+            if op == "&" and a >= 0 and c >= 0:
+                return 0, min(b, d)
+            if op in {"^", "|"} and a >= 0 and c >= 0:
                 return 0, (1 << max(b.bit_length(), d.bit_length())) - 1
             return -(2**31), 2**31
         case _:
@@ -347,18 +353,20 @@ def _print(expression: Index, ranges: Mapping[str, Interval] | None, outer: int)
 def _infix(op: str, left: Index, right: Index, ranges: Mapping[str, Interval] | None, outer: int) -> str:
     own = _PRECEDENCE[op]
     text = f"{_print(left, ranges, own)} {op} {_print(right, ranges, own + 1)}"
-    mixed = op == "^" or (op == "&&" and outer > 0)
-    return f"({text})" if own < outer or (mixed and outer > 0) else text
+    mixed = op in {"^", "&", "|"} or (op == "&&" and outer > 0)
+    # Compilers warn of comparisons among bit operators.
+    compared = _PRECEDENCE["=="] <= own <= _PRECEDENCE["<"] and _PRECEDENCE["|"] <= outer <= _PRECEDENCE["&"] + 1
+    return f"({text})" if own < outer or compared or (mixed and outer > 0) else text
 
 
 def _print_floored(op: str, left: Index, right: Index, ranges: Mapping[str, Interval]) -> str:
     """Shift a possibly negative dividend by a multiple of the (positive) divisor, so that C's operators floor."""
     if not isinstance(right, Number):
-        divisor = _print(right, ranges, 8)
-        rest = f"({_print(left, ranges, 7)} % {divisor} + {divisor}) % {divisor}"
-        return f"({rest})" if op == "%" else f"(({_print(left, ranges, 6)} - {rest}) / {divisor})"
+        divisor = _print(right, ranges, _PRECEDENCE["%"] + 1)
+        rest = f"({_print(left, ranges, _PRECEDENCE['%'])} % {divisor} + {divisor}) % {divisor}"
+        return f"({rest})" if op == "%" else f"(({_print(left, ranges, _PRECEDENCE['-'])} - {rest}) / {divisor})"
     turns = -(interval(left, ranges)[0] // right.value)
-    inner = _print(binary("+", left, Number(turns * right.value)), ranges, 7)
+    inner = _print(binary("+", left, Number(turns * right.value)), ranges, _PRECEDENCE["%"])
     if not inner.startswith("("):
         inner = f"({inner})"
     return f"{inner} % {right.value}" if op == "%" else f"({inner} / {right.value} - {turns})"

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from metafork.swizzle.model.index import Index
+from metafork.swizzle.model.index import Index, Name, Number, binary, evaluate
 from metafork.swizzle.model.options import OptionSet
 from metafork.swizzle.model.terms import UNDEFINED, ZERO, Terms
 
@@ -53,7 +53,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """A fixed data movement; ``table[cell]`` counts cells of all arguments in a row, ``cases`` spell it."""
+    """A fixed data movement; ``table[cell]`` counts cells of all arguments in a row, ``cases`` spell it.
+
+    A ``shared`` one is a copy that stands in shared memory.
+    """
 
     name: str
     shape: Shape
@@ -61,6 +64,7 @@ class Gather:
     table: Cells
     cases: tuple[Case, ...]
     title: str = "gather"
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +106,21 @@ Statement = Literal | Gather | Hole | Fold
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A goal: the terms that an array must hold, in row-major order."""
+    """A goal: the terms that an array must hold, in row-major order.
+
+    ``place`` is where in a tile's output a cell goes, over ``d0, d1, …`` (``None``: behind the goals before).
+    """
 
     array: str
     terms: Cells
+    place: Index | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Statements in order and the goals, all of which must be met; ``warp`` is how many leading axes are threads.
 
-    The output of the code is the goals' arrays, one behind the other.
+    The output of the code is the goals' arrays, one behind the other, or where their places say.
     """
 
     name: str
@@ -125,6 +133,33 @@ class Problem:
     def goal_terms(self) -> Cells:
         """The terms of the whole output."""
         return np.concatenate([goal.terms for goal in self.goals])
+
+    def places(self) -> tuple[Index, ...]:
+        """Return for each goal where in the output its cells go, over ``d0, d1, …``."""
+        result: list[Index] = []
+        before = 0
+        for goal in self.goals:
+            at: Index = Number(0)
+            for axis, length in enumerate(self.statement(goal.array).shape):
+                at = binary("+", binary("*", at, Number(length)), Name(f"d{axis}"))
+            result.append(binary("+", at, Number(before)) if goal.place is None else goal.place)
+            before += goal.terms.size
+        return tuple(result)
+
+    def positions(self) -> NDArray[np.int64]:
+        """Return the place in the output of every cell of ``goal_terms``."""
+        parts = []
+        for goal, place in zip(self.goals, self.places(), strict=True):
+            grids = np.indices(self.statement(goal.array).shape).reshape(-1, goal.terms.size)
+            value = evaluate(place, {f"d{axis}": grid for axis, grid in enumerate(grids)})
+            parts.append(np.broadcast_to(np.asarray(value, dtype=np.int64), (goal.terms.size,)))
+        return np.concatenate(parts)
+
+    @property
+    def output_size(self) -> int:
+        """How many elements of the output a tile has: up to the last place, and at least one a cell."""
+        positions = self.positions()
+        return max(int(positions.size), int(positions.max()) + 1)
 
     def statement(self, name: str) -> Statement:
         """Return the statement that defines ``name``; raises ``KeyError``."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metafork.swizzle.model.problem import Literal, Shape
-from metafork.swizzle.model.terms import ABSORBING_ZERO, ZERO, Terms
+from metafork.swizzle.model.terms import Terms
 
 
 class SketchError(Exception):
@@ -31,16 +31,22 @@ class Symbolic:
     term: int
 
     def _fold(self, op: str, other: Symbolic | int) -> Symbolic:
-        if isinstance(other, int):
-            if other == 0:
-                return Symbolic(self.terms, ZERO if op in ABSORBING_ZERO else self.term)
-            raise TypeError("the only constant in a specification is 0")
-        return Symbolic(self.terms, self.terms.fold(op, (self.term, other.term)))
+        term = self.terms.constant(other) if isinstance(other, int) else other.term
+        return Symbolic(self.terms, self.terms.fold(op, (self.term, term)))
 
     def __add__(self, other: Symbolic | int) -> Symbolic:
         return self._fold("+", other)
 
     __radd__ = __add__
+
+    def __neg__(self) -> Symbolic:
+        return Symbolic(self.terms, self.terms.negated(self.term))
+
+    def __sub__(self, other: Symbolic | int) -> Symbolic:
+        return self + -other
+
+    def __rsub__(self, other: int) -> Symbolic:
+        return -self + other
 
     def __mul__(self, other: Symbolic | int) -> Symbolic:
         return self._fold("*", other)
@@ -55,8 +61,20 @@ class Symbolic:
     def __and__(self, other: Symbolic | int) -> Symbolic:
         return self._fold("&", other)
 
+    __rand__ = __and__
+
     def __or__(self, other: Symbolic | int) -> Symbolic:
         return self._fold("|", other)
+
+    __ror__ = __or__
+
+    def maximum(self, other: Symbolic | int) -> Symbolic:
+        """Return the larger of the two."""
+        return self._fold("max", other)
+
+    def minimum(self, other: Symbolic | int) -> Symbolic:
+        """Return the smaller of the two."""
+        return self._fold("min", other)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import numpy as np
 
 from metafork.swizzle.model.index import Number, evaluate, operations
 from metafork.swizzle.model.problem import Problem
-from metafork.swizzle.output.banks import WARP, bank_degree
-from metafork.swizzle.output.lowering import Combine, Load, Select, Shuffle, ThreadCode
+from metafork.swizzle.output.banks import WARP, WORD, bank_degree, passes
+from metafork.swizzle.output.instructions import Combine, Integral, Load, Put, Select, Shuffle, ThreadCode
 from metafork.swizzle.search.search import Solution
 
 
@@ -71,15 +71,18 @@ def accumulates(problem: Problem, solution: Solution) -> int:
     return count
 
 
-def cost(problem: Problem, solution: Solution, code: ThreadCode, architecture: Architecture) -> Cost:
-    """Return the cost of a solution's code on an architecture."""
-    shared = {literal.name for literal in code.inputs if literal.shared}
+def cost(
+    problem: Problem, solution: Solution, code: ThreadCode, architecture: Architecture, *, element_bytes: int = WORD
+) -> Cost:
+    """Return the cost of a solution's code on an architecture; elements of shared memory have 4, 8 or 16 bytes."""
+    shared = {literal.name for literal in code.inputs if literal.shared} | {name for name, _ in code.staged}
     shuffles = selects = folds = 0
     degrees: list[int] = []
+    cycles = 0
     expressions = {store.index for store in code.stores}
     # Groups smaller than a warp stand side by side in shared memory, each with a copy of its own.
     lanes = np.arange(code.lanes)
-    tile = sum(int(np.prod(literal.shape)) for literal in code.inputs if literal.shared)
+    tile = code.shared_elements
     groups = np.arange(max(1, WARP // code.lanes))[:, None] * tile
     for instruction in code.instructions:
         match instruction:
@@ -91,19 +94,29 @@ def cost(problem: Problem, solution: Solution, code: ThreadCode, architecture: A
                 expressions.add(condition)
             case Combine():
                 folds += 1
+            case Put(_, index):
+                expressions.add(index)
+                at = np.broadcast_to(evaluate(index, {"lane": lanes}), lanes.shape)
+                touched = (at[None, :] + groups).ravel()
+                degrees.append(bank_degree(touched, size=element_bytes))
+                cycles += passes(touched, size=element_bytes)
+            case Integral(index):
+                expressions.add(index)
             case Load(memory, index, guard):
                 expressions.add(index)
                 if guard is not None:
                     expressions.add(guard)
                 if memory in shared:
                     at = np.broadcast_to(evaluate(index, {"lane": lanes}), lanes.shape)
-                    degrees.append(bank_degree((at[None, :] + groups).ravel()))
+                    touched = (at[None, :] + groups).ravel()
+                    degrees.append(bank_degree(touched, size=element_bytes))
+                    cycles += passes(touched, size=element_bytes)
             case _:
                 pass
     arithmetic = sum(operations(one) for one in expressions if not isinstance(one, Number))
     total = shuffles * architecture.shuffle + selects * architecture.select + folds * architecture.combine
-    total += sum(degrees) * architecture.shared_access + arithmetic * architecture.integer
+    total += cycles * architecture.shared_access + arithmetic * architecture.integer
     return Cost(
         shuffles, selects, folds, accumulates(problem, solution),
-        max(degrees, default=0), sum(degrees), arithmetic, total,
+        max(degrees, default=0), cycles, arithmetic, total,
     )  # fmt: skip

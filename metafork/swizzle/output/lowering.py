@@ -22,89 +22,33 @@ from metafork.swizzle.model.index import (
     Name,
     Number,
     binary,
+    choose,
     compare,
     evaluate,
     reduce,
     substitute,
     total,
 )
-from metafork.swizzle.model.problem import Case, Fold, Gather, Hole, Literal, Problem, Read, Shape
+from metafork.swizzle.model.problem import ZERO_CELL, Case, Fold, Gather, Hole, Literal, Problem, Read, Shape, Statement
 from metafork.swizzle.model.terms import NEUTRAL_ZERO
+from metafork.swizzle.output.fused_moves import fused
+from metafork.swizzle.output.instructions import (
+    LANE,
+    Combine,
+    Given,
+    Instruction,
+    Integral,
+    Load,
+    NotLowerableError,
+    Put,
+    Select,
+    Shuffle,
+    Store,
+    Sync,
+    ThreadCode,
+    Zero,
+)
 from metafork.swizzle.search.search import Solution
-
-LANE = Name("lane")
-
-
-class NotLowerableError(Exception):
-    """The sketch is not one of threads and registers, and the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Element ``index`` of an input's tile, or zero where the guard fails."""
-
-    memory: str
-    index: Index
-    guard: Index | None
-
-
-@dataclass(frozen=True, slots=True)
-class Shuffle:
-    """The value of another thread of the group."""
-
-    value: int
-    lane: Index
-
-
-@dataclass(frozen=True, slots=True)
-class Select:
-    """``condition ? yes : no`` on values."""
-
-    condition: Index
-    yes: int
-    no: int
-
-
-@dataclass(frozen=True, slots=True)
-class Zero:
-    """The neutral element of sums."""
-
-
-@dataclass(frozen=True, slots=True)
-class Combine:
-    """``left op right``."""
-
-    op: str
-    left: int
-    right: int
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """Write a value to the output's tile."""
-
-    index: Index
-    value: int
-
-
-Instruction = Load | Shuffle | Select | Zero | Combine
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadCode:
-    """The code of one thread: instruction ``n`` defines value ``n``; then the stores."""
-
-    name: str
-    lanes: int
-    inputs: tuple[Literal, ...]
-    output_size: int
-    instructions: tuple[Instruction, ...]
-    stores: tuple[Store, ...]
-
-    @property
-    def ranges(self) -> dict[str, Interval]:
-        """The interval of ``lane``."""
-        return {"lane": (0, self.lanes - 1)}
 
 
 def spelled_cases(problem: Problem, solution: Solution) -> dict[str, tuple[Case, ...]]:
@@ -118,11 +62,15 @@ def spelled_cases(problem: Problem, solution: Solution) -> dict[str, tuple[Case,
     return result
 
 
-def lower(problem: Problem, solution: Solution) -> ThreadCode:
-    """Lower a solution; raises ``NotLowerableError`` where an array has no axis of threads."""
-    return _Lowering(problem, solution).code()
+def lower(problem: Problem, solution: Solution, *, registers: bool = False) -> ThreadCode:
+    """Lower a solution; raises ``NotLowerableError`` where an array has no axis of threads.
+
+    ``registers`` asks for a device function: the arrays that are loaded are given in registers, and so are the results.
+    """
+    return _Lowering(problem, solution, registers).code()
 
 
+_MINUS = Integral(Number(-1))
 Registers = dict[tuple[int, ...], int]
 
 
@@ -130,12 +78,15 @@ Registers = dict[tuple[int, ...], int]
 class _Lowering:
     problem: Problem
     solution: Solution
+    in_registers: bool
     threads: Shape = ()
     own_places: tuple[Index, ...] = ()
     ranges: dict[str, Interval] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
     known: dict[Instruction, int] = field(default_factory=dict)
     arrays: dict[str, Registers] = field(default_factory=dict)
+    given: dict[str, int] = field(default_factory=dict)
+    staged: dict[str, int] = field(default_factory=dict)
     spread: dict[Index, Ints] = field(default_factory=dict)
     substituted: dict[tuple[Index, tuple[int, ...]], Index] = field(default_factory=dict)
 
@@ -150,9 +101,14 @@ class _Lowering:
             match one:
                 case Literal(name, shape):
                     if not one.is_input:
-                        raise NotLowerableError(f"'{name}' is a table of terms, which has no place in a thread")
-                    if shape[: problem.warp] == self.threads and self._read_across(name):
-                        self.arrays[name] = self._registers(shape, name, (Case(None, Read(0, _axes(shape))),), (name,))
+                        if any(problem.terms.value(term) is None for term in one.terms.tolist()):
+                            raise NotLowerableError(f"'{name}' is a table of terms, which has no place in a thread")
+                    elif shape[: problem.warp] == self.threads and self._read_across(name):
+                        self.arrays[name] = self._input(one)
+                case Gather(name, shape, arguments, shared=True):
+                    self._share(name, shape, self._registers(shape, name, cases[name], arguments))
+                case Gather(name, shape) if self.in_registers and self._is_load(one):
+                    self.arrays[name] = self._taken(name, shape, one.table != ZERO_CELL)
                 case Gather(name, shape, arguments):
                     self.arrays[name] = self._registers(shape, name, cases[name], arguments)
                 case Hole(name, shape, argument):
@@ -162,26 +118,86 @@ class _Lowering:
                     self.arrays[name] = self._fold(shape, argument, op)
                 case _:
                     assert_never(one)
-        stores, before = [], 0
-        for goal in problem.goals:
-            shape = problem.statement(goal.array).shape
+        inputs = tuple(one for one in problem.statements if isinstance(one, Literal) and one.is_input)
+        if self.in_registers:
+            return fused(self._device(lanes, inputs))
+        stores = []
+        for goal, place in zip(problem.goals, problem.places(), strict=True):
             for registers, value in self._wanted(goal.array).items():
-                index: Index = Number(0)
-                for at, length in zip((*self._places(), *map(Number, registers)), shape, strict=True):
-                    index = binary("+", binary("*", index, Number(length)), at)
-                stores.append(Store(reduce(binary("+", index, Number(before)), self.ranges), value))
-            before += prod(shape)
-        inputs = tuple(one for one in problem.statements if isinstance(one, Literal))
-        return _without_dead_code(
-            ThreadCode(problem.name, lanes, inputs, before, tuple(self.instructions), tuple(stores))
+                stores.append(Store(reduce(substitute(place, self._at(registers)), self.ranges), value))
+        return fused(
+            ThreadCode(
+                problem.name,
+                lanes,
+                inputs,
+                problem.output_size,
+                tuple(self.instructions),
+                tuple(stores),
+                staged=tuple(self.staged.items()),
+            )
         )
+
+    def _share(self, name: str, shape: Shape, values: Registers) -> None:
+        """Put a thread's registers of an array into shared memory, in row-major order, for all threads of the group."""
+        self.staged[name] = prod(shape)
+        for registers, value in values.items():
+            index: Index = Number(0)
+            for at, length in zip((*self._places(), *map(Number, registers)), shape, strict=True):
+                index = binary("+", binary("*", index, Number(length)), at)
+            self._emit(Put(name, reduce(index, self.ranges), value))
+        self._emit(Sync(name))
+
+    def _device(self, lanes: int, inputs: tuple[Literal, ...]) -> ThreadCode:
+        """Return the device function: the results are registers, and pointers are left for what is not given."""
+        stores: list[Store] = []
+        results: dict[str, int] = {}
+        for goal in self.problem.goals:
+            values = self._wanted(goal.array).values()
+            results[goal.array] = len(values)
+            stores += [Store(Number(len(stores) + number), value) for number, value in enumerate(values)]
+        read = {one.memory for one in self.instructions if isinstance(one, Load)}
+        return ThreadCode(
+            f"{self.problem.name}_registers", lanes, tuple(one for one in inputs if one.name in read), len(stores),
+            tuple(self.instructions), tuple(stores), tuple(self.given.items()), tuple(results.items()),
+            tuple(self.staged.items()),
+        )  # fmt: skip
 
     def _wanted(self, name: str) -> Registers:
         """Return the registers of a goal's array; an input may be one, and is loaded for it."""
         if name not in self.arrays:
-            shape = self.problem.statement(name).shape
-            self.arrays[name] = self._registers(shape, name, (Case(None, Read(0, _axes(shape))),), (name,))
+            self.arrays[name] = self._input(self.problem.statement(name))
         return self.arrays[name]
+
+    def _input(self, one: Statement) -> Registers:
+        """Return a thread's own elements of an array in memory: given, or read."""
+        if self.in_registers and isinstance(one, Literal) and one.is_input and not one.shared:
+            return self._taken(one.name, one.shape, np.ones(prod(one.shape), dtype=bool))
+        whole = Case(None, Read(0, _axes(one.shape)))
+        return self._registers(one.shape, one.name, (whole,), (one.name,))
+
+    def _is_load(self, gather: Gather) -> bool:
+        """Say whether a gather reads inputs in global memory and nothing else: a caller has loaded that already."""
+        read = [self.problem.statement(name) for name in gather.arguments if name not in self.arrays]
+        inputs = [one for one in read if isinstance(one, Literal) and one.is_input and not one.shared]
+        return len(inputs) == len(gather.arguments) > 0
+
+    def _taken(self, name: str, shape: Shape, filled: Bools) -> Registers:
+        """Take an array's registers from the caller; cells that are not filled are zero whatever the caller gives."""
+        if shape[: len(self.threads)] != self.threads:
+            raise NotLowerableError(
+                f"'{name}' has the shape {list(shape)}, and its first axes are not the threads {list(self.threads)}"
+            )
+        inner = shape[len(self.threads) :]
+        self.given[name] = prod(inner)
+        result: Registers = {}
+        for number, registers in enumerate(np.ndindex(*inner)):
+            held = filled.reshape(shape)[(..., *registers)].ravel(order="F")
+            value = self._emit(Given(name, number))
+            if not held.all():
+                condition = reduce(_spelled(range(held.size), held.astype(int).tolist()), self.ranges)
+                value = self._select(condition, value, self._emit(Zero()))
+            result[registers] = value
+        return result
 
     def _read_across(self, name: str) -> bool:
         """Say whether an input is read by a hole, as registers of other threads, rather than from memory."""
@@ -284,11 +300,13 @@ class _Lowering:
             fixed = tuple(index.value for index in indices[count:] if isinstance(index, Number))
             if len(fixed) == len(indices) - count:
                 return self.arrays[argument][fixed]
-        shape = self.problem.statement(argument).shape
+        statement = self.problem.statement(argument)
         if argument not in self.arrays:
             index: Index = Number(0)
-            for at, length in zip(indices, shape, strict=True):
+            for at, length in zip(indices, statement.shape, strict=True):
                 index = binary("+", binary("*", index, Number(length)), at)
+            if isinstance(statement, Literal) and not statement.is_input:
+                return self._constant(statement, index, holds)
             return self._load(argument, index, holds)
         source: Index = Number(0)
         for at, length in zip(reversed(indices[:count]), reversed(self.threads), strict=True):
@@ -320,6 +338,14 @@ class _Lowering:
         assert not holds[(lanes < 0) | (lanes >= lanes.size)].any()
         return binary("%", source, Number(lanes.size))
 
+    def _constant(self, literal: Literal, index: Index, holds: Bools) -> int:
+        """Emit what each thread reads of an array of constants; threads that do not hold read anything."""
+        lanes = np.flatnonzero(holds)
+        terms = literal.terms[self._spread(index)[lanes]].tolist()
+        values = [self.problem.terms.value(term) or 0 for term in terms]
+        spelled = reduce(_spelled(lanes.tolist(), values), self.ranges)
+        return self._emit(Zero() if spelled == Number(0) else Integral(spelled))
+
     def _load(self, argument: str, index: Index, holds: Bools) -> int:
         at = self._spread(index)
         size = prod(self.problem.statement(argument).shape)
@@ -343,9 +369,17 @@ class _Lowering:
         for registers, values in groups.items():
             total = values[0] if values else self._emit(zero)
             for value in values[1:]:
-                total = self._emit(Combine(op, total, value))
+                total = self._combined(op, total, value)
             result[registers] = total
         return result
+
+    def _combined(self, op: str, left: int, right: int) -> int:
+        one, two = self.instructions[left], self.instructions[right]
+        if op == "+" and isinstance(two, Combine) and two.op == "*" and self.instructions[two.left] == _MINUS:
+            return self._emit(Combine("-", left, two.right))
+        if op == "+" and isinstance(one, Combine) and one.op == "*" and self.instructions[one.left] == _MINUS:
+            return self._emit(Combine("-", right, one.right))
+        return self._emit(Combine(op, left, right))
 
     def _barrel(self, hole: Hole, cases: Sequence[Case]) -> Registers | None:
         """Rotate a thread's registers by an amount of its own, where that is what the hole does and it pays."""
@@ -386,48 +420,15 @@ def _axes(shape: Shape) -> tuple[Index, ...]:
     return tuple(Name(f"d{axis}") for axis in range(len(shape)))
 
 
-def operands(instruction: Instruction) -> tuple[int, ...]:
-    """Return the values an instruction uses."""
-    match instruction:
-        case Shuffle(value):
-            return (value,)
-        case Select(_, yes, no):
-            return yes, no
-        case Combine(_, left, right):
-            return left, right
-        case Load() | Zero():
-            return ()
-        case _:
-            assert_never(instruction)
-
-
-def _renamed(instruction: Instruction, number: dict[int, int]) -> Instruction:
-    match instruction:
-        case Shuffle(value, lane):
-            return Shuffle(number[value], lane)
-        case Select(condition, yes, no):
-            return Select(condition, number[yes], number[no])
-        case Combine(op, left, right):
-            return Combine(op, number[left], number[right])
-        case Load() | Zero():
-            return instruction
-        case _:
-            assert_never(instruction)
-
-
-def _without_dead_code(code: ThreadCode) -> ThreadCode:
-    used = [False] * len(code.instructions)
-    for store in code.stores:
-        used[store.value] = True
-    for position in range(len(code.instructions) - 1, -1, -1):
-        if used[position]:
-            for operand in operands(code.instructions[position]):
-                used[operand] = True
-    number: dict[int, int] = {}
-    kept: list[Instruction] = []
-    for position, instruction in enumerate(code.instructions):
-        if used[position]:
-            number[position] = len(kept)
-            kept.append(_renamed(instruction, number))
-    stores = tuple(Store(store.index, number[store.value]) for store in code.stores)
-    return ThreadCode(code.name, code.lanes, code.inputs, code.output_size, tuple(kept), stores)
+def _spelled(lanes: Sequence[int], values: Sequence[int]) -> Index:
+    """Return an expression over ``lane`` with the given values at some ascending lanes."""
+    step, odd = divmod(values[1] - values[0], lanes[1] - lanes[0]) if len(values) > 1 else (0, 0)
+    if not odd and all(
+        value == values[0] + step * (lane - lanes[0]) for lane, value in zip(lanes, values, strict=True)
+    ):
+        return binary("+", binary("*", Number(step), LANE), Number(values[0] - step * lanes[0]))
+    result: Index = Number(values[-1])
+    for lane, before, after in zip(reversed(lanes[1:]), reversed(values[:-1]), reversed(values[1:]), strict=True):
+        if before != after:
+            result = choose(compare("<", LANE, Number(lane)), Number(before), result)
+    return result

@@ -12,10 +12,12 @@ from metafork.swizzle.model.index import Interval, to_c
 from metafork.swizzle.model.names import parameter_name
 from metafork.swizzle.model.problem import Case, Fold, Gather, Hole, Literal, Problem, Shape
 from metafork.swizzle.model.terms import UNDEFINED, ZERO, Terms
-from metafork.swizzle.output.lowering import NotLowerableError, spelled_cases
+from metafork.swizzle.output.instructions import NotLowerableError
+from metafork.swizzle.output.lowering import spelled_cases
 from metafork.swizzle.search.search import Solution
 
 _NEUTRAL = {"+": "0", "^": "0", "|": "0", "*": "1", "&": "~(SWIZZLE_TYPE)0"}
+_COMPARISONS = {"max": ">", "min": "<"}
 PREAMBLE = """\
 #ifndef SWIZZLE_TYPE
 #define SWIZZLE_TYPE float
@@ -50,12 +52,11 @@ def _function(problem: Problem, name: str, solution: Solution) -> str:
                 lines += _fold(problem, one)
             case _:
                 assert_never(one)
-    before = 0
-    for goal in problem.goals:
-        at = f"{before} + e" if before else "e"
-        lines.append(f"    for (int e = 0; e < {goal.terms.size}; e++)")
-        lines.append(f"        out[{at}] = {_identifier(problem, goal.array)}[e];")
-        before += goal.terms.size
+    for goal, place in zip(problem.goals, problem.places(), strict=True):
+        shape = problem.statement(goal.array).shape
+        lines += _loops(shape)
+        cell = f"{_identifier(problem, goal.array)}[{_cell(shape)}]"
+        lines.append(f"{'    ' * (len(shape) + 1)}out[{to_c(place, _ranges(shape))}] = {cell};")
     return "\n".join([*lines, "}", ""])
 
 
@@ -115,11 +116,16 @@ def _fold(problem: Problem, fold: Fold) -> list[str]:
     count = prod(fold.shape)
     size = prod(problem.statement(fold.argument).shape) // count
     name, argument = _identifier(problem, fold.name), _identifier(problem, fold.argument)
+    first = 0 if fold.op in _NEUTRAL else 1
+    member = f"{argument}[e * {size} + m]"
+    combined = f"{name}[e] {fold.op} {member}"
+    if fold.op in _COMPARISONS:
+        combined = f"{name}[e] {_COMPARISONS[fold.op]} {member} ? {name}[e] : {member}"
     return [
         f"    for (int e = 0; e < {count}; e++) {{",
-        f"        {name}[e] = {_NEUTRAL[fold.op]};",
-        f"        for (int m = 0; m < {size}; m++)",
-        f"            {name}[e] = {name}[e] {fold.op} {argument}[e * {size} + m];",
+        f"        {name}[e] = {_NEUTRAL.get(fold.op, f'{argument}[e * {size}]')};",
+        f"        for (int m = {first}; m < {size}; m++)",
+        f"            {name}[e] = {combined};",
         "    }",
     ]
 
@@ -134,6 +140,9 @@ def _literal(problem: Problem, literal: Literal, inputs: list[Literal]) -> list[
 
 
 def _term(terms: Terms, place: dict[int, str], term: int) -> str:
+    value = terms.value(term)
+    if value is not None:
+        return str(value)
     if term not in place:
         raise NotLowerableError(f"the literal term {terms.text(term)} is no element of an input")
     return place[term]

@@ -12,7 +12,19 @@ from typing import Any, assert_never
 from metafork.swizzle.model.index import to_c, to_text
 from metafork.swizzle.model.problem import Problem
 from metafork.swizzle.output.cost import Cost
-from metafork.swizzle.output.lowering import Combine, Instruction, Load, Select, Shuffle, ThreadCode, Zero
+from metafork.swizzle.output.instructions import (
+    Combine,
+    Given,
+    Instruction,
+    Integral,
+    Load,
+    Put,
+    Select,
+    Shuffle,
+    Sync,
+    ThreadCode,
+    Zero,
+)
 from metafork.swizzle.search.search import Solution, Statistics
 
 FORMAT, VERSION = "metafork-swizzle", 1
@@ -65,8 +77,12 @@ def _solution(problem: Problem, solution: Solution, code: ThreadCode | None, cos
 def _code(code: ThreadCode) -> dict[str, Any]:
     return {
         "lanes": code.lanes,
+        "given": [{"name": name, "registers": count} for name, count in code.given],
+        "results": [{"name": name, "registers": count} for name, count in code.results],
         "inputs": [{"name": one.name, "shape": list(one.shape), "step": one.step} for one in code.inputs],
+        "shared": [{"name": name, "elements": count} for name, count in code.staged],
         "instructions": [_instruction(code, one) for one in code.instructions],
+        "outputSize": code.output_size,
         "stores": [{"index": to_c(store.index, code.ranges), "value": store.value} for store in code.stores],
     }
 
@@ -82,6 +98,14 @@ def _instruction(code: ThreadCode, instruction: Instruction) -> dict[str, Any]:
             return {"op": "select", "condition": to_c(condition, code.ranges), "yes": yes, "no": no}
         case Zero():
             return {"op": "zero"}
+        case Given(array, number):
+            return {"op": "given", "array": array, "register": number}
+        case Put(memory, index, value):
+            return {"op": "put", "memory": memory, "index": to_c(index, code.ranges), "value": value}
+        case Sync(memory):
+            return {"op": "sync", "memory": memory}
+        case Integral(index):
+            return {"op": "integer", "value": to_c(index, code.ranges)}
         case Combine(op, left, right):
             return {"op": op, "left": left, "right": right}
         case _:

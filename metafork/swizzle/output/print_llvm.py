@@ -10,6 +10,7 @@ part only at the stores.  No fast-math flag is set: products and sums are rounde
 
 from __future__ import annotations
 
+from math import prod
 from typing import assert_never
 
 from llvmlite import ir
@@ -17,15 +18,20 @@ from llvmlite import ir
 from metafork.ir.types import ScalarType
 from metafork.llvm.expressions import llvm_type
 from metafork.llvm.ptx_target import TRIPLE, emit_ptx, optimize
+from metafork.llvm.targets import opaque
 from metafork.swizzle.model.index import Binary, Choose, Compare, Index, Name, Number, interval, reduce, to_text
 from metafork.swizzle.model.names import parameter_name
-from metafork.swizzle.output.lowering import (
+from metafork.swizzle.output.instructions import (
     Combine,
+    Given,
     Instruction,
+    Integral,
     Load,
     NotLowerableError,
+    Put,
     Select,
     Shuffle,
+    Sync,
     ThreadCode,
     Zero,
 )
@@ -35,21 +41,27 @@ ELEMENTS = (ScalarType.FLOAT, ScalarType.INT)
 """What a shuffle moves at once; wider elements would take two."""
 
 _I1, _I32, _I64 = (ir.IntType(bits) for bits in (1, 32, 64))
-_GLOBAL = ir.PointerType(addrspace=1)
+_GLOBAL, _SHARED = ir.PointerType(addrspace=1), ir.PointerType(addrspace=3)
+# Dynamic shared memory: as many elements as the CUDA kernel's comment says, for each group of threads.
+_SHARED_NAME = "swizzle_shared"
 _BITWISE = frozenset("^&|")
 
 
 def print_llvm(codes: list[ThreadCode], element: ScalarType = ScalarType.FLOAT) -> str:
     """Return a module, not yet optimized, with the kernel of every code; names must differ.
 
-    Raises ``NotLowerableError`` for groups of threads that do not divide a warp, inputs in shared memory, elements
-    that are not of 32 bits, and bit operators on floating-point elements.
+    Raises ``NotLowerableError`` for groups of threads that do not divide a warp, elements that are not of 32 bits, and
+    bit operators on floating-point elements.
     """
     module = ir.Module("swizzle")
     module.triple = TRIPLE
     for code in codes:
         _require(code, element)
-        _Kernel(module, code, element).build()
+        kernel = _Kernel(module, code, element)
+        if code.results:
+            kernel.build_device_function()
+        else:
+            kernel.build()
     return str(module)
 
 
@@ -70,11 +82,6 @@ def _bit_operators(code: ThreadCode) -> list[str]:
 def _require(code: ThreadCode, element: ScalarType) -> None:
     if code.lanes > WARP or WARP % code.lanes != 0:
         raise NotLowerableError(f"{code.lanes} threads do not fit into a warp of {WARP}; shuffles stay within a warp")
-    shared = [literal.name for literal in code.inputs if literal.shared]
-    if shared:
-        raise NotLowerableError(
-            f"'{shared[0]}' is in shared memory; LLVM IR is printed for registers and shuffles only"
-        )
     if element not in ELEMENTS:
         raise NotLowerableError(f"a shuffle moves 32 bits, and an element of type {element.spelling} is not that")
     operators = _bit_operators(code)
@@ -90,16 +97,25 @@ class _Kernel:
         self.element = llvm_type(element)
         self.floating = element is ScalarType.FLOAT
         self.ranges = code.ranges
-        types = [*(_GLOBAL for _ in code.inputs), _GLOBAL, _I64]
-        self.function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), code.name)
-        self.function.calling_convention = "ptx_kernel"
+        pointers = [parameter_name(one.name) for one in code.inputs]
+        given = [f"given_{name}_{number}" for name, count in code.given for number in range(count)]
+        staged = [f"staged_{name}" for name, _ in code.staged]
+        self.parameters = [*given, *pointers, *staged, "lane"] if code.results else [*pointers, "out", "tiles"]
+        types = {"tiles": _I64, "lane": _I32, **dict.fromkeys(given, self.element)}
+        if code.results:
+            types |= dict.fromkeys([*staged, *(parameter_name(one.name) for one in code.inputs if one.shared)], _SHARED)
+        kind = ir.FunctionType(
+            ir.LiteralStructType([self.element] * len(code.stores)) if code.results else ir.VoidType(),
+            [types.get(name, _GLOBAL) for name in self.parameters],
+        )
+        self.function = ir.Function(module, kind, code.name)
         self.function.attributes.add("nounwind")
-        for argument, name in zip(
-            self.function.args, [*(parameter_name(one.name) for one in code.inputs), "out", "tiles"], strict=True
-        ):
+        if not code.results:
+            self.function.calling_convention = "ptx_kernel"
+        for argument, name in zip(self.function.args, self.parameters, strict=True):
             argument.name = name
         self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
-        self.values: list[ir.Value] = []
+        self.values: list[ir.Value | None] = []
         self.tiles: dict[str, ir.Value] = {}
         self.known: dict[Index, ir.Value] = {}
 
@@ -114,8 +130,18 @@ class _Kernel:
         *pointers, out, tiles = self.function.args
         active = builder.icmp_signed("<", group, tiles)
         tile = builder.select(active, group, builder.sub(tiles, ir.Constant(_I64, 1)))
+        mine, before = self._group_memory(thread), 0
         for literal, pointer in zip(code.inputs, pointers, strict=True):
             self.tiles[literal.name] = self._tile(pointer, tile, literal.step)
+            if literal.shared:
+                size = prod(literal.shape)
+                self.tiles[literal.name] = self._copied(self.tiles[literal.name], self._element(mine, before), size)
+                before += size
+        if before:
+            self._synchronize()
+        for name, count in code.staged:
+            self.tiles[name] = self._element(mine, before)
+            before += count
         for instruction in code.instructions:
             self.values.append(self._value(instruction))
         places = [self._place(self._tile(out, tile, code.output_size), store.index) for store in code.stores]
@@ -123,6 +149,23 @@ class _Kernel:
             for place, store in zip(places, code.stores, strict=True):
                 builder.store(self.values[store.value], place, align=4)
         builder.ret_void()
+
+    def build_device_function(self) -> None:
+        """Emit a function that takes registers and gives a structure of them."""
+        arguments = dict(zip(self.parameters, self.function.args, strict=True))
+        self.function.attributes.add("alwaysinline")
+        self.known[Name("lane")] = arguments["lane"]
+        self.tiles = {one.name: arguments[parameter_name(one.name)] for one in self.code.inputs}
+        self.tiles |= {name: arguments[f"staged_{name}"] for name, _ in self.code.staged}
+        for instruction in self.code.instructions:
+            if isinstance(instruction, Given):
+                self.values.append(arguments[f"given_{instruction.array}_{instruction.number}"])
+            else:
+                self.values.append(self._value(instruction))
+        result = ir.Constant(self.function.ftype.return_type, ir.Undefined)
+        for number, store in enumerate(self.code.stores):
+            result = self.builder.insert_value(result, self.values[store.value], number)
+        self.builder.ret(result)
 
     def _external(self, name: str, result: ir.Type, parameters: tuple[ir.Type, ...]) -> ir.Function:
         found = self.module.globals.get(name)
@@ -135,11 +178,44 @@ class _Kernel:
         start = self.builder.mul(tile, ir.Constant(_I64, step))
         return self.builder.gep(pointer, (start,), inbounds=True, source_etype=self.element)
 
+    def _element(self, pointer: ir.Value, offset: int | ir.Value) -> ir.Value:
+        at = ir.Constant(_I32, offset) if isinstance(offset, int) else offset
+        return self.builder.gep(pointer, (at,), inbounds=True, source_etype=self.element)
+
+    def _group_memory(self, thread: ir.Value) -> ir.Value:
+        """Return where the shared memory of the thread's group starts."""
+        elements = self.code.shared_elements
+        if not elements:
+            return ir.Constant(_SHARED, None)
+        memory = self.module.globals.get(_SHARED_NAME)
+        if memory is None:
+            memory = ir.GlobalVariable(self.module, ir.ArrayType(ir.IntType(8), 0), _SHARED_NAME, addrspace=3)
+            memory.linkage = "external"
+            memory.align = 16
+            opaque(memory, 3)
+        group = self.builder.udiv(thread, ir.Constant(_I32, self.code.lanes))
+        return self._element(memory, self.builder.mul(group, ir.Constant(_I32, elements)))
+
+    def _copied(self, tile: ir.Value, target: ir.Value, size: int) -> ir.Value:
+        """Copy an input's tile to shared memory, one element a thread at a time; return the copy."""
+        builder = self.builder
+        for start in range(0, size, self.code.lanes):
+            at = builder.add(self.known[Name("lane")], ir.Constant(_I32, start))
+            with builder.if_then(builder.icmp_signed("<", at, ir.Constant(_I32, size))):
+                value = builder.load(self._element(tile, at), typ=self.element, align=4)
+                builder.store(value, self._element(target, at), align=4)
+        return target
+
+    def _synchronize(self) -> None:
+        barrier = self._external("llvm.nvvm.bar.warp.sync", ir.VoidType(), (_I32,))
+        self.builder.call(barrier, (ir.Constant(_I32, -1),))
+
     def _place(self, tile: ir.Value, index: Index) -> ir.Value:
         offset = self.builder.sext(self._index(reduce(index, self.ranges)), _I64)
         return self.builder.gep(tile, (offset,), inbounds=True, source_etype=self.element)
 
-    def _value(self, instruction: Instruction) -> ir.Value:
+    def _value(self, instruction: Instruction) -> ir.Value | None:
+        """Emit an instruction; ``None`` for those that define nothing."""
         builder, zero = self.builder, ir.Constant(self.element, 0)
         match instruction:
             case Load(memory, index, None):
@@ -166,6 +242,17 @@ class _Kernel:
                 return builder.select(self._truth(condition), self.values[yes], self.values[no])
             case Zero():
                 return zero
+            case Integral(index):
+                value = self._index(reduce(index, self.ranges))
+                return builder.sitofp(value, self.element) if self.floating else value
+            case Put(memory, index, value):
+                builder.store(self.values[value], self._place(self.tiles[memory], index), align=4)
+                return None
+            case Sync():
+                self._synchronize()
+                return None
+            case Given():
+                raise AssertionError("a kernel is given no registers")
             case Combine(op, left, right):
                 return self._combined(op, self.values[left], self.values[right])
             case _:
@@ -178,6 +265,11 @@ class _Kernel:
                 return (builder.fadd if self.floating else builder.add)(left, right)
             case "*":
                 return (builder.fmul if self.floating else builder.mul)(left, right)
+            case "-":
+                return (builder.fsub if self.floating else builder.sub)(left, right)
+            case "max" | "min":
+                compare = builder.fcmp_ordered if self.floating else builder.icmp_signed
+                return builder.select(compare(">" if op == "max" else "<", left, right), left, right)
             case "^":
                 return builder.xor(left, right)
             case "&":
@@ -207,8 +299,9 @@ class _Kernel:
             case Binary("/" | "%" as op, left, right):
                 return self._floored(op, left, right)
             case Binary(op, left, right):
-                operation = {"+": builder.add, "-": builder.sub, "*": builder.mul, "^": builder.xor}[op]
-                return operation(self._index(left), self._index(right))
+                operation = {"+": builder.add, "-": builder.sub, "*": builder.mul, "^": builder.xor}
+                operation |= {"&": builder.and_, "|": builder.or_}
+                return operation[op](self._index(left), self._index(right))
             case Compare("&&" | "||" as op, left, right):
                 both = builder.and_ if op == "&&" else builder.or_
                 return builder.zext(both(self._truth(left), self._truth(right)), _I32)

@@ -7,7 +7,8 @@ from typing import Literal
 
 from metafork.swizzle.model.problem import Problem
 from metafork.swizzle.output.cost import ARCHITECTURES, DEFAULT_ARCHITECTURE, Cost, accumulates, cost
-from metafork.swizzle.output.lowering import NotLowerableError, ThreadCode, lower
+from metafork.swizzle.output.instructions import NotLowerableError, ThreadCode
+from metafork.swizzle.output.lowering import lower
 from metafork.swizzle.search.search import Solution
 
 Objective = Literal["cost", "accumulates"]
@@ -30,6 +31,7 @@ def rank(
     *,
     architecture: str = DEFAULT_ARCHITECTURE,
     objective: Objective = "cost",
+    element_bytes: int = 4,
 ) -> list[Ranked]:
     """Return the solutions, cheapest first; ties keep their order.
 
@@ -37,13 +39,21 @@ def rank(
     without weights.
     """
     return sorted(
-        (priced(problem, one, architecture=architecture, objective=objective) for one in solutions),
+        (
+            priced(problem, one, architecture=architecture, objective=objective, element_bytes=element_bytes)
+            for one in solutions
+        ),
         key=lambda one: one.key,
     )
 
 
 def priced(
-    problem: Problem, solution: Solution, *, architecture: str = DEFAULT_ARCHITECTURE, objective: Objective = "cost"
+    problem: Problem,
+    solution: Solution,
+    *,
+    architecture: str = DEFAULT_ARCHITECTURE,
+    objective: Objective = "cost",
+    element_bytes: int = 4,
 ) -> Ranked:
     """Return a solution with its code and cost; raises ``KeyError`` for an architecture without weights."""
     weights = ARCHITECTURES[architecture]
@@ -51,6 +61,6 @@ def priced(
         code: ThreadCode | None = lower(problem, solution)
     except NotLowerableError:
         code = None
-    price = None if code is None else cost(problem, solution, code, weights)
+    price = None if code is None else cost(problem, solution, code, weights, element_bytes=element_bytes)
     first = accumulates(problem, solution) if objective == "accumulates" else 0
     return Ranked(solution, code, price, (first, 0.0 if price is None else price.total))

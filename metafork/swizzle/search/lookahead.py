@@ -108,7 +108,11 @@ def _factor_requirements(network: Network, state: State, pair: PairFold) -> Iter
     inner = unpacked(state.domains[pair.inner])
     place = np.full(network.levels[pair.outer].variables, -1, dtype=np.int64)
     place[pair.outputs] = np.arange(pair.outputs.size)
-    factors = dict(zip(pair.result.tolist(), zip(pair.one.tolist(), pair.two.tolist(), strict=True), strict=True))
+    factors: dict[int, set[int]] = {}
+    for one, two, result in zip(pair.one.tolist(), pair.two.tolist(), pair.result.tolist(), strict=True):
+        # Of a term with several pairs, only the factors that all of them have are needed; zero and junk say nothing.
+        both = {one, two} - {0, 1}
+        factors[result] = factors.get(result, both) & both
     for variables, rows in _fold_requirements(network, pair.outer):
         reached = _traced(network, state, pair.outer, variables, place)
         if reached.size == 0 or bool((place[reached] < 0).any()):
@@ -181,7 +185,7 @@ def with_copy_counts(network: Network, state: State, stage: Stage, now: Candidat
     position[stage.outputs] = np.arange(stage.outputs.size)
     domain = state.domains[stage.level]
     for fold in network.exact:
-        if fold.level != stage.level or bool(fold.zeros_allowed.any()) or not np.array_equal(fold.needed, fold.once):
+        if fold.level != stage.level or bool(fold.spare.any()) or not np.array_equal(fold.needed, fold.once):
             continue
         cells = position[_through_decided(network, state, stage, fold.groups)]
         if bool((cells < 0).any()):

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metafork.swizzle.model.factors import Ints, Part
+from metafork.swizzle.model.operands import Operands
 from metafork.swizzle.model.options import OptionSet, first_of_each
 from metafork.swizzle.model.problem import UNDEFINED_CELL, ZERO_CELL, Fold, Gather, Hole, Literal, Problem
-from metafork.swizzle.model.terms import ABSORBING_ZERO, NEUTRAL_ZERO, UNDEFINED, ZERO
+from metafork.swizzle.model.terms import ABSORBING_ZERO, IDEMPOTENT, NEUTRAL_ZERO, UNDEFINED, ZERO
 from metafork.swizzle.search.memory import MemoryBudget
 from metafork.swizzle.search.stages import Stage, fusion
 
@@ -60,20 +61,23 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class ExactFold:
-    """Groups of variables whose reduction is known: each needs its multiset, and nothing else but zeros."""
+    """Groups of variables whose reduction is known: each needs its multiset, and nothing else but what is ``spare``.
+
+    Spare are neutral elements and zeros that count, and whatever is needed where it may come twice.
+    """
 
     level: int
     groups: Ints
     needed: Bits
     once: Bits
-    zeros_allowed: NDArray[np.bool_]
+    spare: Bits
     # How many terms each group needs, repeated ones counted as often as they occur.
     sizes: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class PairFold:
-    """Reductions of two variables into one, by the list of the two-member terms that matter."""
+    """Reductions of two variables into one, by the list of the pairs of terms that make a term that matters."""
 
     inner: int
     outer: int
@@ -126,10 +130,15 @@ def build(problem: Problem, budget: MemoryBudget) -> Network:
         for term in goal.terms.tolist():
             levels[level_of[goal.array]].add(term)
     folds = [one for one in problem.statements if isinstance(one, Fold)]
-    for fold in reversed(folds):
-        for term in levels[level_of[fold.name]].terms:
-            for member in problem.terms.members(term, fold.op):
-                levels[level_of[fold.argument]].add(member)
+    given = {term for one in problem.statements if isinstance(one, Literal) for term in one.terms.tolist()}
+    partitions = {fold.name: Operands(problem.terms, fold.op, given) for fold in folds}
+    known = -1
+    while known != (known := sum(len(level.terms) for level in levels)):
+        # Once, unless what is reduced and what is made of it share a level, as in x + shuffled(x) * y.
+        for fold in reversed(folds):
+            for term in list(levels[level_of[fold.name]].terms):
+                for member in partitions[fold.name].parts(term):
+                    levels[level_of[fold.argument]].add(member)
     variables, stages = _layout(problem, level_of, levels)
     size = sum(8 * level.variables * level.words for level in levels)
     budget.reserve(3 * size, "the domains of the variables")
@@ -148,7 +157,7 @@ def build(problem: Problem, budget: MemoryBudget) -> Network:
             domains[number][variable] &= levels[number].domain([term])
     network = Network(problem, levels, level_of, variables, domains, stages, [], [], [])
     for fold in folds:
-        _add_fold(network, fold)
+        _add_fold(network, fold, partitions[fold.name])
     for stage in stages:
         stage.prepare(budget)
     network.watched = [((exact.level, np.unique(exact.groups)),) for exact in network.exact]
@@ -282,7 +291,7 @@ def _parts(options: OptionSet, turns: Ints) -> tuple[Part, ...]:
     )  # fmt: skip
 
 
-def _add_fold(network: Network, fold: Fold) -> None:
+def _add_fold(network: Network, fold: Fold, operands: Operands) -> None:
     problem, terms = network.problem, network.problem.terms
     inner, outer = network.level_of[fold.argument], network.level_of[fold.name]
     outputs = network.variables[fold.name]
@@ -295,41 +304,49 @@ def _add_fold(network: Network, fold: Fold) -> None:
         for variable, term in zip(network.variables[one.array].tolist(), one.terms.tolist(), strict=True)
     }
     size = groups.shape[1]
-    if all(variable in goal for variable in outputs.tolist()):
+    if all(variable in goal for variable in outputs.tolist()) and operands.is_plain:
         multisets = [terms.members(goal[variable], fold.op) for variable in outputs.tolist()]
         # A product that is zero says nothing of its factors.
         if all(multisets) or fold.op in NEUTRAL_ZERO:
-            needed = np.stack([inside.domain(list(one)) for one in multisets])
-            for row, one in enumerate(multisets):
-                if not one:
-                    needed[row] = 0
-            once = np.stack([_once(inside, one) for one in multisets])
-            sizes = np.array([len(one) for one in multisets])
-            zeros = np.array([fold.op in NEUTRAL_ZERO and len(one) < size for one in multisets])
-            network.exact.append(ExactFold(inner, groups, needed, once, zeros, sizes))
+            needed = [[member for member in one if member != ZERO] for one in multisets]
+            network.exact.append(
+                ExactFold(
+                    inner,
+                    groups,
+                    np.stack([inside.domain(one) for one in needed]),
+                    np.stack([_once(inside, one) for one in needed]),
+                    np.stack([_spare(inside, operands, one, size) for one in multisets]),
+                    np.array([len(one) for one in multisets]),
+                )
+            )
             return
+    absorbing = fold.op in ABSORBING_ZERO
     if size == 2:
-        listed = [(terms.members(term, fold.op), term) for term in outside.terms]
-        pairs = [(one, term) for one, term in listed if len(one) == 2]
-        if fold.op in NEUTRAL_ZERO:
-            pairs += [((one[0], ZERO), term) for one, term in listed if len(one) == 1]
+        pairs = [(*pair, term) for term in outside.terms for pair in operands.pairs(term)]
         positions = [
-            (_position(inside, one[0]), _position(inside, one[1]), _position(outside, term)) for one, term in pairs
+            (_position(inside, one), _position(inside, two), _position(outside, term)) for one, two, term in pairs
         ]
         table = np.array(positions, dtype=np.int64).reshape(-1, 3)
-        absorbing = fold.op in ABSORBING_ZERO
         network.pairs.append(
             PairFold(
                 inner, outer, groups[:, 0], groups[:, 1], outputs, table[:, 0], table[:, 1], table[:, 2], absorbing
             )
         )  # fmt: skip
         return
-    members = [one for term in outside.terms for one in terms.members(term, fold.op)]
+    members = [one for term in outside.terms for one in operands.parts(term)]
     allowed = inside.domain([ZERO, *dict.fromkeys(members)])
-    network.loose.append(LooseFold(inner, outer, groups, outputs, allowed, fold.op in ABSORBING_ZERO))
+    network.loose.append(LooseFold(inner, outer, groups, outputs, allowed, absorbing))
 
 
-def _once(level: Level, multiset: tuple[int, ...]) -> Bits:
+def _spare(level: Level, operands: Operands, multiset: tuple[int, ...], size: int) -> Bits:
+    spare = [ZERO] if ZERO in multiset else []
+    if len(multiset) < size:
+        spare += [] if operands.neutral is None else [operands.neutral]
+        spare += multiset if operands.op in IDEMPOTENT else ()
+    return level.domain(spare)
+
+
+def _once(level: Level, multiset: list[int]) -> Bits:
     return level.domain([one for one in set(multiset) if multiset.count(one) == 1])
 
 

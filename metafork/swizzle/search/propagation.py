@@ -170,10 +170,7 @@ def _write(state: State, level: int, variables: Ints, before: Bits, after: Bits,
 def _exact_fold(state: State, fold: ExactFold, clock: _Clock) -> None:
     domain = state.domains[fold.level]
     before = domain[fold.groups]
-    allowed = fold.needed.copy()
-    allowed[:, 0] |= np.where(fold.zeros_allowed, ZERO_BIT, np.uint64(0))
-    empty = ~fold.needed.any(axis=1)
-    allowed[empty, 0] |= ZERO_BIT
+    allowed = fold.needed | fold.spare
     after = before & allowed[:, None, :]
     once = np.zeros_like(fold.needed)
     twice = np.zeros_like(fold.needed)

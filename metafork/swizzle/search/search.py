@@ -23,6 +23,7 @@ from metafork.swizzle.search.network import Network, build
 from metafork.swizzle.search.pair_reachability import narrowed_by_pairs
 from metafork.swizzle.search.propagation import State, propagate, start
 from metafork.swizzle.search.stages import Candidates, Stage
+from metafork.swizzle.search.steps import Steps, unknown_steps
 from metafork.swizzle.search.tightness import tighten
 
 # A stage with more options than this is filtered by presence before it is branched on.
@@ -74,6 +75,9 @@ class Search:
 
     def __iter__(self) -> Iterator[Solution]:
         """Yield every solution; raises ``DoesNotFitError`` where the memory bound does not suffice."""
+        if unknown_steps(self.problem):
+            yield from self._in_steps()
+            return
         self._known.clear()
         budget = MemoryBudget(self.megabytes)
         for hole in self.problem.holes():
@@ -97,6 +101,16 @@ class Search:
             yield solution
         if found:
             self.statistics.states_on_solutions += 1
+
+    def _in_steps(self) -> Iterator[Solution]:
+        options = sum(len(hole.options) for hole in self.problem.holes())
+        for chosen, remaining in Steps(self.statistics).resolved(self.problem):
+            inner = Search(remaining, self.megabytes, self.bound, self.statistics)
+            for solution in inner:
+                self.statistics.options = options
+                yield Solution({**chosen, **solution.options})
+            self._failure = self._failure or inner.why_none()
+        self.statistics.options = options
 
     def _below(self, network: Network, state: State, depth: int) -> Iterator[Solution]:
         try:

@@ -6,9 +6,14 @@ from metafork.swizzle.output.banks import (
     bank_degree,
     conflict_free_layout,
     padded_layout,
+    passes,
     row_accesses,
     worst_degree,
 )
+from metafork.swizzle.output.cost import ARCHITECTURES, cost
+from metafork.swizzle.output.lowering import lower
+from metafork.swizzle.search.search import solutions
+from tests.metafork.swizzle.running import problem_of
 
 TILES = [(32, 32), (32, 24), (32, 40), (32, 48), (32, 96)]
 
@@ -62,3 +67,57 @@ def test_rotations_are_layouts_too():
     turned = TileLayout(32, 32, "rotate", 1, 32, 32)
     assert turned.degrees() == (1, 1)
     assert sorted(turned.addresses().ravel()) == list(range(1024))
+
+
+def served(elements, size):
+    """Count by hand: the parts of a warp one after the other, each as long as its busiest bank."""
+    threads = {4: 32, 8: 16, 16: 8}[size]
+    degrees = []
+    for start in range(0, len(elements), threads):
+        asked = {}
+        for element in elements[start : start + threads]:
+            for word in range(element * size // 4, (element + 1) * size // 4):
+                asked.setdefault(word % 32, set()).add(word)
+        degrees.append(max(len(words) for words in asked.values()))
+    return degrees
+
+
+@pytest.mark.parametrize("size", [4, 8, 16])
+def test_wide_elements_are_served_in_parts(size):
+    random = np.random.default_rng(size)
+    for _ in range(200):
+        elements = random.integers(0, 128, size=int(random.integers(1, 33))).tolist()
+        assert bank_degree(elements, size=size) == max(served(elements, size))
+        assert passes(elements, size=size) == sum(served(elements, size))
+    assert bank_degree(range(32), size=size) == 1
+    assert passes(range(32), size=size) == size // 4
+    assert passes([], size=size) == 0
+    with pytest.raises(ValueError, match="not 12"):
+        bank_degree([0], size=12)
+
+
+@pytest.mark.parametrize(("stride", "size", "degree"), [(2, 8, 2), (16, 8, 16), (17, 8, 1), (8, 16, 8), (9, 16, 1)])
+def test_strides_of_wide_elements(stride, size, degree):
+    assert bank_degree(stride * np.arange(32), size=size) == degree
+
+
+@pytest.mark.parametrize("size", [8, 16])
+@pytest.mark.parametrize(("rows", "columns"), [(32, 32), (32, 24), (16, 16), (32, 48)])
+def test_layouts_of_wide_elements(rows, columns, size):
+    assert max(TileLayout(rows, columns, "plain", 0, rows, columns).degrees(size=size)) > 1
+    layout = conflict_free_layout(rows, columns, size=size)
+    assert layout is not None
+    assert sorted(layout.addresses().ravel()) == list(range(rows * columns))
+    for access in [*layout.addresses(), *layout.addresses().T]:
+        for start in range(0, len(access), 32):
+            assert set(served(access[start : start + 32].tolist(), size)) == {1}
+    assert padded_layout(rows, columns, size=size).degrees(size=size) == (1, 1)
+
+
+def test_costs_of_wide_elements():
+    problem = problem_of("crc_shared", s=4)
+    (only,) = solutions(problem)
+    code = lower(problem, only)
+    narrow, wide = (cost(problem, only, code, ARCHITECTURES["sm_70"], element_bytes=size) for size in (4, 16))
+    assert wide.shared_cycles > narrow.shared_cycles
+    assert wide.total - narrow.total == 2 * (wide.shared_cycles - narrow.shared_cycles)

@@ -23,8 +23,6 @@ BROKEN = [
     (HEAD + "x: [6] = input\n", "MF0904", 3, 10, "'x' is defined twice"),
     (HEAD + "s: [3] = fold(-)(l)\n", "MF0901", 3, 15, "as the operator of a fold"),
     (HEAD + "s: [3] = fold(+)(l)\nt: [] = fold(+)(s)\n", "MF0901", 4, 5, "expected a name or a number"),
-    (HEAD + "p: [3, 1] = \\i, j. l[i, j]\ns: [3] = fold(+)(l)\nq: [3, 2] = \\i, j. s[i]\nr: [3] = fold(+)(q)\n",
-     "MF0904", 6, 10, "what was already folded by '+'"),
     (HEAD + "goal l = \\i, j. y[i]\n", "MF0902", 3, 17, "there is no array 'y'"),
     (HEAD + "goal l = \\i, j. x[i + 9]\n", "MF0903", 3, 17, "there is no element [9]"),
     (HEAD + "goal l = [[x[0], x[1]], [x[2], x[3]]]\n", "MF0903", 3, 10, "4 values do not fill the shape [3, 2]"),

@@ -12,7 +12,8 @@ from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.text.parser import parse
 from metafork.swizzle.language.elaborate import load
 from metafork.swizzle.model.index import Binary, Choose, Compare, Name, Number, evaluate
-from metafork.swizzle.output.lowering import Load, NotLowerableError, Shuffle, Store, ThreadCode, lower
+from metafork.swizzle.output.instructions import Load, NotLowerableError, Shuffle, Store, ThreadCode
+from metafork.swizzle.output.lowering import lower
 from metafork.swizzle.output.print_llvm import print_llvm, print_ptx, usual_element
 from metafork.swizzle.search.search import solutions
 from tests.metafork.swizzle.running import expected, problem_of, random_tiles
@@ -68,7 +69,9 @@ def test_ptx_computes_the_specification(name, constants, element):
     codes = codes_of(problem)
     text = check(problem, codes, element)
     kept = len(re.findall(r"shfl\.sync\.idx\.b32", text))
-    assert kept == sum(isinstance(one, Shuffle) for code in codes for one in code.instructions) > 0
+    assert kept == sum(isinstance(one, Shuffle) for code in codes for one in code.instructions)
+    # A transposition from memory to memory leaves its lane movements to loads and stores.
+    assert (kept == 0) == (name == "crc")
     assert "fma" not in text
 
 
@@ -136,10 +139,7 @@ def test_a_divisor_that_may_be_zero_is_refused():
         print_llvm([index_as_lane(Binary("/", Number(31), LANE))])
 
 
-def test_shared_memory_wide_groups_and_wide_elements_are_refused():
-    shared = problem_of("polynomial_shared")
-    with pytest.raises(NotLowerableError, match="'a' is in shared memory"):
-        print_llvm(codes_of(shared, 1))
+def test_wide_groups_and_wide_elements_are_refused():
     wide = problem_of("crc", s=3, n=64)
     with pytest.raises(NotLowerableError, match="64 threads do not fit"):
         print_llvm(codes_of(wide, 1))

@@ -6,7 +6,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from metafork.swizzle.output.cost import ARCHITECTURES, cost
-from metafork.swizzle.output.lowering import Load, NotLowerableError, Select, Shuffle, lower
+from metafork.swizzle.output.instructions import Load, NotLowerableError, Select, Shuffle
+from metafork.swizzle.output.lowering import lower
 from metafork.swizzle.output.picture import draw
 from metafork.swizzle.output.print_cuda import print_cuda
 from metafork.swizzle.output.print_json import print_json
@@ -25,8 +26,9 @@ def count(code, kind):
 
 
 def test_a_transposition_needs_one_shuffle_a_register_and_a_barrel():
-    _, found = codes("crc", s=7)
-    for code in found:
+    problem = problem_of("crc", s=7)
+    for solution in solutions(problem):
+        code = lower(problem, solution, registers=True)
         assert count(code, Shuffle) == 7
         # Barrel rotation: three steps of seven selects, instead of six selects for each of seven registers.
         assert count(code, Select) <= 2 * 21
