@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from comprehensive.emit.header_file import OWN_HEADERS, shadows_a_header
 from metafork.expression_text import expression
 from metafork.translation_unit import Function, FunctionParameter, TranslationUnit
 from metafork.types import ScalarType
@@ -59,7 +60,8 @@ def _without_dropped(unit: TranslationUnit, inserted: Mapping[int, str]) -> str:
 
 
 def _reference(unit: TranslationUnit, text: str) -> str:
-    renaming = "".join(f"#define {f.name} {SERIAL_PREFIX}{f.name}\n" for f in unit.functions)
+    own = f"#define {OWN_HEADERS}\n" if shadows_a_header(unit) else ""
+    renaming = own + "".join(f"#define {f.name} {SERIAL_PREFIX}{f.name}\n" for f in unit.functions)
     if not any(function.fragment for function in unit.functions):
         # What the drop-in's file includes for the user, the reference includes too.
         included = "".join(

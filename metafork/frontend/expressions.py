@@ -159,7 +159,9 @@ class ExpressionBuilder:
     def build(self, expression: syntax.Expression) -> ir.Expr:
         """Return the expression; raises ``RefusedError`` after reporting what is wrong with it."""
         match expression:
-            case syntax.Name(name=name, span=span):
+            case syntax.Name(name=name, span=span, uncertain=uncertain):
+                if uncertain:
+                    raise self._reporter.refuse("MF0008", span, f"`{name}` may be a macro")
                 return self._name(name, span)
             case syntax.Constant(text=text, span=span):
                 value = constant(text, span)
