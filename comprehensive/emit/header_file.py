@@ -13,6 +13,7 @@ from comprehensive.emit.signature import element_type, signature_of
 from comprehensive.tree import ScheduleTree
 from metafork.cuda import is_reserved
 from metafork.expression_text import expression
+from metafork.frontend.vocabulary import HEADER_TYPES, OTHER_TYPES
 from metafork.translation_unit import Function, FunctionParameter, TranslationUnit
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<[^>\n]+>", re.MULTILINE)
@@ -72,7 +73,11 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
             f"const char *{signature.name}_leaf_system(int {signature.leaf});",
             f"int {launch_declaration(signature)};",
         ]
-    public = [function for function in unit.functions if not function.static and function.name != "main"]
+    public = [
+        function
+        for function in unit.functions
+        if not function.static and function.name != "main" and _is_understood(function)
+    ]
     if public:
         lines += ["", f"/* The functions of {c_comment(source_name(unit))}, on host arrays. */", "#ifdef __cplusplus"]
         # A function that C++ has no name for cannot be called from it.
@@ -83,6 +88,15 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
         lines += ["#endif"]
     lines += ["", "#ifdef __cplusplus", "}", "#endif", "#endif"]
     return "\n".join(lines) + "\n"
+
+
+def _is_understood(function: Function) -> bool:
+    """Return whether a declaration means something to a file that sees neither the input's types nor its headers."""
+    words = set(_WORD.findall(_returns(function)))
+    for parameter in function.parameters:
+        if parameter.array is None and parameter.type is None:
+            words |= set(_WORD.findall(parameter.declaration)) - {parameter.name}
+    return words <= _C_WORDS | HEADER_TYPES.keys() | OTHER_TYPES
 
 
 def declarations(function: Function) -> str:

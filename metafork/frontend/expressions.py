@@ -308,6 +308,8 @@ class ExpressionBuilder:
         name = call.callee.name
         known = MATH_FUNCTIONS.get(name)
         if known is None or self._resolve(name) is not None:
+            if known is None and name.lower() in ("min", "max") and len(call.arguments) == 2:
+                self._refuse_minimum(call, name)
             meant = similar(name, list(MATH_FUNCTIONS), 0.75) if known is None else None
             hint = f"; did you mean `{meant}`?" if meant else ""
             raise self._reporter.refuse(
@@ -317,6 +319,21 @@ class ExpressionBuilder:
             message = f"`{name}` takes {_count(len(known.parameters), 'argument')}, {len(call.arguments)} given"
             raise self._reporter.refuse("MF0207", call.span, message)
         return ir.Call(name, self._all(*call.arguments), known.result, call.span)
+
+    def _refuse_minimum(self, call: syntax.Invocation, name: str) -> None:
+        """Refuse ``min`` and ``max``, which C has for floating operands only, with what to write instead."""
+        left, right = self._all(*call.arguments)
+        type_ = common_type(left.type, right.type)
+        sign = "<" if name.lower() == "min" else ">"
+        written = f"`a {sign} b ? a : b`"
+        if type_.floating:
+            written = f"`f{name.lower()}{'f' if type_ is ScalarType.FLOAT else ''}(a, b)`"
+        raise self._reporter.refuse(
+            "MF0206",
+            call.callee.span,
+            f"`{name}` is no function of C; did you mean {written}?",
+            way_out=f"write {written}, or define `{name}` as a macro of the file.",
+        )
 
 
 def _count(number: int, word: str) -> str:
