@@ -179,7 +179,7 @@ class _Reader:
             return None
         if macro is None:
             return 0
-        if macro.formals is not None or macro.fault or len(self._hidden) > _DEEPEST:
+        if macro.formals is not None or macro.fault or len(self._hidden) > _DEEPEST or not _is_whole(macro.body):
             return None
         inner = _Reader((*macro.body,), self._table, self._hidden | {name})
         try:
@@ -194,6 +194,18 @@ class _Reader:
                 raise _UnknownError
             depth += {"(": 1, ")": -1}.get(self._peek(), 0)
             self._next += 1
+
+
+def _is_whole(body: Sequence[Token]) -> bool:
+    """Return whether a macro's text binds as one value wherever it stands: one token, or all of it in parentheses."""
+    if len(body) < 2:
+        return len(body) == 1
+    depth = 0
+    for index, token in enumerate(body):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and index + 1 < len(body):
+            return False
+    return depth == 0
 
 
 def _decided(left: int | None, right: int | None, *, deciding: bool) -> int | None:

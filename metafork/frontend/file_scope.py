@@ -52,7 +52,11 @@ class FileScope:
         for one in functions:
             self.add_function(tokens[one.name])
         for first, behind in outside:
-            self.add(tokens[first:behind], not any(included.uncertain[first:behind]))
+            certain = not any(included.uncertain[first:behind])
+            try:
+                self._declare(self._preprocessed.expand_included(included, first, behind), certain)
+            except ExpansionError:
+                self._give_up(tokens[first:behind])
 
     def add_function(self, name: Token) -> None:
         """Note a function that is defined here."""
@@ -64,15 +68,23 @@ class FileScope:
     def add(self, tokens: Sequence[Token], certain: bool) -> None:
         """Note a declaration, its semicolon included; ``certain`` is false under an undecided ``#if``."""
         try:
-            expanded = self._preprocessed.expand(tokens)
-            simple = self._grammar.simple_statement(_shortened(expanded), self.types)
-        except (GrammarError, TooDeepError, ExpansionError):
-            for name in _names(tokens):
-                self._functions.add(name.text)
-                strange = Variable(name.text, name.span, 0, is_global=True)
-                strange.fault = "MF0315"
-                strange.message = f"the declaration of `{name.text}` is not understood"
-                self.variables.setdefault(name.text, strange)
+            self._declare(self._preprocessed.expand(tokens), certain)
+        except ExpansionError:
+            self._give_up(tokens)
+
+    def _give_up(self, tokens: Sequence[Token]) -> None:
+        """Note the names that a declaration seems to declare, as ones of no known type."""
+        for name in _names(tokens):
+            self._functions.add(name.text)
+            strange = Variable(name.text, name.span, 0, is_global=True)
+            strange.fault, strange.message = "MF0315", f"the declaration of `{name.text}` is not understood"
+            self.variables.setdefault(name.text, strange)
+
+    def _declare(self, tokens: Sequence[Token], certain: bool) -> None:
+        try:
+            simple = self._grammar.simple_statement(_shortened(tokens), self.types)
+        except (GrammarError, TooDeepError):
+            self._give_up(tokens)
             return
         if not isinstance(simple, syntax.Declaration):
             return

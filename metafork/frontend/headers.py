@@ -44,6 +44,7 @@ class Headers:
         self.home = home
         self.found: list[Path] = []
         self._once: set[Path] = set()
+        self._seen: set[Path] = set()
         self._count = 0
         self._letters = 0
 
@@ -76,7 +77,8 @@ class Headers:
             tokens = tuple(tokenize(text))
         except UnterminatedCommentError:
             return None
-        if path not in self.found:
+        if place not in self._seen:
+            self._seen.add(place)
             self.found.append(path)
         directives = (token.text for token in tokens if token.kind is TokenKind.DIRECTIVE)
         if any(re.fullmatch(r"#\s*pragma\s+once", text) for text in directives):

@@ -163,7 +163,8 @@ class HostFunction:
 
     ``globals_`` and ``parameters`` are in scope from the start.  ``uncertain`` are stretches of text under an undecided
     ``#if``, whose statements count as writes but define nothing; ``doubtful`` are places of text of which it is not
-    known what it does, in the order of the text.
+    known what it does; the text is not ``structured`` where what belongs to which statement depends on an undecided
+    ``#if``.
     """
 
     def __init__(
@@ -175,6 +176,7 @@ class HostFunction:
         known: KnownNames,
         uncertain: tuple[tuple[int, int], ...] = (),
         doubtful: Sequence[Span] = (),
+        structured: bool = True,
     ) -> None:
         self.typedefs = dict(typedefs)
         self.known = known
@@ -186,7 +188,7 @@ class HostFunction:
         self._calls: list[tuple[int, Span]] = []
         self._unknown: list[tuple[int, Span]] = []
         self._loops: list[Stretch] = []
-        self._unstructured = False
+        self._unstructured = not structured
         self.sites: list[Site] = []
         self.assertions: list[Assertion] = []
         self.mistakes: list[tuple[str, Span]] = []
@@ -305,7 +307,7 @@ class HostFunction:
         strange = self.known.first_unknown(tokens, scope)
         if strange is not None:
             self._unknown.append((self._next(), strange.span))
-        elif statement.mistake is not None and _is_plain(tokens):
+        elif statement.mistake is not None and _is_plain(tokens) and self._certain(span):
             self.mistakes.append(statement.mistake)
         self._leave(span)
 
@@ -390,7 +392,7 @@ class HostFunction:
         harmless: set[int] = set()
         for node in syntax.walk(expression):
             match node:
-                case syntax.Name(name=name) if name not in scope and not self.known.knows(name):
+                case syntax.Name(name=name, uncertain=False) if name not in scope and not self.known.knows(name):
                     self._unknown.append((here, node.span))
                 case (
                     syntax.Assignment(target=target)
@@ -409,9 +411,10 @@ class HostFunction:
                             scope[name].escapes = min(scope[name].escapes, here)
                 case syntax.Invocation(callee=callee, arguments=arguments):
                     name = callee.name if isinstance(callee, syntax.Name) and callee.name not in scope else ""
+                    value = isinstance(callee, syntax.Name) and callee.uncertain  # or it is doubtful
                     if self.known.scans(name):
                         harmless.update(id(one) for one in arguments)
-                    elif not self.known.harmless(name):
+                    elif not self.known.harmless(name) and not value:
                         self._calls.append((here, span))
                 case syntax.Unsupported(written=written, tokens=tokens):
                     self._calls.append((here, span))

@@ -81,7 +81,7 @@ def is_value(macro: Macro, known: Mapping[str, Macro], seen: frozenset[str] = fr
 def _is_plain(definition: Definition, known: Mapping[str, Macro], seen: frozenset[str]) -> bool:
     formals = definition.formals or ()
     before: list[str] = ["", ""]
-    for token, after in zip(definition.body, [*(one.text for one in definition.body[1:]), ""], strict=True):
+    for token, after in zip(definition.body, [*(one.text for one in definition.body[1:]), ""], strict=False):
         text = token.text
         if token.kind is TokenKind.NAME:
             if text in formals:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from metafork.frontend.definitions import split_commas
@@ -56,24 +56,27 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """A stretch from an ``#if`` to its ``#endif`` whose branches cannot be decided here."""
+    """A stretch from an ``#if`` to its ``#endif`` whose branches cannot be decided; ``marks`` are where they begin."""
 
     opening: Span
     start: int
     end: int
+    marks: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Included:
     """What an ``#include`` of the file brings, headers in headers too; all tokens have the span of the directive.
 
-    ``uncertain`` says of each token whether it stands under a condition that cannot be decided; ``read`` is false where
-    an own header, the one that is named or one inside it, could not be read.
+    ``uncertain`` says of each token whether it stands under a condition that cannot be decided, ``stages`` how many
+    definitions of macros came before it; ``read`` is false where an own header, the one that is named or one inside it,
+    could not be read.
     """
 
     directive: Directive
     tokens: tuple[Token, ...]
     uncertain: tuple[bool, ...]
+    stages: tuple[int, ...]
     read: bool
 
 
@@ -104,9 +107,10 @@ class Preprocessed:
         self._headers = headers
         self._events: list[_Event] = []
         self._table: dict[str, Macro | None] = {}
-        self._brought: list[tuple[Token, bool]] = []
+        self._brought: list[tuple[Token, bool, int]] = []
         self._missed = False
         home = Path() if headers is None else headers.home
+        self._enumerated: list[_Event] = []
         self._scan(tokens, _Text(home, "", 0), _Place(active=True, alternative=False, certain=True))
 
     # --- directives -------------------------------------------------------------------------------------------
@@ -134,9 +138,9 @@ class Preprocessed:
                     branch = stack.pop()
                     places.pop()
                     if not branch.decided and places[-1].active and own:
-                        self.conditionals.append(
-                            Conditional(branch.opening.span, branch.opening.span.start, directive.span.end)
-                        )
+                        start, end = branch.opening.span.start, directive.span.end
+                        marks = (start, *branch.marks, directive.span.start)
+                        self.conditionals.append(Conditional(branch.opening.span, start, end, marks))
                 case "elif" | "elifdef" | "elifndef" | "else" | "endif" if own:
                     self.unbalanced.append(directive)
                 case "define" if active:
@@ -154,7 +158,7 @@ class Preprocessed:
 
     def _keep(self, token: Token, text: _Text, place: _Place) -> None:
         if text.at is not None:
-            self._brought.append((replace(token, span=text.at), not place.certain))
+            self._brought.append((replace(token, span=text.at), not place.certain, len(self._events)))
             return
         self.tokens.append(token)
         if place.alternative:
@@ -178,9 +182,10 @@ class Preprocessed:
         elif not is_of_the_system(directive.rest):
             self._missed = True
         if text.at is None:
-            tokens = tuple(token for token, _ in self._brought)
-            uncertain = tuple(flag for _, flag in self._brought)
-            self.included.append(Included(directive, tokens, uncertain, not self._missed))
+            tokens = tuple(token for token, _, _ in self._brought)
+            uncertain = tuple(flag for _, flag, _ in self._brought)
+            stages = tuple(stage for _, _, stage in self._brought)
+            self.included.append(Included(directive, tokens, uncertain, stages, not self._missed))
 
     def _define(self, directive: Directive, certain: bool) -> None:
         match = _DEFINE.match(directive.rest)
@@ -237,7 +242,7 @@ class Preprocessed:
             [self.within_conditional(token.span) is not None for token in self.tokens] if self.conditionals else ()
         )
         added += self._enumerations(self.tokens, partners, uncertain)
-        self._events = sorted([*self._events, *added], key=lambda event: event.offset)
+        self._enumerated = added
 
     def _enumerations(
         self, tokens: Sequence[Token], partners: Mapping[int, int], uncertain: Sequence[bool]
@@ -282,16 +287,19 @@ class Preprocessed:
     def macros_at(self, offset: int) -> dict[str, Macro]:
         """Return the macros that are defined at an offset of the text."""
         known: dict[str, Macro] = {}
-        for event in self._events:
+        for event in self._all_events():
             if event.offset >= offset:
                 break
             self._apply(event, known)
         return known
 
+    def _all_events(self) -> list[_Event]:
+        return sorted([*self._events, *self._enumerated], key=lambda event: event.offset)
+
     def macros_within(self, span: Span) -> dict[str, Span]:
         """Return the macros that may stand for a name in a stretch of the text, and where they are defined."""
         found = self.macros_at(span.start)
-        for event in self._events:
+        for event in self._all_events():
             if span.start <= event.offset < span.end and event.macro is not None:
                 found[event.name] = event.macro
         return {name: one.span for name, one in found.items() if one.uncertain or one.formals is None}
@@ -340,7 +348,23 @@ class Preprocessed:
         if not tokens:
             return []
         known = self.macros_at(tokens[0].span.start)
-        events = [event for event in self._events if event.offset >= tokens[0].span.start]
+        events = [event for event in self._all_events() if event.offset >= tokens[0].span.start]
+        return self._expanded(tokens, known, events)
+
+    def expand_included(self, included: Included, first: int, behind: int) -> list[Token]:
+        """Return a declaration of a header, given by indices of tokens, with its macros expanded."""
+        known: dict[str, Macro] = {}
+        stage = included.stages[first]
+        if stage != included.stages[behind - 1]:
+            raise ExpansionError("MF0008", "macros change within this declaration", included.directive.span)
+        for event in self._enumerated:
+            if event.offset <= included.directive.span.end:
+                self._apply(event, known)
+        for event in self._events[:stage]:
+            self._apply(event, known)
+        return self._expanded(included.tokens[first:behind], known, [])
+
+    def _expanded(self, tokens: Sequence[Token], known: dict[str, Macro], events: list[_Event]) -> list[Token]:
         if not known and not events:
             return list(tokens)
         pending = [Pending(token, frozenset()) for token in reversed(tokens)]
@@ -363,9 +387,11 @@ class _Branch:
     decided: bool
     taken: bool
     later: bool = False
+    marks: list[int] = field(default_factory=list)
 
     def next(self, directive: Directive, verdict: bool | None) -> None:
         self.later = True
+        self.marks.append(directive.span.start)
         if not self.decided:
             self.active = True
         elif directive.word == "else":

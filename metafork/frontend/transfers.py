@@ -117,7 +117,8 @@ def _pure(expression: syntax.Expression, around: _Around) -> bool:
             case syntax.Invocation(callee=callee):
                 if not isinstance(callee, syntax.Name) or callee.name in visible:
                     return False
-                if not around.host.known.harmless(callee.name):
+                # A macro that is not certain is a plain value, or the loop is not known.
+                if not around.host.known.harmless(callee.name) and not callee.uncertain:
                     return False
             case _:
                 pass

@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 from metafork import ir
 from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.cut_statements import Simple, cut_statement
 from metafork.frontend.definitions import FunctionText, declared_name, definitions, split_commas
 from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
 from metafork.frontend.file_scope import FileScope
@@ -307,9 +308,17 @@ class UnitParser:
             for one in preprocessed.included
             if span.start <= one.directive.span.start < span.end and (one.tokens or not one.read) and not fragment
         ]
+        structured = True
+        for conditional in preprocessed.conditionals:
+            if span.start < conditional.end and conditional.start < span.end:
+                cut = cut_statement(block, conditional)
+                if cut is not None:
+                    simple = isinstance(cut, Simple) and cut.span.start < conditional.start
+                    structured = structured and simple and conditional.end < cut.span.end
+                    doubtful += [cut.span, conditional.opening]
         known = scope.known
         known = replace(known, declared=known.declared | structure.types)
-        host = HostFunction(scope.typedefs, visible, parameters, block, known, uncertain, doubtful)
+        host = HostFunction(scope.typedefs, visible, parameters, block, known, uncertain, doubtful, structured)
         host.faults = {name: one.fault for name, one in preprocessed.macros_at(span.end).items() if one.fault}
         for message, place in host.mistakes:
             self._reporter.error("MF0010", place, message)

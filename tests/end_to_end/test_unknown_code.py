@@ -66,6 +66,9 @@ void poke(void) { *stored = *stored / 2; }
 #define LEAVE (void)0
 #define SMALLER(a, b) ((b) < (a) ? (b) : (a))
 #define FIRST x
+#define NOTHING
+#define BEGIN_LOOP for (int q = 0; q < 1; q++) {
+#define END_LOOP }
 #else
 #define TOUCH x[0] = y[1] * 2 + t
 #define HALVE g /= 2
@@ -77,6 +80,9 @@ void poke(void) { *stored = *stored / 2; }
 #define LEAVE if (t == 1) return
 #define SMALLER(a, b) ((a) < (b) ? (a) : (b))
 #define FIRST y
+#define NOTHING x[0] = y[0];
+#define BEGIN_LOOP for (int q = 0; q < 2; q++) {
+#define END_LOOP x[0]++; }
 #endif
 #define CERTAIN_TOUCH x[0] = y[1] * 2 + t
 #define NESTED CERTAIN_TOUCH
@@ -128,6 +134,21 @@ CASES = {
     + ADD
     + " }",
     "a body under a condition": LOOP + ADD + "\n#ifdef NEVER_GIVEN\n x[0] = 1;\n#else\n x[0] = y[0];\n#endif\n }",
+    "a branch that is cut": "int g = 2; if (T > 100)\n#ifdef NEVER_GIVEN\nreturn;\n#endif\ng = n / B; "
+    + schedule("y[p] += x[p];", "g"),
+    "a branch that goes on": "int g = 2;\n#ifdef NEVER_GIVEN\nif (T > 100)\n#else\ny[0]++;\nif (T > 200)\n#endif\n"
+    + "g = n / B; "
+    + schedule("y[p] += x[p];", "g"),
+    "an expression that is cut": LOOP + ADD + " x[0] =\n#ifdef NEVER_GIVEN\n 1\n#else\n y[0]\n#endif\n; }",
+    "an else that is cut": "int g = 2; if (T < 100) x[0] = 1;\n#ifndef NEVER_GIVEN\nelse\n#endif\ng = n / B; "
+    + schedule("y[p] += x[p];", "g"),
+    "an empty definition": LOOP + ADD + " NOTHING }",
+    "a hidden loop": "int d = n / B; BEGIN_LOOP; " + ADD + " END_LOOP;",
+    "two exchanges a step": "int d = n / B; int *h; for (int t = 0; t < T; t++) { "
+    + schedule("y[p] = x[p] + t;")
+    + " h = x; x = y; y = h; "
+    + schedule("y[p] = 2 * x[p] + t;")
+    + " }",
     "a call through a stored address": "int g = n / B; keep(&g); poke(); " + schedule("y[p] += x[p];", "g"),
     "a logged loop": LOOP + ADD + ' OWN_LOG("", t); }',
     "a string that is an array": LOOP + schedule("y[p] = x[p] - x[p] + 65;") + " char *s = (char *)y; "
