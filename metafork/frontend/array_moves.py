@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from metafork.frontend import syntax
-from metafork.frontend.host import Change, HostFunction, Site, Variable, Write
+from metafork.frontend.host import HostFunction
+from metafork.frontend.host_variables import Change, Site, Variable, Write
 
 
 @dataclass(frozen=True, slots=True)

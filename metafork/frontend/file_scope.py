@@ -8,7 +8,7 @@ from itertools import pairwise
 from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.definitions import definitions
-from metafork.frontend.host import Variable, declare_under_condition, declared, define_type
+from metafork.frontend.host_variables import Variable, declare_under_condition, declared, define_type
 from metafork.frontend.known_names import C_WORDS, KnownNames
 from metafork.frontend.macros import ExpansionError
 from metafork.frontend.preprocessor import Included, Preprocessed

@@ -10,7 +10,8 @@ from metafork.frontend import syntax
 from metafork.frontend.array_moves import moves
 from metafork.frontend.derived import Definition, HostValues
 from metafork.frontend.expressions import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
-from metafork.frontend.host import HostFunction, Site, Variable
+from metafork.frontend.host import HostFunction
+from metafork.frontend.host_variables import Site, Variable
 from metafork.frontend.nest import Nest, NestBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from metafork.frontend import syntax
-from metafork.frontend.host import HostFunction, Site, Variable
+from metafork.frontend.host import HostFunction
+from metafork.frontend.host_variables import Site, Variable
 from metafork.ir import Program
 from metafork.source import Span
 from metafork.translation_unit import Transfer

@@ -22,7 +22,8 @@ from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbo
 from metafork.frontend.file_scope import FileScope
 from metafork.frontend.fragment import is_argument, left_out
 from metafork.frontend.headers import Headers
-from metafork.frontend.host import HostFunction, Site, Variable, declared
+from metafork.frontend.host import HostFunction
+from metafork.frontend.host_variables import Site, Variable, declared
 from metafork.frontend.known_names import C_WORDS
 from metafork.frontend.macros import ExpansionError
 from metafork.frontend.preprocessor import CONDITIONAL_WORDS, Included, Preprocessed
