@@ -10,11 +10,11 @@ from comprehensive.emit.identifiers import c_comment, safe_identifiers
 from comprehensive.emit.launch_text import launch_declaration
 from comprehensive.emit.select_text import select_declaration
 from comprehensive.emit.signature import element_type, signature_of
-from comprehensive.tree import ScheduleTree
-from metafork.cuda import is_reserved
-from metafork.expression_text import expression
+from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.vocabulary import HEADER_TYPES, OTHER_TYPES
-from metafork.translation_unit import Function, FunctionParameter, TranslationUnit
+from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
+from metafork.printing.cuda import is_reserved
+from metafork.printing.expressions import expression
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<[^>\n]+>", re.MULTILINE)
 _OWN_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\">\n]+)[\">]", re.MULTILINE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 
-from metafork import ir
 from metafork.frontend import syntax
 from metafork.frontend.array_moves import moves
 from metafork.frontend.derived import Definition, HostValues
@@ -15,8 +14,9 @@ from metafork.frontend.host_variables import Site, Variable
 from metafork.frontend.nest import Nest, NestBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar
-from metafork.source import Source
-from metafork.types import ScalarType
+from metafork.ir import program as ir
+from metafork.ir.source import Source
+from metafork.ir.types import ScalarType
 
 
 class ProgramBuilder:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from metafork.frontend import syntax
 from metafork.frontend.host import HostFunction
 from metafork.frontend.host_variables import Site, Variable
-from metafork.ir import Program
-from metafork.source import Span
-from metafork.translation_unit import Transfer
+from metafork.ir.program import Program
+from metafork.ir.source import Span
+from metafork.ir.translation_unit import Transfer
 
 
 @dataclass(frozen=True, slots=True)

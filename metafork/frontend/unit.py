@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from metafork import ir
 from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.cut_statements import Simple, cut_statement
@@ -42,8 +41,9 @@ from metafork.frontend.tokens import (
 )
 from metafork.frontend.transfers import transfers
 from metafork.frontend.vocabulary import HEADER_TYPES
-from metafork.source import Source, Span
-from metafork.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
+from metafork.ir import program as ir
+from metafork.ir.source import Source, Span
+from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
 
 _OF_THE_DISPATCH = frozenset({"metafork_array", "metafork_begin", "metafork_release", "metafork_unchanged"})
 

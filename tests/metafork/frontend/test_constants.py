@@ -5,11 +5,11 @@ import subprocess
 
 import pytest
 
-from metafork import ir
-from metafork.exact_constants import floating_value
 from metafork.frontend.expressions import constant
-from metafork.source import NOWHERE
-from metafork.types import ScalarType
+from metafork.ir import program as ir
+from metafork.ir.source import NOWHERE
+from metafork.ir.types import ScalarType
+from metafork.llvm.exact_constants import floating_value
 from tests.metafork.frontend.marked import assert_refused, diagnostics_of, thread
 
 ODD = [
