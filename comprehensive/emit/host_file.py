@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from comprehensive.emit.header_file import declarations, source_name
+from comprehensive.emit.header_file import OWN_HEADERS, declarations, shadows_a_header, source_name
 from comprehensive.emit.identifiers import c_comment
 from comprehensive.emit.launch_text import run_types
 from comprehensive.emit.signature import signature_of
@@ -55,17 +55,21 @@ def host_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
     for schedule in unit.schedules:
         block = _dispatch(unit, schedule, regions)
         edits.append(_Edit(schedule.span.start, schedule.span.end, block))
+    fragment = next((function for function in unit.functions if function.fragment), None)
+    for function in unit.functions:
+        kept = _entry_values(unit, function)
+        if kept and fragment is None:
+            edits.append(_Edit(function.body.start + 1, function.body.start + 1, kept))
     for rank, region in enumerate(regions):
         function = _function_of(unit, schedules[min(region.schedules)])
-        edits.append(_Edit(region.span.start, region.span.start, _begin(region, function), rank - len(regions)))
+        edits.append(_Edit(region.span.start, region.span.start, _begin(unit, region, function), rank - len(regions)))
         end = f"\nmetafork_release({region.variable}, {len(region.arrays)}); }}"
         edits.append(_Edit(region.span.end, region.span.end, end, len(regions) - rank))
-    fragment = next((function for function in unit.functions if function.fragment), None)
     if fragment is not None:
         edits += [_Edit(span.start, span.end, _blank(text[span.start : span.end])) for span in fragment.dropped]
     body = _edited(text, edits)
     if fragment is not None:
-        body = _as_function(fragment, body)
+        body = _as_function(fragment, body, _entry_values(unit, fragment))
     return "\n".join([*_prelude(unit, trees), body.rstrip("\n"), ""])
 
 
@@ -86,12 +90,22 @@ def _prelude(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> list[str]:
         " */",
         '#include "metafork/host.h"',
     ]
+    if shadows_a_header(unit):
+        lines.append(f"#define {OWN_HEADERS}")
     if calls and "<math.h>" not in text:
         lines.append("#include <math.h>")
     if re.search(r"\bassert\s*\(", text) and "<assert.h>" not in text:
         lines.append("#include <assert.h>")
     entries = [f"int metafork_run_{tree.program.name}({run_types(signature_of(tree.program))});" for tree in trees]
     return [*lines, *entries, "#define meta_for for", ""]
+
+
+def _prefix(unit: TranslationUnit) -> str:
+    """Return what the variables that are put into the text begin with, so that they hide none of the input's."""
+    prefix = "metafork_"
+    while re.search(rf"\b{prefix}(?:own|arrays|region|entry)", unit.source.text):
+        prefix += "x_"
+    return prefix
 
 
 def _edited(text: str, edits: Sequence[_Edit]) -> str:
@@ -111,12 +125,12 @@ def _blank(text: str) -> str:
     return "\n" * text.count("\n")
 
 
-def _as_function(function: Function, body: str) -> str:
+def _as_function(function: Function, body: str, kept: str) -> str:
     """Put a bare fragment into its function; preprocessor lines move before it."""
     directives = [match[0] for match in _DIRECTIVE.finditer(body)]
     inner = _DIRECTIVE.sub(lambda match: _blank(match[0]), body)
     head = f"{function.returns} {function.name}({declarations(function)})"
-    return "\n".join([*directives, head, "{", inner.rstrip("\n"), "}"])
+    return "\n".join([*directives, head, "{", *([kept] if kept else []), inner.rstrip("\n"), "}"])
 
 
 def _function_of(unit: TranslationUnit, schedule: Schedule) -> Function:
@@ -126,6 +140,7 @@ def _function_of(unit: TranslationUnit, schedule: Schedule) -> Function:
 def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[_Region]) -> str:
     signature = signature_of(schedule.program)
     arrays = schedule.program.arrays
+    prefix = _prefix(unit)
     places: list[str] = []
     own: list[str] = []
     for array in arrays:
@@ -136,16 +151,51 @@ def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[_Regi
             index = [a.name for a in region.arrays].index(array.name)
             places.append(f"&{region.variable}[{index}]")
         else:
-            places.append(f"&metafork_own[{len(own)}]")
+            places.append(f"&{prefix}own[{len(own)}]")
             own.append(f"{{(void *){array.name}, 0, 0, 0, 0, 0}}")
     lines = [f"{{ /* meta_schedule, line {schedule.span.line} */"]
     if own:
-        lines.append(f"metafork_array metafork_own[{len(own)}] = {{{', '.join(own)}}};")
+        lines.append(f"struct metafork_array {prefix}own[{len(own)}] = {{{', '.join(own)}}};")
     size = max(len(places), 1)
-    lines.append(f"metafork_array *const metafork_arrays[{size}] = {{{', '.join(places) or '0'}}};")
-    arguments = ", ".join(["metafork_arrays", *signature.parameters, *signature.values])
-    lines.append(f"if (!metafork_run_{signature.name}({arguments})) {{")
+    lines.append(f"struct metafork_array *const {prefix}arrays[{size}] = {{{', '.join(places) or '0'}}};")
+    arguments = ", ".join([f"{prefix}arrays", *signature.parameters, *signature.values])
+    run = f"metafork_run_{signature.name}({arguments})"
+    doubts = _unchanged(unit, [schedule])
+    if doubts:
+        run = f'(metafork_unchanged({" && ".join(doubts)}, "{signature.name}") && {run})'
+    lines.append(f"if (!{run}) {{")
     return "\n".join([*lines, _serial_text(unit, schedule), "} }"])
+
+
+def _entry_values(unit: TranslationUnit, function: Function) -> str:
+    """Return declarations that keep what some parameters are when a function begins."""
+    names = {
+        name for schedule in unit.schedules if schedule.function == function.name for name in schedule.entry_values
+    }
+    arrays = {array.name for schedule in unit.schedules for array in schedule.program.arrays}
+    prefix = _prefix(unit)
+    return "".join(
+        f" const void *const {prefix}entry_{name} = (const void *){name};"
+        if name in arrays
+        else f" const long long {prefix}entry_{name} = (long long){name};"
+        for name in sorted(names)
+    )
+
+
+def _unchanged(unit: TranslationUnit, schedules: Sequence[Schedule]) -> list[str]:
+    """Return conditions under which code that is not known has left the arrays of schedules as they were declared."""
+    found: list[str] = []
+    for schedule in schedules:
+        arrays = {array.name: array for array in schedule.program.arrays}
+        for name in schedule.entry_values:
+            type_ = "const void *" if name in arrays else "long long"
+            found.append(f"({type_}){name} == {_prefix(unit)}entry_{name}")
+        for name in schedule.sized_arrays:
+            array = arrays[name]
+            for rank in range(len(array.extents)):
+                bytes_ = _bytes(replace(array, extents=array.extents[rank:]))
+                found.append(f"(long long)sizeof({name}{'[0]' * rank}) == {bytes_}")
+    return list(dict.fromkeys(found))
 
 
 def _serial_text(unit: TranslationUnit, schedule: Schedule) -> str:
@@ -195,7 +245,7 @@ def _regions(unit: TranslationUnit) -> list[_Region]:
             and not (transfer.span.start <= array.span.start < transfer.span.end)
         }
         if arrays:
-            variable = f"metafork_region{len(regions)}"
+            variable = f"{_prefix(unit)}region{len(regions)}"
             numbers = frozenset(schedule.number for schedule in inside)
             regions.append(_Region(transfer.span, variable, tuple(arrays.values()), numbers))
     return regions
@@ -209,25 +259,31 @@ def _jumps_out(unit: TranslationUnit, transfer: Transfer, inside: Sequence[Sched
     return False
 
 
-def _begin(region: _Region, function: Function) -> str:
+def _begin(unit: TranslationUnit, region: _Region, function: Function) -> str:
     """Return the declarations before a loop: what stays on the device, and what must not overlap it."""
     rows = ", ".join(_described(array) for array in region.arrays)
     count = len(region.arrays)
     kept = {array.name for array in region.arrays}
     others = [p.array for p in function.parameters if p.array is not None and p.array.name not in kept]
     lines = ["{ /* arrays that stay on the device during this loop */"]
-    lines.append(f"metafork_array {region.variable}[{count}] = {{{rows}}};")
+    lines.append(f"struct metafork_array {region.variable}[{count}] = {{{rows}}};")
     if others:
         other_rows = ", ".join(_described(array) for array in others)
-        lines.append(f"const metafork_array {region.variable}_others[{len(others)}] = {{{other_rows}}};")
-    pointer = f"{region.variable}_others" if others else "(const metafork_array *)0"
-    lines.append(f"metafork_begin({region.variable}, {count}, {pointer}, {len(others)});")
+        lines.append(f"const struct metafork_array {region.variable}_others[{len(others)}] = {{{other_rows}}};")
+    pointer = f"{region.variable}_others" if others else "(const struct metafork_array *)0"
+    begin = f"metafork_begin({region.variable}, {count}, {pointer}, {len(others)});"
+    doubts = _unchanged(unit, [schedule for schedule in unit.schedules if schedule.number in region.schedules])
+    lines.append(f"if ({' && '.join(doubts)}) {begin}" if doubts else begin)
     return "\n".join(lines) + "\n"
 
 
 def _described(array: Array) -> str:
     """Return the initializer of a ``metafork_array`` with its size in bytes, computed in 64 bits."""
+    return f"{{(void *){array.name}, {_bytes(array)}, 0, 0, 0, 0}}"
+
+
+def _bytes(array: Array) -> str:
     names = {p.name for extent in array.extents for p in walk_expression(extent) if isinstance(p, Var)}
     wide = Spelling({name: f"(long long){name}" for name in names})
     extents = "".join(f" * (long long)({expression(extent, wide)})" for extent in array.extents)
-    return f"{{(void *){array.name}, (long long){array.element.size}{extents}, 0, 0, 0, 0}}"
+    return f"(long long){array.element.size}{extents}"

@@ -86,15 +86,16 @@ def write_outputs(
 ) -> tuple[Path, ...]:
     """Write everything that users link, and ``extra`` files (by path inside of the directory); return their paths.
 
-    ``depfile`` gets a make rule that says that the outputs depend on the source.  Raises ``OSError`` where the
-    directory cannot be written; nothing is changed then.
+    ``depfile`` gets a make rule that says that the outputs depend on the source and its headers.  Raises ``OSError``
+    where the directory cannot be written; nothing is changed then.
     """
     files = {**rendered_files(result, code_of=code_of, allow_fma=allow_fma), **(extra or {})}
     written = write_files(directory, files)
     _remove_stale_leaves(directory, result.unit.name, files)
     if depfile is not None:
         targets = [str(path) for path in written if path.parent == directory]
-        rule = f"{' '.join(map(_make_escaped, targets))}: {_make_escaped(result.unit.source.name)}\n"
+        sources = (result.unit.source.name, *result.unit.headers)
+        rule = f"{' '.join(map(_make_escaped, targets))}: {' '.join(map(_make_escaped, sources))}\n"
         write_files(depfile.parent, {depfile.name: rule})
     return written
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from comprehensive.emit.header_file import OWN_HEADERS, shadows_a_header
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
 from metafork.ir.types import ScalarType
 from metafork.printing.expressions import expression
@@ -70,7 +71,8 @@ def edited(unit: TranslationUnit, changes: Mapping[int, tuple[int, str]]) -> str
 
 def as_reference(unit: TranslationUnit, text: str, prefix: str = SERIAL_PREFIX) -> str:
     """Return a file's text, as it may have been edited, as C that stands by itself, its functions under a prefix."""
-    renaming = "".join(f"#define {f.name} {prefix}{f.name}\n" for f in unit.functions)
+    own = f"#define {OWN_HEADERS}\n" if shadows_a_header(unit) else ""
+    renaming = own + "".join(f"#define {f.name} {prefix}{f.name}\n" for f in unit.functions)
     if not any(function.fragment for function in unit.functions):
         # What the drop-in's file includes for the user, the reference includes too.
         included = "".join(

@@ -7,6 +7,8 @@ another system and asks whether both mean the same polynomial, for every conditi
 
 from __future__ import annotations
 
+import keyword
+import re
 from collections.abc import Iterator
 
 from comprehensive.case_discussion.properties import Check
@@ -33,7 +35,13 @@ def agrees(polynomial: Polynomial, text: str) -> bool:
 
     names = {name: Symbol(name) for name in polynomial.symbols}
     generators = [names[name] for name in sorted(names)] or [Symbol("_")]
-    read = Poly(parse_expr(text, local_dict=names, global_dict={"Integer": Integer}), *generators, domain=QQ)
+    # SymPy's parser is Python's, where `lambda` and `class` cannot be names.
+    spelled = {name: f"{name}_{number}" if keyword.iskeyword(name) else name for number, name in enumerate(names)}
+    while len({*spelled.values()}) < len(spelled):
+        spelled = {name: word if word == name else f"{word}_" for name, word in spelled.items()}
+    text = re.sub(r"[A-Za-z_]\w*", lambda match: spelled.get(match[0], match[0]), text)
+    local = {spelled[name]: symbol for name, symbol in names.items()}
+    read = Poly(parse_expr(text, local_dict=local, global_dict={"Integer": Integer}), *generators, domain=QQ)
     return bool(read == polynomial.to_sympy())
 
 

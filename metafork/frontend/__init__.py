@@ -1,8 +1,9 @@
 """The front end: text of a ``.mf`` file to a ``TranslationUnit`` with a ``Program`` for every schedule.
 
-Read in this order: ``tokens`` and ``preprocessor`` (text to tokens), ``structure`` and ``c_grammar`` (tokens to the
-``syntax`` tree), ``host`` (what surrounds a schedule), ``nest`` and ``expressions`` (the schedule itself), ``program``
-(both together), ``unit`` (the file).  Faults of the input are diagnostics, all of a file in one run.
+Read in this order: ``tokens``, ``macros`` and ``preprocessor`` (text to tokens), ``structure`` and ``c_grammar``
+(tokens to the ``syntax`` tree), ``host`` (what surrounds a schedule), ``array_moves`` (arrays that change places),
+``nest`` and ``expressions`` (the schedule itself), ``program`` (both together), ``unit`` (the file).
+Faults of the input are diagnostics, all of a file in one run.
 """
 
 from __future__ import annotations

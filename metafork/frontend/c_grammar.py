@@ -9,7 +9,7 @@ piece that is not understood costs nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from pycparser import c_ast
@@ -54,13 +54,19 @@ class _FeedLexer(CLexer):  # type: ignore[misc]  # pycparser has no types
     def feed(self, tokens: Sequence[Token]) -> None:
         self._feed = tokens
         self._next = 0
+        self._types: frozenset[str] = frozenset()
         self.input("")
+
+    def expect_types(self, types: frozenset[str]) -> None:
+        self._types = types
 
     def token(self) -> LexerToken | None:
         if self._next >= len(self._feed):
             return None
         token = self._feed[self._next]
         text = _SPELLED.get(token.text, token.text)
+        if token.fault and (text in self._keyword_map or text in self._types):
+            raise _StoppedError(token.fault, self._next)
         given = LexerToken(self._classify(token.kind, text), text, self._next, 1, "")
         self._next += 1
         return given
@@ -94,9 +100,10 @@ class _Parser(CParser):  # type: ignore[misc]  # pycparser has no types
         self.declarators: list[_Extent] = []
         self._alive: list[Any] = []  # keeps ids from being used again
 
-    def load(self, tokens: Sequence[Token], types: frozenset[str]) -> None:
+    def load(self, tokens: Sequence[Token], types: frozenset[str], supposed: frozenset[str]) -> None:
         self.clex.feed(tokens)
-        self._scope_stack = [dict.fromkeys(types, True), {}]
+        self.clex.expect_types(types)
+        self._scope_stack = [dict.fromkeys(types | supposed, True), {}]
         self._typedef_checked_token = None
         self._tokens = _TokenStream(self.clex.token)
         self.extents, self.declarators, self._alive = {}, [], []
@@ -166,10 +173,15 @@ class Grammar:
         return result
 
     def simple_statement(
-        self, tokens: Sequence[Token], types: frozenset[str]
+        self, tokens: Sequence[Token], types: frozenset[str], supposed: frozenset[str] = frozenset()
     ) -> syntax.Declaration | syntax.ExpressionStatement:
-        """Return a declaration or an expression statement, semicolon included; raises as ``expression`` does."""
-        result: syntax.Declaration | syntax.ExpressionStatement = self._run(tokens, types, self._simple_statement)
+        """Return a declaration or an expression statement, semicolon included; raises as ``expression`` does.
+
+        ``supposed`` are words that are read as names of types without being known as such.
+        """
+        result: syntax.Declaration | syntax.ExpressionStatement = self._run(
+            tokens, types, self._simple_statement, supposed
+        )
         return result
 
     def parameter(self, tokens: Sequence[Token], types: frozenset[str]) -> syntax.Declarator | None:
@@ -177,12 +189,14 @@ class Grammar:
         result: syntax.Declarator | None = self._run(tokens, types, self._parameter)
         return result
 
-    def _run(self, tokens: Sequence[Token], types: frozenset[str], parse: Any) -> Any:
+    def _run(
+        self, tokens: Sequence[Token], types: frozenset[str], parse: Any, supposed: frozenset[str] = frozenset()
+    ) -> Any:
         self._given = _without_extensions(tokens)
         if not self._given:
             raise GrammarError("nothing stands here", tokens[0].span if tokens else Span(1, 1, 1, 1, 0, 0))
         try:
-            self._parser.load(self._given, types)
+            self._parser.load(self._given, types, supposed)
             result = parse()
             if not self._parser.at_end():
                 self._leftover(self._parser._mark())
@@ -246,13 +260,27 @@ class Grammar:
         converted: syntax.Expression | None = None
         if value is not None:
             if isinstance(value, c_ast.InitList):
-                converted = self._unsupported("a braced initialiser", extent)
+                noted = self._parser.extents[id(value)]
+                converted = replace(
+                    self._unsupported("a braced initialiser", extent),
+                    tokens=tuple(self._given[noted.begin : noted.end]),
+                )
             else:
                 converted = self._convert(value)
         name_at = self._name_index(node, extent)
-        return syntax.Declarator(
-            node.name, self._type(node, extent), converted, self._given[name_at].span, self._span(extent)
-        )
+        type_ = self._type(node, extent)
+        if isinstance(value, c_ast.InitList) and type_.extents[:1] == (None,):
+            type_ = replace(type_, extents=(self._counted(value, len(type_.extents), extent), *type_.extents[1:]))
+        return syntax.Declarator(node.name, type_, converted, self._given[name_at].span, self._span(extent))
+
+    def _counted(self, values: Any, rank: int, extent: _Extent) -> syntax.Expression | None:
+        """Return the first extent of an array from its initialiser, where that shows it: an item an element or row."""
+        items = values.exprs or ()
+        if any(
+            isinstance(one, c_ast.NamedInitializer) or isinstance(one, c_ast.InitList) != (rank > 1) for one in items
+        ):
+            return None
+        return syntax.Constant(str(len(items)), self._span(extent)) if items else None
 
     def _name_index(self, node: Any, extent: _Extent) -> int:
         for index in range(extent.begin, extent.end):
@@ -291,7 +319,7 @@ class Grammar:
 
     def _unsupported(self, what: str, extent: _Extent) -> syntax.Unsupported:
         covered = self._given[extent.begin : extent.end]
-        return syntax.Unsupported(what, self._span(extent), frozenset(perhaps_written(covered)))
+        return syntax.Unsupported(what, self._span(extent), frozenset(perhaps_written(covered)), tuple(covered))
 
     def _convert(self, node: Any) -> syntax.Expression:
         expression, _, depth = self._converted(node)
@@ -313,7 +341,7 @@ class Grammar:
         """
         if isinstance(node, c_ast.ID):
             at = _Extent(node.coord.line, node.coord.line + 1)
-            return syntax.Name(node.name, self._span(at)), at, 1
+            return syntax.Name(node.name, self._span(at), bool(self._given[node.coord.line].fault)), at, 1
         if isinstance(node, c_ast.Constant):
             if node.type == "string":
                 at = self._parser.extents[id(node)]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from metafork.frontend import syntax
 from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
-from metafork.frontend.host import HostFunction, Site, Variable
+from metafork.frontend.host import HostFunction
+from metafork.frontend.host_variables import Site, Variable
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.ir import program as ir
 from metafork.ir.source import Source, Span
@@ -26,7 +27,7 @@ class Definition:
 
     variable: Variable
     expression: ir.Expr
-    offset: int
+    order: int
     operands: tuple[Variable, ...]
 
 
@@ -52,18 +53,21 @@ class HostValues:
         write = self._host.definition(variable, self._site)
         if write is None or write.value is None:
             return None
-        found = self.integer(write.value, write.offset, write.scope)
+        found = self.integer(write.value, write.order, write.scope)
         if found is None:
             return None
         expression, operands = found
         if variable in operands:
             return None
-        return Definition(variable, expression, write.offset, operands)
+        return Definition(variable, expression, write.order, operands)
 
     def integer(
-        self, value: syntax.Expression, since: int, scope: dict[str, Variable]
+        self, value: syntax.Expression, since: int, scope: dict[str, Variable], checked: bool = False
     ) -> tuple[ir.Expr, tuple[Variable, ...]] | None:
-        """Return an integer expression of the host that still holds at the schedule, with its variables."""
+        """Return an integer expression of the host that still holds at the schedule, with its variables.
+
+        Where it is ``checked`` at run time that its value is what it was, what is not known may have changed it.
+        """
         operands: dict[str, Variable] = {}
 
         def resolve(name: str) -> Symbol | None:
@@ -72,7 +76,8 @@ class HostValues:
                 return None
             if self._site.visible.get(name) is not variable:
                 raise RefusedError  # another variable of that name hides it at the schedule
-            if self._host.stable(variable, since, self._site) is not None:
+            changes = self._host.changes(variable, since, self._site)
+            if any(not (checked and change.unknown) for change in changes):
                 raise RefusedError
             operands[name] = variable
             return ScalarSymbol(name, variable.type, Origin.HOST, variable.span)

@@ -6,6 +6,7 @@ several faults of one expression are reported in one run.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar
 from metafork.frontend.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
 from metafork.ir import program as ir
+from metafork.ir.exact_constants import floating_value
 from metafork.ir.source import Span
 from metafork.ir.types import ScalarType, common_type
 
@@ -63,8 +65,10 @@ Symbol = ScalarSymbol | ArraySymbol | UnusableSymbol
 
 _INTEGER = re.compile(r"(?P<digits>0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?P<suffix>[uUlL]*)\Z")
 _FLOATING = re.compile(
-    r"(?P<digits>(?=[0-9]*[.eE])[0-9]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?|0[xX][0-9a-fA-F.]+[pP][-+]?[0-9]+)(?P<suffix>[fFlL]?)\Z"
+    r"(?P<digits>(?=\.?[0-9])(?=[0-9]*[.eE])[0-9]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?"
+    r"|0[xX](?=\.?[0-9a-fA-F])[0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][-+]?[0-9]+)(?P<suffix>[fFlL]?)\Z"
 )
+_NUMBERED_ESCAPE = re.compile(r"\\(?:(?P<octal>[0-7]{1,3})|x(?P<hexadecimal>[0-9a-fA-F]{1,8}))\Z")
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0, "a": 7, "b": 8, "f": 12, "v": 11, "\\": 92, "'": 39, '"': 34, "?": 63}
 _INTEGER_OPERATORS = frozenset({"%", "&", "|", "^", "<<", ">>"})
 
@@ -93,23 +97,43 @@ def integer_constant(text: str) -> tuple[int, ScalarType] | None:
     return None
 
 
+def character_constant(text: str) -> int | None:
+    """Return the value of a character constant with one plain character (section 6.4.4.4 of C11), else ``None``."""
+    inside = text[1:-1]
+    if len(inside) == 1 and inside.isascii():
+        return ord(inside)
+    if len(inside) == 2 and inside[0] == "\\" and inside[1] in _ESCAPES:
+        return _ESCAPES[inside[1]]
+    numbered = _NUMBERED_ESCAPE.match(inside)
+    if numbered is None:
+        return None
+    value = int(numbered["octal"], 8) if numbered["octal"] else int(numbered["hexadecimal"], 16)
+    return None if value > 255 else value - 256 if value > 127 else value
+
+
 def constant(text: str, span: Span) -> ir.Expr | None:
     """Return a constant of C as an expression, ``None`` where it is none that is supported."""
     if text.startswith("'") and text.endswith("'"):
-        inside = text[1:-1]
-        if len(inside) == 1 and inside.isascii():
-            return ir.IntConst(ord(inside), ScalarType.INT, span)
-        if len(inside) == 2 and inside[0] == "\\" and inside[1] in _ESCAPES:
-            return ir.IntConst(_ESCAPES[inside[1]], ScalarType.INT, span)
-        return None
+        value = character_constant(text)
+        return None if value is None else ir.IntConst(value, ScalarType.INT, span)
     found = integer_constant(text)
     if found is not None:
         return ir.IntConst(found[0], found[1], span)
     match = _FLOATING.match(text)
     if match is None or match["suffix"] in ("l", "L"):
         return None
-    single = match["suffix"] in ("f", "F") and not (text[:2] in ("0x", "0X") and "p" not in text.lower())
-    return ir.FloatConst(text, ScalarType.FLOAT if single else ScalarType.DOUBLE, span)
+    type_ = ScalarType.FLOAT if match["suffix"] else ScalarType.DOUBLE
+    return None if math.isinf(floating_value(text, type_)) else ir.FloatConst(text, type_, span)
+
+
+def _why_no_constant(text: str) -> str:
+    shown = text if len(text) <= 40 else f"{text[:37]}..."
+    match = _FLOATING.match(text)
+    if match is not None and match["suffix"] not in ("l", "L"):
+        return f"the constant `{shown}` is too large for `{'float' if match['suffix'] else 'double'}`"
+    if _INTEGER.match(text) is not None:
+        return f"the constant `{shown}` is too large for every integer type"
+    return f"the constant `{shown}` is not supported"
 
 
 class ExpressionBuilder:
@@ -135,12 +159,14 @@ class ExpressionBuilder:
     def build(self, expression: syntax.Expression) -> ir.Expr:
         """Return the expression; raises ``RefusedError`` after reporting what is wrong with it."""
         match expression:
-            case syntax.Name(name=name, span=span):
+            case syntax.Name(name=name, span=span, uncertain=uncertain):
+                if uncertain:
+                    raise self._reporter.refuse("MF0008", span, f"`{name}` may be a macro")
                 return self._name(name, span)
             case syntax.Constant(text=text, span=span):
                 value = constant(text, span)
                 if value is None:
-                    raise self._reporter.refuse("MF0314", span, f"the constant `{text}` is not supported")
+                    raise self._reporter.refuse("MF0314", span, _why_no_constant(text))
                 return value
             case syntax.String(span=span):
                 raise self._reporter.refuse("MF0215", span, "a string stands in a schedule")
@@ -282,6 +308,8 @@ class ExpressionBuilder:
         name = call.callee.name
         known = MATH_FUNCTIONS.get(name)
         if known is None or self._resolve(name) is not None:
+            if known is None and name.lower() in ("min", "max") and len(call.arguments) == 2:
+                self._refuse_minimum(call, name)
             meant = similar(name, list(MATH_FUNCTIONS), 0.75) if known is None else None
             hint = f"; did you mean `{meant}`?" if meant else ""
             raise self._reporter.refuse(
@@ -291,6 +319,21 @@ class ExpressionBuilder:
             message = f"`{name}` takes {_count(len(known.parameters), 'argument')}, {len(call.arguments)} given"
             raise self._reporter.refuse("MF0207", call.span, message)
         return ir.Call(name, self._all(*call.arguments), known.result, call.span)
+
+    def _refuse_minimum(self, call: syntax.Invocation, name: str) -> None:
+        """Refuse ``min`` and ``max``, which C has for floating operands only, with what to write instead."""
+        left, right = self._all(*call.arguments)
+        type_ = common_type(left.type, right.type)
+        sign = "<" if name.lower() == "min" else ">"
+        written = f"`a {sign} b ? a : b`"
+        if type_.floating:
+            written = f"`f{name.lower()}{'f' if type_ is ScalarType.FLOAT else ''}(a, b)`"
+        raise self._reporter.refuse(
+            "MF0206",
+            call.callee.span,
+            f"`{name}` is no function of C; did you mean {written}?",
+            way_out=f"write {written}, or define `{name}` as a macro of the file.",
+        )
 
 
 def _count(number: int, word: str) -> str:

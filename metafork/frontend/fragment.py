@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metafork.frontend import syntax
-from metafork.frontend.host import Variable
+from metafork.frontend.host_variables import Variable
 from metafork.ir.source import Span
 
 

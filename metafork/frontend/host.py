@@ -3,117 +3,44 @@
 A scalar is *derived* where one assignment, which stands on every way to the schedule, gives it an expression in
 variables that are not written between there and the schedule.  Everything else that the schedule reads is a parameter,
 whatever computed it.  All of this is conservative: a statement that is not understood counts as a write to every
-name that it may write by the look of its tokens, and as a call of something unknown.
+name that it may write by the look of its tokens, and as a call of something unknown; a name that is not known, which
+may be a macro, counts as a write to everything.
+
+Places are counted in the order in which the statements stand once macros are expanded (``order``): what one use of a
+macro gives has one span, but an order all the same.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 
 from metafork.frontend import syntax
-from metafork.frontend.tokens import TokenKind, addressed, perhaps_written
-from metafork.frontend.vocabulary import MATH_FUNCTIONS, PRINTING_FUNCTIONS, SCANNING_FUNCTIONS, scalar_type
+from metafork.frontend.host_variables import (
+    Assertion,
+    Change,
+    Site,
+    Stretch,
+    Variable,
+    Write,
+    declare_under_condition,
+    declared,
+    define_type,
+)
+from metafork.frontend.known_names import KnownNames
+from metafork.frontend.tokens import Token, TokenKind, addressed, perhaps_written
 from metafork.ir.source import Span
 from metafork.ir.types import ScalarType
-
-
-@dataclass(eq=False)
-class Variable:
-    """A variable of the host.
-
-    ``type`` is set for scalars, ``element`` and ``extents`` for arrays with extents; ``fault`` is the code of the
-    diagnostic for any other variable.  ``since`` is the offset from which it has its declared extents, ``escapes`` the
-    offset where its address is given away, after which every call may write it.
-    """
-
-    name: str
-    span: Span
-    since: int
-    type: ScalarType | None = None
-    element: ScalarType | None = None
-    extents: tuple[syntax.Expression, ...] = ()
-    const: bool = False
-    fault: str = ""
-    message: str = ""
-    is_global: bool = False
-    is_parameter: bool = False
-    escapes: float = math.inf
-    scope: dict[str, Variable] = field(default_factory=dict)
-    writes: list[Write] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """A write to a variable: where, the expression where it is a plain one, the block that it stands directly in."""
-
-    span: Span
-    value: syntax.Expression | None
-    block: Span | None
-    scope: dict[str, Variable]
-
-    @property
-    def offset(self) -> int:
-        """Where it starts."""
-        return self.span.start
-
-
-@dataclass(frozen=True, slots=True)
-class Assertion:
-    """An ``assert`` of the host."""
-
-    condition: syntax.Expression
-    offset: int
-    block: Span | None
-    scope: dict[str, Variable]
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A schedule with what surrounds it: visible variables and the loops around it, outermost first."""
-
-    statement: syntax.ScheduleStatement
-    visible: dict[str, Variable]
-    loops: tuple[syntax.ForStatement | syntax.WhileStatement, ...]
-
-
-def declared(declarator: syntax.Declarator, typedefs: dict[str, ScalarType], since: int) -> Variable:
-    """Return the variable that a declarator declares."""
-    type_ = declarator.type
-    name = declarator.name
-    variable = Variable(name, declarator.name_span, since, const="const" in type_.qualifiers)
-    scalar = scalar_type(type_.words, typedefs)
-    if type_.function:
-        variable.fault, variable.message = "MF0206", f"`{name}` is a function"
-    elif type_.pointers:
-        variable.fault, variable.message = "MF0201", f"`{name}` is a pointer"
-    elif type_.words == ("struct",):
-        variable.fault, variable.message = "MF0205", f"`{name}` is a structure, union or enumeration"
-    elif scalar is None:
-        variable.fault, variable.message = (
-            "MF0315",
-            f"`{name}` has type `{' '.join(type_.words)}`, which no schedule can use",
-        )
-    elif "volatile" in type_.qualifiers or "_Atomic" in type_.qualifiers:
-        variable.fault, variable.message = "MF0217", f"`{name}` is volatile or atomic"
-    elif not type_.extents:
-        variable.type = scalar
-    elif any(extent is None for extent in type_.extents):
-        variable.fault, variable.message = "MF0208", f"the array `{name}` has no extent"
-    elif scalar is ScalarType.BOOL:
-        variable.fault, variable.message = "MF0216", f"the array `{name}` has elements of type `_Bool`"
-    else:
-        variable.element = scalar
-        variable.extents = tuple(extent for extent in type_.extents if extent is not None)
-    return variable
 
 
 class HostFunction:
     """The host side of one function.
 
-    ``globals_`` and ``parameters`` are in scope from the start; ``uncertain`` are stretches of text under an undecided
-    ``#if``, whose statements count as writes but define nothing.
+    ``globals_`` and ``parameters`` are in scope from the start.  ``uncertain`` are stretches of text under an undecided
+    ``#if``, whose statements count as writes but define nothing; ``doubtful`` are places of text of which it is not
+    known what it does; the text is not ``structured`` where what belongs to which statement depends on an undecided
+    ``#if``.
     """
 
     def __init__(
@@ -122,19 +49,44 @@ class HostFunction:
         globals_: dict[str, Variable],
         parameters: dict[str, Variable],
         body: syntax.Block,
+        known: KnownNames,
         uncertain: tuple[tuple[int, int], ...] = (),
+        doubtful: Sequence[Span] = (),
+        structured: bool = True,
     ) -> None:
         self.typedefs = dict(typedefs)
+        self.known = known
         self._uncertain = uncertain
-        self._calls: list[Span] = []
-        self._loops: list[Span] = []
-        self._unstructured = False
+        self._doubtful = sorted(doubtful, key=lambda span: span.start)
+        self._starts = [span.start for span in self._doubtful]
+        self._passed = 0
+        self._order = 0
+        self._calls: list[tuple[int, Span]] = []
+        self._unknown: list[tuple[int, Span]] = []
+        self._loops: list[Stretch] = []
+        self._unstructured = not structured
         self.sites: list[Site] = []
         self.assertions: list[Assertion] = []
+        self.mistakes: list[tuple[str, Span]] = []
         self.body = body
         self.faults: dict[str, str] = {}  # macros that cannot be expanded, with the reason
         self.variables: list[Variable] = [*globals_.values(), *parameters.values()]
-        self._visit_items(body, {**globals_, **parameters}, (), body.span)
+        whole = Stretch(0)
+        self._visit_items(body, {**globals_, **parameters}, (), whole)
+        self._leave(body.span)
+        whole.last = self._order
+
+    def has_unknown(self, span: Span) -> bool:
+        """Return whether something in a stretch of the text is not known."""
+        return any(span.start <= place.start < span.end for _, place in self._unknown)
+
+    def within_condition(self, span: Span) -> bool:
+        """Return whether a stretch of the text begins or ends under an undecided ``#if`` that does not cover it."""
+        return any(
+            start < at < end and not (start <= span.start and span.end <= end)
+            for start, end in self._uncertain
+            for at in (span.start, span.end - 1)
+        )
 
     # --- the walk ---------------------------------------------------------------------------------------------
 
@@ -143,7 +95,7 @@ class HostFunction:
         block: syntax.Block,
         scope: dict[str, Variable],
         loops: tuple[syntax.ForStatement | syntax.WhileStatement, ...],
-        place: Span | None,
+        place: Stretch | None,
     ) -> None:
         inner = dict(scope)
         for item in block.items:
@@ -154,11 +106,13 @@ class HostFunction:
         statement: syntax.Statement,
         scope: dict[str, Variable],
         loops: tuple[syntax.ForStatement | syntax.WhileStatement, ...],
-        place: Span | None,
+        place: Stretch | None,
     ) -> None:
         match statement:
-            case syntax.Block(span=span):
-                self._visit_items(statement, scope, loops, span)
+            case syntax.Block():
+                inside = Stretch(self._next())
+                self._visit_items(statement, scope, loops, inside)
+                inside.last = self._next()
             case syntax.Declaration():
                 self._declare(statement, scope, place)
             case syntax.ExpressionStatement(expression=expression, span=span):
@@ -168,30 +122,21 @@ class HostFunction:
                 self._visit(then, dict(scope), loops, None)
                 if otherwise is not None:
                     self._visit(otherwise, dict(scope), loops, None)
-            case syntax.ForStatement(init=init, condition=condition, step=step, body=body, span=span):
-                self._loops.append(span)
-                inner = dict(scope)
-                if isinstance(init, syntax.Declaration):
-                    self._declare(init, inner, None)
-                elif init is not None:
-                    self._effect(init, inner, init.span, None)
-                if condition is not None:
-                    self._effects(condition, inner, span)
-                self._visit(body, inner, (*loops, statement), None)
-                if step is not None:
-                    self._effect(step, inner, step.span, None)
+            case syntax.ForStatement():
+                self._for(statement, dict(scope), loops)
             case syntax.WhileStatement(condition=condition, body=body, span=span):
-                self._loops.append(span)
+                around = self._loop()
                 self._effects(condition, scope, span)
                 self._visit(body, dict(scope), (*loops, statement), None)
+                around.last = self._next()
             case syntax.SwitchStatement(value=value, body=body, span=span):
                 self._effects(value, scope, span)
-                inside = dict(scope)
+                inner = dict(scope)
                 if isinstance(body, syntax.Block):
                     for item in body.items:
-                        self._visit(item, inside, loops, None)
+                        self._visit(item, inner, loops, None)
                 else:
-                    self._visit(body, inside, loops, None)
+                    self._visit(body, inner, loops, None)
             case syntax.LabelledStatement(label=label, body=body):
                 self._unstructured = self._unstructured or label not in ("case", "default")
                 self._visit(body, scope, loops, None)
@@ -199,32 +144,84 @@ class HostFunction:
                 self._unstructured = self._unstructured or word == "goto"
                 if value is not None:
                     self._effects(value, scope, span)
-            case syntax.Opaque(tokens=tokens, span=span):
-                names = {token.text for token in tokens if token.kind is TokenKind.NAME}
-                self._unstructured = self._unstructured or bool(names & {"goto", "setjmp"})
-                self._calls.append(span)
-                self._forget(perhaps_written(tokens), scope, span)
-                for name in addressed(tokens) & scope.keys():
-                    scope[name].escapes = min(scope[name].escapes, span.start)
-            case syntax.ScheduleStatement():
-                self.sites.append(Site(statement, dict(scope), loops))
+            case syntax.Opaque():
+                self._opaque(statement, scope)
+            case syntax.ScheduleStatement(span=span):
+                self._enter(span)
+                self._passed = bisect_left(self._starts, span.end)
+                self.sites.append(Site(statement, dict(scope), loops, self._next()))
             case syntax.Empty():
                 pass
 
-    def _declare(self, declaration: syntax.Declaration, scope: dict[str, Variable], place: Span | None) -> None:
+    def _for(
+        self,
+        loop: syntax.ForStatement,
+        scope: dict[str, Variable],
+        loops: tuple[syntax.ForStatement | syntax.WhileStatement, ...],
+    ) -> None:
+        around = self._loop()
+        if isinstance(loop.init, syntax.Declaration):
+            self._declare(loop.init, scope, None)
+        elif loop.init is not None:
+            self._effect(loop.init, scope, loop.init.span, None)
+        if loop.condition is not None:
+            self._effects(loop.condition, scope, loop.span)
+        self._visit(loop.body, scope, (*loops, loop), None)
+        if loop.step is not None:
+            self._effect(loop.step, scope, loop.step.span, None)
+        around.last = self._next()
+
+    def _opaque(self, statement: syntax.Opaque, scope: dict[str, Variable]) -> None:
+        tokens, span = statement.tokens, statement.span
+        self._enter(span)
+        names = {token.text for token in tokens}
+        self._unstructured = self._unstructured or bool(names & {"goto", "setjmp"})
+        self._calls.append((self._next(), span))
+        self._forget(perhaps_written(tokens), scope, span, supposed=True)
+        for name in addressed(tokens) & scope.keys():
+            scope[name].escapes = min(scope[name].escapes, self._order)
+        strange = self.known.first_unknown(tokens, scope)
+        if strange is not None:
+            self._unknown.append((self._next(), strange.span))
+        elif statement.mistake is not None and _is_plain(tokens) and self._certain(span):
+            self.mistakes.append(statement.mistake)
+        self._leave(span)
+
+    def _loop(self) -> Stretch:
+        self._loops.append(Stretch(self._next()))
+        return self._loops[-1]
+
+    def _next(self) -> int:
+        self._order += 1
+        return self._order
+
+    def _enter(self, span: Span) -> None:
+        """Note what is doubtful in front of a piece of text, or in it."""
+        while self._passed < len(self._doubtful) and self._starts[self._passed] < span.end:
+            self._unknown.append((self._next(), self._doubtful[self._passed]))
+            self._passed += 1
+
+    def _leave(self, span: Span) -> None:
+        """Note what is doubtful in a piece of text behind it as well: where in it that stands is not known."""
+        self._enter(span)
+        first = bisect_left(self._starts, span.start)
+        if first < len(self._doubtful) and self._starts[first] < span.end:
+            self._unknown.append((self._next(), self._doubtful[first]))
+
+    def _declare(self, declaration: syntax.Declaration, scope: dict[str, Variable], place: Stretch | None) -> None:
         for declarator in declaration.declarators:
             for extent in declarator.type.extents:
                 if extent is not None:
                     self._effects(extent, scope, declaration.span)
             if "typedef" in declarator.type.storage:
-                scalar = scalar_type(declarator.type.words, self.typedefs)
-                if scalar is not None and not declarator.type.pointers and not declarator.type.extents:
-                    self.typedefs[declarator.name] = scalar
+                define_type(declarator, self.typedefs, self._certain(declaration.span))
                 continue
-            variable = declared(declarator, self.typedefs, declarator.span.start)
-            variable.scope = dict(scope)
             if declarator.value is not None:
                 self._effects(declarator.value, scope, declarator.span)
+            variable = declared(declarator, self.typedefs, self._next())
+            variable.scope = dict(scope)
+            if not self._certain(declaration.span):
+                declare_under_condition(variable, scope.get(declarator.name))
             scope[declarator.name] = variable
             self.variables.append(variable)
             static = bool(declarator.type.storage & {"static", "extern", "_Thread_local"})
@@ -233,9 +230,10 @@ class HostFunction:
             if declarator.value is not None:
                 value = None if static and not variable.const else declarator.value
                 self._write(variable, declarator.span, value, place, scope)
+        self._leave(declaration.span)
 
     def _effect(
-        self, expression: syntax.Expression, scope: dict[str, Variable], span: Span, place: Span | None
+        self, expression: syntax.Expression, scope: dict[str, Variable], span: Span, place: Stretch | None
     ) -> None:
         """Note what an expression statement does."""
         if (
@@ -244,17 +242,18 @@ class HostFunction:
             and expression.callee.name == "assert"
             and len(expression.arguments) == 1
         ):
-            self.assertions.append(
-                Assertion(expression.arguments[0], span.start, self._certain(place, span), dict(scope))
-            )
+            block = place if self._certain(span) else None
+            self.assertions.append(Assertion(expression.arguments[0], self._next(), block, dict(scope)))
         elif (
             isinstance(expression, syntax.Assignment)
             and expression.op == "="
             and isinstance(expression.target, syntax.Name)
+            and not expression.target.uncertain
             and expression.target.name in scope
         ):
             self._effects(expression.value, scope, span)
             self._write(scope[expression.target.name], span, expression.value, place, scope)
+            self._leave(span)
             return
         elif isinstance(expression, syntax.Comma):
             for item in expression.items:
@@ -264,9 +263,13 @@ class HostFunction:
 
     def _effects(self, expression: syntax.Expression, scope: dict[str, Variable], span: Span) -> None:
         """Note every write that the evaluation of an expression can make."""
+        self._enter(expression.span)
+        here = self._next()
         harmless: set[int] = set()
         for node in syntax.walk(expression):
             match node:
+                case syntax.Name(name=name, uncertain=False) if name not in scope and not self.known.knows(name):
+                    self._unknown.append((here, node.span))
                 case (
                     syntax.Assignment(target=target)
                     | syntax.Postfix(operand=target)
@@ -275,85 +278,139 @@ class HostFunction:
                     if isinstance(target, syntax.Name):
                         self._forget({target.name}, scope, span)
                     elif not _is_element(target, scope):
-                        self._calls.append(span)  # a store through a pointer reaches what a call reaches
+                        self._calls.append((here, span))  # a store through a pointer reaches what a call reaches
                 case syntax.Prefix(op="&", operand=target):
-                    names = {one.name for one in syntax.walk(target) if isinstance(one, syntax.Name)}
+                    names = _behind_address(target, scope)
                     self._forget(names, scope, span)
                     if id(node) not in harmless:
                         for name in names & scope.keys():
-                            scope[name].escapes = min(scope[name].escapes, span.start)
+                            scope[name].escapes = min(scope[name].escapes, here)
                 case syntax.Invocation(callee=callee, arguments=arguments):
-                    name = callee.name if isinstance(callee, syntax.Name) else ""
-                    if name in SCANNING_FUNCTIONS:
+                    name = callee.name if isinstance(callee, syntax.Name) and callee.name not in scope else ""
+                    value = isinstance(callee, syntax.Name) and callee.uncertain  # or it is doubtful
+                    if self.known.scans(name):
                         harmless.update(id(one) for one in arguments)
-                    elif name not in MATH_FUNCTIONS and name not in PRINTING_FUNCTIONS:
-                        self._calls.append(span)
-                case syntax.Unsupported(written=written):
-                    self._calls.append(span)
-                    self._forget(set(written), scope, span)
+                    elif not self.known.harmless(name) and not value:
+                        self._calls.append((here, span))
+                case syntax.Unsupported(written=written, tokens=tokens):
+                    self._calls.append((here, span))
+                    self._forget(set(written), scope, span, supposed=True)
                     for name in written & scope.keys():
-                        scope[name].escapes = min(scope[name].escapes, span.start)
+                        scope[name].escapes = min(scope[name].escapes, here)
+                    if (strange := self.known.first_unknown(tokens, scope)) is not None:
+                        self._unknown.append((here, strange.span))
                 case _:
                     pass
+        self._leave(expression.span)
 
-    def _forget(self, names: set[str], scope: dict[str, Variable], span: Span) -> None:
+    def _forget(self, names: set[str], scope: dict[str, Variable], span: Span, supposed: bool = False) -> None:
         for name in sorted(names & scope.keys()):
-            self._write(scope[name], span, None, None, scope)
+            self._write(scope[name], span, None, None, scope, supposed)
 
     def _write(
         self,
         variable: Variable,
         span: Span,
         value: syntax.Expression | None,
-        place: Span | None,
+        place: Stretch | None,
         scope: dict[str, Variable],
+        supposed: bool = False,
     ) -> None:
-        variable.writes.append(Write(span, value, self._certain(place, span), dict(scope)))
+        block = place if self._certain(span) else None
+        variable.writes.append(Write(span, self._next(), value, block, dict(scope), supposed))
 
-    def _certain(self, place: Span | None, span: Span) -> Span | None:
-        if any(start < span.end and span.start < end for start, end in self._uncertain):
-            return None
-        return place
+    def _certain(self, span: Span) -> bool:
+        return not any(start < span.end and span.start < end for start, end in self._uncertain)
 
     # --- questions --------------------------------------------------------------------------------------------
 
-    def stable(self, variable: Variable, since: int, site: Site) -> Span | None:
-        """Return ``None`` where a variable keeps its value from an offset to a schedule, else where it may change."""
-        schedule = site.statement.span
-        around = [loop for loop in self._loops if loop.start < schedule.start < loop.end and not loop.start < since]
-        changes = [write.span for write in variable.writes]
+    def changes(self, variable: Variable, since: int, site: Site) -> Iterator[Change]:
+        """Yield what may change a variable between a place and a schedule: what is seen, then what is not known."""
+        around = [one for one in self._loops if one.covers(site.order) and since < one.first]
+        seen = [(write.order, Change(write.span, False, write)) for write in variable.writes]
         if not variable.const:
-            changes += [call for call in self._calls if variable.is_global or variable.escapes <= call.start]
-        for change in changes:
-            offset = change.start
-            if since < offset < schedule.start or any(loop.start <= offset < loop.end for loop in around):
-                return change
-            if self._unstructured and offset > since:
-                return change
-        return None
+            for order, call in self._calls:
+                if variable.escapes <= order or (variable.is_global and variable.element is None):
+                    seen.append((order, Change(call, False)))
+        hidden = [(order, Change(span, True)) for order, span in self._unknown]
+        for order, change in (*seen, *hidden):
+            if (
+                since < order < site.order
+                or any(one.covers(order) for one in around)
+                or (self._unstructured and order > since)
+            ):
+                yield change
+
+    def stable(self, variable: Variable, since: int, site: Site) -> Change | None:
+        """Return ``None`` where a variable keeps its value from a place to a schedule, else what may change it."""
+        return next(self.changes(variable, since, site), None)
 
     def definition(self, variable: Variable, site: Site) -> Write | None:
         """Return the one assignment that gives a scalar its value at a schedule, ``None`` where there is no such."""
         if self._unstructured or (variable.is_global and not variable.const):
             return None
-        before = [write for write in variable.writes if write.offset < site.statement.span.start]
+        before = [write for write in variable.writes if write.order < site.order]
         if not before:
             return None
-        last = max(before, key=lambda write: write.offset)
-        if last.value is None or not self._dominates(last.block, last.offset, site):
+        last = max(before, key=lambda write: write.order)
+        if last.value is None or not self._dominates(last.block, last.order, site):
             return None
-        return last if self.stable(variable, last.offset, site) is None else None
+        return last if self.stable(variable, last.order, site) is None else None
 
-    def _dominates(self, block: Span | None, offset: int, site: Site) -> bool:
-        start = site.statement.span.start
-        return block is not None and block.start <= start < block.end and offset < start
+    def _dominates(self, block: Stretch | None, order: int, site: Site) -> bool:
+        return block is not None and block.covers(site.order) and order < site.order
 
     def assumptions(self, site: Site) -> Iterator[tuple[syntax.Expression, Assertion]]:
         """Yield the conjuncts of the assertions that hold at a schedule."""
         for assertion in self.assertions:
-            if not self._unstructured and self._dominates(assertion.block, assertion.offset, site):
+            if not self._unstructured and self._dominates(assertion.block, assertion.order, site):
                 for conjunct in _conjuncts(assertion.condition):
                     yield conjunct, assertion
+
+
+_EXTENSIONS = frozenset({"{", "}", "..."})
+_STATEMENT_WORDS = frozenset(
+    {"if", "else", "for", "while", "do", "switch", "case", "default", "goto", "break", "continue", "return"}
+)
+_NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]{0,3}|(?=\.?[0-9])[0-9]*\.?[0-9]*([eE][-+]?[0-9]+)?[fFlL]?")
+
+
+def _is_plain(tokens: Sequence[Token]) -> bool:
+    """Return whether a text has nothing in it but what C99 has too, so that it is wrong where it is not understood."""
+    before = "("
+    for token in tokens:
+        text = token.text
+        if token.kind is TokenKind.NAME:
+            plain = not text.startswith("_") and text not in _STATEMENT_WORDS and text not in ("asm", "typeof", "bool")
+        elif token.kind is TokenKind.NUMBER:
+            plain = _NUMBER.fullmatch(text) is not None
+        elif token.kind is TokenKind.PUNCTUATOR:
+            extension = (before, text) in (("?", ":"), ("[", "[")) or (text == "&&" and before in _BEFORE_OPERANDS)
+            plain = text not in _EXTENSIONS and not extension
+        else:
+            plain = token.kind in (TokenKind.STRING, TokenKind.CHARACTER)
+        if not plain:
+            return False
+        before = text
+    return True
+
+
+_BEFORE_OPERANDS = frozenset({*"(,=?:+-*/%&|^!~<>", "<=", ">=", "==", "!=", "&&", "||", "<<", ">>"})
+
+
+def _behind_address(target: syntax.Expression, scope: Mapping[str, Variable]) -> set[str]:
+    """Return the names of the variables that ``&target`` gives away; an element of an array moves no array."""
+    element = False
+    while isinstance(target, syntax.Subscript) or (isinstance(target, syntax.Member) and not target.arrow):
+        element = element or isinstance(target, syntax.Subscript)
+        target = target.base
+    match target:
+        case syntax.Name(name=name):
+            return set() if element and name in scope and scope[name].element is not None else {name}
+        case syntax.Member() | syntax.Prefix(op="*"):
+            return set()
+        case _:
+            return {one.name for one in syntax.walk(target) if isinstance(one, syntax.Name)}
 
 
 def _is_element(target: syntax.Expression, scope: dict[str, Variable]) -> bool:

@@ -1,8 +1,9 @@
-"""Macros and conditional compilation, as far as schedules need them.
+"""Macros, conditional compilation and own headers, as far as schedules need them.
 
 Nothing is rewritten: the host text is carried over verbatim.  The tokens of a stretch of text are expanded where it
-is parsed, and tokens that a macro's body gives have the span of the macro's use.  A macro that is defined under a
-condition has no certain value; its name stays, with a fault that is reported where a schedule depends on it.
+is parsed.  Own headers are read for their macros, which hold from the ``#include`` on, and for their declarations.  A
+macro that is defined under a condition that cannot be decided has no certain value; its name stays, with a fault that
+is reported where a schedule depends on it.
 """
 
 from __future__ import annotations
@@ -10,30 +11,31 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from metafork.frontend.definitions import split_commas
-from metafork.frontend.tokens import Token, TokenKind, UnterminatedCommentError, hull, tokenize
+from metafork.frontend.directive_conditions import condition_holds
+from metafork.frontend.headers import Header, Headers, is_of_the_system
+from metafork.frontend.macros import (
+    NEVER_EXPANDED,
+    TOKEN_LIMIT,
+    VARIABLE,
+    Definition,
+    ExpansionError,
+    Macro,
+    Pending,
+    step,
+)
+from metafork.frontend.tokens import BracketError, Token, TokenKind, UnterminatedCommentError, match_brackets, tokenize
 from metafork.ir.source import Span
 
 _SPLICE = re.compile(r"\\\r?\n")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _HEAD = re.compile(r"#\s*(?P<word>[A-Za-z_]*)\s*(?P<rest>.*)\Z", re.DOTALL)
 _DEFINE = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<formals>\([^)]*\))?(?P<body>.*)\Z", re.DOTALL)
-_NEVER_EXPANDED = frozenset({"meta_schedule", "meta_for", "cache", "assert", "defined"})
 CONDITIONAL_WORDS = frozenset({"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif"})
-_TOKEN_LIMIT = 50_000
-
-
-@dataclass(frozen=True, slots=True)
-class Macro:
-    """A macro: its body, its formal parameters where it has some, and why it cannot be trusted, if so."""
-
-    name: str
-    formals: tuple[str, ...] | None
-    body: tuple[Token, ...]
-    fault: str
-    span: Span
+_UNTOUCHED = NEVER_EXPANDED - {"assert"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,118 +56,213 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """A stretch from an ``#if`` to its ``#endif`` whose branches cannot be decided here."""
+    """A stretch from an ``#if`` to its ``#endif`` whose branches cannot be decided; ``marks`` are where they begin."""
 
     opening: Span
     start: int
     end: int
+    marks: tuple[int, ...]
 
 
-class ExpansionError(Exception):
-    """A macro use that cannot be expanded: ``code`` and ``span`` of the diagnostic."""
+@dataclass(frozen=True, slots=True)
+class Included:
+    """What an ``#include`` of the file brings, headers in headers too; all tokens have the span of the directive.
 
-    def __init__(self, code: str, message: str, span: Span) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.span = span
+    ``uncertain`` says of each token whether it stands under a condition that cannot be decided, ``stages`` how many
+    definitions of macros came before it; ``read`` is false where an own header, the one that is named or one inside it,
+    could not be read.
+    """
+
+    directive: Directive
+    tokens: tuple[Token, ...]
+    uncertain: tuple[bool, ...]
+    stages: tuple[int, ...]
+    read: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """What is being scanned: the file itself, or a header that is included ``at`` a place of the file."""
+
+    folder: Path
+    guard: str
+    depth: int
+    at: Span | None = None
 
 
 class Preprocessed:
-    """The active tokens of a file (directives left out), its directives, conditionals and macros.
+    """The active tokens of a file (directives left out), its directives, conditionals, headers and macros.
 
     ``reduced`` is true where only the first branch of every undecided conditional is among the tokens.
     """
 
-    def __init__(self, tokens: Iterable[Token]) -> None:
+    def __init__(self, tokens: Iterable[Token], headers: Headers | None = None) -> None:
         self.tokens: list[Token] = []
         self._alternatives: list[Span] = []  # tokens of second and later branches of undecided conditionals
         self.directives: list[Directive] = []
         self.conditionals: list[Conditional] = []
         self.unbalanced: list[Directive] = []
+        self.included: list[Included] = []
         self.reduced = False
+        self._headers = headers
         self._events: list[_Event] = []
-        self._scan(tokens)
+        self._table: dict[str, Macro | None] = {}
+        self._brought: list[tuple[Token, bool, int]] = []
+        self._missed = False
+        home = Path() if headers is None else headers.home
+        self._enumerated: list[_Event] = []
+        self._scan(tokens, _Text(home, "", 0), _Place(active=True, alternative=False, certain=True))
 
     # --- directives -------------------------------------------------------------------------------------------
 
-    def _scan(self, tokens: Iterable[Token]) -> None:
+    def _scan(self, tokens: Iterable[Token], text: _Text, outermost: _Place) -> None:
         stack: list[_Branch] = []
-        places = [_Place(active=True, alternative=False, certain=True)]  # one more than there are open conditionals
-        for token in tokens:
+        places = [outermost]  # one more than there are open conditionals
+        own = text.at is None
+        for index, token in enumerate(tokens):
             if token.kind is not TokenKind.DIRECTIVE:
                 if places[-1].active:
-                    self.tokens.append(token)
-                    if places[-1].alternative:
-                        self._alternatives.append(token.span)
+                    self._keep(token, text, places[-1])
                 continue
-            directive = _directive(token)
+            directive = _directive(token if text.at is None else replace(token, span=text.at))
             active = places[-1].active
             match directive.word:
                 case "if" | "ifdef" | "ifndef":
-                    stack.append(_opened(directive))
+                    guards = not own and index == 0 and text.guard and text.guard not in self._table
+                    stack.append(_opened(directive, True if guards else self._verdict(directive)))
                     places.append(places[-1].inside(stack[-1]))
                 case "elif" | "elifdef" | "elifndef" | "else" if stack:
-                    stack[-1].next(directive)
+                    stack[-1].next(directive, self._verdict(directive))
                     places[-1] = places[-2].inside(stack[-1])
                 case "endif" if stack:
                     branch = stack.pop()
                     places.pop()
-                    if not branch.decided and places[-1].active:
-                        self.conditionals.append(
-                            Conditional(branch.opening.span, branch.opening.span.start, directive.span.end)
-                        )
-                case "elif" | "elifdef" | "elifndef" | "else" | "endif":
+                    if not branch.decided and places[-1].active and own:
+                        start, end = branch.opening.span.start, directive.span.end
+                        marks = (start, *branch.marks, directive.span.start)
+                        self.conditionals.append(Conditional(branch.opening.span, start, end, marks))
+                case "elif" | "elifdef" | "elifndef" | "else" | "endif" if own:
                     self.unbalanced.append(directive)
                 case "define" if active:
-                    self._define(directive, token, certain=places[-1].certain)
+                    self._define(directive, certain=places[-1].certain)
                 case "undef" if active:
-                    self._events.append(_Event(directive.span.start, directive.rest.strip(), None))
+                    self._undefine(directive, certain=places[-1].certain)
+                case "include" | "include_next" | "import" if active:
+                    self._include(directive, text, places[-1])
                 case _:
                     pass
-            if active:
+            if active and own:
                 self.directives.append(directive)
-        self.unbalanced.extend(branch.opening for branch in stack)
+        if own:
+            self.unbalanced.extend(branch.opening for branch in stack)
 
-    def _define(self, directive: Directive, token: Token, certain: bool) -> None:
+    def _keep(self, token: Token, text: _Text, place: _Place) -> None:
+        if text.at is not None:
+            self._brought.append((replace(token, span=text.at), not place.certain, len(self._events)))
+            return
+        self.tokens.append(token)
+        if place.alternative:
+            self._alternatives.append(token.span)
+
+    def _verdict(self, directive: Directive) -> bool | None:
+        if directive.word == "else":
+            return None
+        return condition_holds(directive.word, directive.rest.strip(), self._table)
+
+    def _include(self, directive: Directive, text: _Text, place: _Place) -> None:
+        """Read a header in place; of one that cannot be read it is only known that it is there."""
+        header: Header | None = None
+        if self._headers is not None and directive.word == "include":
+            header = self._headers.read(directive.rest, text.folder, text.depth)
+        if text.at is None:
+            self._brought, self._missed = [], False
+        if header is not None:
+            inside = _Text(header.path.parent, header.guard, text.depth + 1, text.at or directive.span)
+            self._scan(header.tokens, inside, replace(place, alternative=False))
+        elif not is_of_the_system(directive.rest):
+            self._missed = True
+        if text.at is None:
+            tokens = tuple(token for token, _, _ in self._brought)
+            uncertain = tuple(flag for _, flag, _ in self._brought)
+            stages = tuple(stage for _, _, stage in self._brought)
+            self.included.append(Included(directive, tokens, uncertain, stages, not self._missed))
+
+    def _define(self, directive: Directive, certain: bool) -> None:
         match = _DEFINE.match(directive.rest)
         if match is None:
             return
         name = match["name"]
         formals: tuple[str, ...] | None = None
-        fault = "" if certain else f"`{name}` is defined under a condition"
+        fault = ""
         if match["formals"] is not None:
             formals = tuple(part.strip() for part in match["formals"][1:-1].split(",") if part.strip())
+            if formals[-1:] == ("...",):
+                formals = (*formals[:-1], VARIABLE)
             if any(not re.fullmatch(r"[A-Za-z_]\w*", formal) for formal in formals):
-                fault = fault or f"`{name}` takes a variable number of arguments"
+                fault = f"`{name}` takes a variable number of arguments"
         try:
             body = tuple(tokenize(match["body"]))
         except UnterminatedCommentError:
             body, fault = (), f"the definition of `{name}` holds a comment without an end"
-        if any(one.text in ("#", "##") or one.kind is TokenKind.DIRECTIVE for one in body):
+        if any(one.text in ("#", "##", "__VA_OPT__") or one.kind is TokenKind.DIRECTIVE for one in body):
             fault = fault or f"`{name}` pastes or quotes its arguments"
-        body = tuple(replace(one, span=token.span) for one in body)
-        self._events.append(_Event(directive.span.start, name, Macro(name, formals, body, fault, token.span)))
+        span = directive.span
+        definition = Definition(formals, tuple(replace(one, span=span) for one in body))
+        if certain:
+            macro = Macro(name, (definition,), fault, span)
+        else:
+            before = self._table.get(name)
+            earlier = () if before is None else before.definitions
+            fault = f"`{name}` is defined under a condition"
+            macro = Macro(name, (*earlier, definition), fault, span, uncertain=True)
+        self._table[name] = macro
+        self._events.append(_Event(span.start, name, macro))
+
+    def _undefine(self, directive: Directive, certain: bool) -> None:
+        name = directive.rest.strip()
+        before = self._table.get(name)
+        if certain:
+            self._table[name] = None
+            self._events.append(_Event(directive.span.start, name, None))
+        elif before is not None:
+            macro = replace(before, fault=f"`{name}` is undefined under a condition", uncertain=True)
+            self._table[name] = macro
+            self._events.append(_Event(directive.span.start, name, macro))
 
     def define_enumerators(self, partners: Mapping[int, int]) -> None:
         """Treat enumeration constants as macros for their values; ``partners`` are the brackets of the tokens."""
         added: list[_Event] = []
-        for index, token in enumerate(self.tokens[:-2]):
+        for one in self.included:
+            try:
+                inside = match_brackets(one.tokens)
+            except BracketError:
+                continue
+            added += self._enumerations(one.tokens, inside, one.uncertain)
+        uncertain = (
+            [self.within_conditional(token.span) is not None for token in self.tokens] if self.conditionals else ()
+        )
+        added += self._enumerations(self.tokens, partners, uncertain)
+        self._enumerated = added
+
+    def _enumerations(
+        self, tokens: Sequence[Token], partners: Mapping[int, int], uncertain: Sequence[bool]
+    ) -> Iterator[_Event]:
+        for index, token in enumerate(tokens[:-2]):
             if token.text != "enum":
                 continue
-            brace = index + 1 if self.tokens[index + 1].text == "{" else index + 2
-            if self.tokens[brace].text == "{":
-                added += self._enumerators(brace + 1, partners[brace])
-        self._events = sorted([*self._events, *added], key=lambda event: event.offset)
+            brace = index + 1 if tokens[index + 1].text == "{" else index + 2
+            if tokens[brace].text == "{":
+                certain = not uncertain or not uncertain[index]
+                yield from self._enumerators(tokens, brace + 1, partners[brace], certain)
 
-    def _enumerators(self, index: int, end: int) -> Iterator[_Event]:
-        last: tuple[Token, ...] = (Token(TokenKind.NUMBER, "-1", self.tokens[index - 1].span),)
-        behind = self.tokens[end].span.end
-        for first, stop in split_commas(self.tokens, index, end):
+    def _enumerators(self, tokens: Sequence[Token], index: int, end: int, certain: bool) -> Iterator[_Event]:
+        last: tuple[Token, ...] = (Token(TokenKind.NUMBER, "-1", tokens[index - 1].span),)
+        behind = tokens[end].span.end
+        for first, stop in split_commas(tokens, index, end):
             if first == stop:
                 continue  # a comma before the brace
-            name = self.tokens[first]
-            parts = (name, *self.tokens[first + 2 : stop])
+            name = tokens[first]
+            parts = (name, *tokens[first + 2 : stop])
             opening, plus, one, closing = (
                 Token(kind, text, name.span)
                 for kind, text in (
@@ -175,30 +272,58 @@ class Preprocessed:
                     (TokenKind.PUNCTUATOR, ")"),
                 )
             )
-            if stop > first + 2 and self.tokens[first + 1].text == "=":
+            if stop > first + 2 and tokens[first + 1].text == "=":
                 body = (opening, *parts[1:], closing)
             elif last[0].text == "-1":
                 body = (Token(TokenKind.NUMBER, "0", name.span),)
             else:
                 body = (opening, *last, plus, one, closing)
-            fault = f"`{name.text}` is defined under a condition" if self.within_conditional(name.span) else ""
-            yield _Event(behind, name.text, Macro(name.text, None, body, fault, name.span))
+            fault = "" if certain else f"`{name.text}` is defined under a condition"
+            yield _Event(
+                behind, name.text, Macro(name.text, (Definition(None, body),), fault, name.span, uncertain=not certain)
+            )
             last = (name,)
 
     def macros_at(self, offset: int) -> dict[str, Macro]:
         """Return the macros that are defined at an offset of the text."""
         known: dict[str, Macro] = {}
-        for event in self._events:
+        for event in self._all_events():
             if event.offset >= offset:
                 break
             self._apply(event, known)
         return known
 
+    def _all_events(self) -> list[_Event]:
+        return sorted([*self._events, *self._enumerated], key=lambda event: event.offset)
+
+    def macros_within(self, span: Span) -> dict[str, Span]:
+        """Return the macros that may stand for a name in a stretch of the text, and where they are defined."""
+        found = self.macros_at(span.start)
+        for event in self._all_events():
+            if span.start <= event.offset < span.end and event.macro is not None:
+                found[event.name] = event.macro
+        return {name: one.span for name, one in found.items() if one.uncertain or one.formals is None}
+
+    def macros_with(self, word: str) -> set[str]:
+        """Return the names of the macros in whose text, or in that of macros in it, a word stands."""
+        found = {word}
+        bodies = [
+            (event.name, {token.text for one in event.macro.definitions for token in one.body})
+            for event in self._events
+            if event.macro is not None
+        ]
+        grew = True
+        while grew:
+            names = {name for name, body in bodies if body & found and name not in found}
+            grew = bool(names)
+            found |= names
+        return found - {word}
+
     @staticmethod
     def _apply(event: _Event, known: dict[str, Macro]) -> None:
         if event.macro is None:
             known.pop(event.name, None)
-        elif event.name not in _NEVER_EXPANDED:
+        elif event.name not in _UNTOUCHED:
             known[event.name] = event.macro
 
     def first_branches(self) -> Preprocessed:
@@ -223,16 +348,32 @@ class Preprocessed:
         if not tokens:
             return []
         known = self.macros_at(tokens[0].span.start)
-        events = [event for event in self._events if event.offset >= tokens[0].span.start]
+        events = [event for event in self._all_events() if event.offset >= tokens[0].span.start]
+        return self._expanded(tokens, known, events)
+
+    def expand_included(self, included: Included, first: int, behind: int) -> list[Token]:
+        """Return a declaration of a header, given by indices of tokens, with its macros expanded."""
+        known: dict[str, Macro] = {}
+        stage = included.stages[first]
+        if stage != included.stages[behind - 1]:
+            raise ExpansionError("MF0008", "macros change within this declaration", included.directive.span)
+        for event in self._enumerated:
+            if event.offset <= included.directive.span.end:
+                self._apply(event, known)
+        for event in self._events[:stage]:
+            self._apply(event, known)
+        return self._expanded(included.tokens[first:behind], known, [])
+
+    def _expanded(self, tokens: Sequence[Token], known: dict[str, Macro], events: list[_Event]) -> list[Token]:
         if not known and not events:
             return list(tokens)
-        pending = [_Pending(token, frozenset()) for token in reversed(tokens)]
-        result: list[_Pending] = []
+        pending = [Pending(token, frozenset()) for token in reversed(tokens)]
+        result: list[Pending] = []
         while pending:
             while events and events[0].offset < pending[-1].token.span.start:
                 self._apply(events.pop(0), known)
-            _step(pending, known, result)
-            if len(result) + len(pending) > len(tokens) + _TOKEN_LIMIT:
+            step(pending, known, result)
+            if len(result) + len(pending) > len(tokens) + TOKEN_LIMIT:
                 raise ExpansionError("MF0008", "macros expand to too much text", tokens[0].span)
         return [one.token for one in result]
 
@@ -246,9 +387,11 @@ class _Branch:
     decided: bool
     taken: bool
     later: bool = False
+    marks: list[int] = field(default_factory=list)
 
-    def next(self, directive: Directive) -> None:
+    def next(self, directive: Directive, verdict: bool | None) -> None:
         self.later = True
+        self.marks.append(directive.span.start)
         if not self.decided:
             self.active = True
         elif directive.word == "else":
@@ -256,7 +399,6 @@ class _Branch:
         elif self.taken:
             self.active = False
         else:
-            verdict = _verdict(directive)
             self.active = verdict is not False
             self.taken = verdict is True
             self.decided = verdict is not None
@@ -282,27 +424,10 @@ class _Place:
         )
 
 
-def _opened(directive: Directive) -> _Branch:
-    verdict = _verdict(directive)
+def _opened(directive: Directive, verdict: bool | None) -> _Branch:
     if verdict is None:
         return _Branch(directive, active=True, decided=False, taken=False)
     return _Branch(directive, active=verdict, decided=True, taken=verdict)
-
-
-def _verdict(directive: Directive) -> bool | None:
-    """Decide the conditions that need no knowledge: constants, and that a C file is no C++."""
-    condition = directive.rest.strip()
-    match directive.word:
-        case "if" | "elif" if re.fullmatch(r"[0-9]+", condition):
-            return int(condition) != 0
-        case "if" if condition in ("defined(__cplusplus)", "defined __cplusplus"):
-            return False
-        case "ifdef" if condition == "__cplusplus":
-            return False
-        case "ifndef" if condition == "__cplusplus":
-            return True
-        case _:
-            return None
 
 
 def _directive(token: Token) -> Directive:
@@ -310,73 +435,3 @@ def _directive(token: Token) -> Directive:
     match = _HEAD.match(text)
     assert match is not None
     return Directive(match["word"], match["rest"].rstrip(), token.span)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    token: Token
-    hidden: frozenset[str]
-
-
-def _step(pending: list[_Pending], known: dict[str, Macro], result: list[_Pending]) -> None:
-    one = pending.pop()
-    token = one.token
-    macro = known.get(token.text) if token.kind is TokenKind.NAME and token.text not in one.hidden else None
-    if macro is None:
-        result.append(one)
-        return
-    if macro.formals is not None and not (pending and pending[-1].token.text == "("):
-        result.append(one)
-        return
-    if macro.fault:
-        result.append(_Pending(replace(token, fault=macro.fault), one.hidden))
-        return
-    if macro.formals is None:
-        pending.extend(
-            _Pending(replace(part, span=token.span), one.hidden | {macro.name}) for part in reversed(macro.body)
-        )
-        return
-    arguments, use = _arguments(token, pending)
-    if len(arguments) != len(macro.formals) and not (not macro.formals and arguments == [[]]):
-        message = f"`{macro.name}` takes {len(macro.formals)} arguments, {len(arguments)} are given"
-        raise ExpansionError("MF0009", message, use)
-    bound = {formal: _expanded(argument, known) for formal, argument in zip(macro.formals, arguments, strict=False)}
-    body: list[_Pending] = []
-    for part in macro.body:
-        if part.kind is TokenKind.NAME and part.text in bound:
-            body.extend(_Pending(given.token, given.hidden | one.hidden | {macro.name}) for given in bound[part.text])
-        else:
-            body.append(_Pending(replace(part, span=use), one.hidden | {macro.name}))
-    pending.extend(reversed(body))
-
-
-def _arguments(name: Token, pending: list[_Pending]) -> tuple[list[list[_Pending]], Span]:
-    """Take ``( ... )`` from what is pending; return the arguments and the span of the whole use."""
-    pending.pop()
-    arguments: list[list[_Pending]] = [[]]
-    depth = 1
-    while pending:
-        one = pending.pop()
-        text = one.token.text
-        if text in ("(", "[", "{"):
-            depth += 1
-        elif text in (")", "]", "}"):
-            depth -= 1
-            if depth == 0:
-                return arguments, hull(name.span, one.token.span)
-        if text == "," and depth == 1:
-            arguments.append([])
-        else:
-            arguments[-1].append(one)
-    raise ExpansionError("MF0009", f"the arguments of `{name.text}` have no end", name.span)
-
-
-def _expanded(argument: list[_Pending], known: dict[str, Macro]) -> list[_Pending]:
-    """Expand an argument by itself, as C does before it is put into the macro's body."""
-    pending = list(reversed(argument))
-    result: list[_Pending] = []
-    while pending:
-        _step(pending, known, result)
-        if len(result) + len(pending) > _TOKEN_LIMIT:
-            raise ExpansionError("MF0008", "macros expand to too much text", argument[0].token.span)
-    return result

@@ -6,13 +6,14 @@ import contextlib
 from collections.abc import Iterable
 
 from metafork.frontend import syntax
+from metafork.frontend.array_moves import moves
 from metafork.frontend.derived import Definition, HostValues
 from metafork.frontend.expressions import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
-from metafork.frontend.host import HostFunction, Site, Variable
+from metafork.frontend.host import HostFunction
+from metafork.frontend.host_variables import Site, Variable
 from metafork.frontend.nest import Nest, NestBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar
-from metafork.frontend.vocabulary import DEVICE_WORDS
 from metafork.ir import program as ir
 from metafork.ir.control import control_names, variables_of
 from metafork.ir.mapping import Mapping
@@ -21,7 +22,11 @@ from metafork.ir.types import ScalarType
 
 
 class ProgramBuilder:
-    """Builds the program of one schedule."""
+    """Builds the program of one schedule.
+
+    Where what is not known may move or resize its arrays, ``entry_values`` are the parameters that must have the values
+    that they had at the function's beginning, and ``sized_arrays`` local arrays whose sizes are to be compared.
+    """
 
     def __init__(self, source: Source, reporter: Reporter, host: HostFunction, site: Site) -> None:
         self._reporter = reporter
@@ -29,6 +34,8 @@ class ProgramBuilder:
         self._site = site
         self._values = HostValues(host, site, source)
         self._arrays: dict[str, ir.Array | None] = {}
+        self.entry_values: set[str] = set()
+        self.sized_arrays: set[str] = set()
 
     def build(self, name: str, function: str) -> ir.Program:
         """Return the program; raises ``RefusedError`` after reporting everything that is wrong with the schedule."""
@@ -71,22 +78,44 @@ class ProgramBuilder:
                 if built is None:
                     break
                 extents.append(built)
-            whole = len(extents) == len(variable.extents)
+            whole = len(extents) == len(variable.extents) and self._stays(variable)
             assert variable.element is not None
             array = ir.Array(variable.name, variable.element, tuple(extents), variable.span) if whole else None
             self._arrays[variable.name] = array
         return self._arrays[variable.name]
 
+    def _stays(self, variable: Variable) -> bool:
+        """Return whether an array is whole at the schedule, wherever it is then; false after reporting."""
+        if not variable.is_parameter:
+            return True
+        found = moves(self._host, self._site, variable)
+        if found.refused is not None:
+            self._reporter.error(
+                "MF0316",
+                variable.span,
+                f"the array `{variable.name}` is moved before the schedule",
+                related=((found.refused.span, f"`{variable.name}` may get another place here"),),
+            )
+            return False
+        if found.doubtful:
+            self.entry_values.add(variable.name)
+        return True
+
     def _extent(self, variable: Variable, extent: syntax.Expression) -> ir.Expr | None:
-        found = self._values.integer(extent, variable.since, variable.scope)
+        found = self._values.integer(extent, variable.since, variable.scope, checked=True)
         if found is not None:
+            doubted = {one.name for one in found[1] if self._host.stable(one, variable.since, self._site) is not None}
+            if variable.is_parameter:
+                self.entry_values |= doubted
+            elif doubted:
+                self.sized_arrays.add(variable.name)
             return found[0]
         called = {id(node.callee) for node in syntax.walk(extent) if isinstance(node, syntax.Invocation)}
         for node in syntax.walk(extent):
             if not isinstance(node, syntax.Name) or id(node) in called:
                 continue
             used = variable.scope.get(node.name)
-            if used is None and node.name in self._host.faults:
+            if (used is None or node.uncertain) and node.name in self._host.faults:
                 message = f"{self._host.faults[node.name]}, so it cannot size an array of a schedule"
                 self._reporter.error("MF0008", node.span, message)
                 return None
@@ -100,7 +129,7 @@ class ProgramBuilder:
                         "MF0309",
                         extent.span,
                         f"the extent of `{variable.name}` uses `{node.name}`, which may change before the schedule",
-                        related=((change, f"`{node.name}` may change here"),),
+                        related=((change.span, f"`{node.name}` may change here"),),
                     )
                     return None
         self._reporter.error("MF0312", extent.span, f"this extent of `{variable.name}` is not understood")
@@ -160,10 +189,7 @@ class ProgramBuilder:
             )
             for variable in order
         )
-        for variable in (*order, *values, *arrays, *(one.variable for one in definitions.values())):
-            if variable.name in DEVICE_WORDS:
-                self._reporter.error("MF0313", variable.span, f"`{variable.name}` is a word of CUDA C++")
-        derived = sorted(definitions.values(), key=lambda definition: definition.offset)
+        derived = sorted(definitions.values(), key=lambda definition: definition.order)
         return ir.Program(
             name=name,
             function=function,
@@ -204,7 +230,7 @@ class ProgramBuilder:
         """Return what assertions say about the parameters; derived scalars that only they mention are added."""
         found: list[ir.Expr] = []
         for condition, assertion in self._host.assumptions(self._site):
-            integer = self._values.integer(condition, assertion.offset, assertion.scope)
+            integer = self._values.integer(condition, assertion.order, assertion.scope)
             if integer is None or not integer[1]:
                 continue
             needed, through = self._closure(variable.name for variable in integer[1])

@@ -74,6 +74,11 @@ class Structure:
         self._types = types
         self._fragment = fragment
 
+    @property
+    def types(self) -> frozenset[str]:
+        """The typedef names that are known, those of the text itself included once it is parsed."""
+        return self._types
+
     def statements(self, span: Span) -> syntax.Block:
         """Return all statements as one block; raises ``RefusedError`` where the nesting is too deep."""
         return syntax.Block(self._items(0, len(self._tokens), False, 1), span)
@@ -106,6 +111,8 @@ class Structure:
     def _keyword_statement(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int] | None:
         word = self._tokens[index].text
         following = self._text(index + 1, end)
+        if self._tokens[index].fault:
+            return None  # a macro by the name of a keyword
         if is_schedule_keyword(self._tokens, index):
             return self._schedule(index, end, inside, depth)
         if word == "_Pragma" and following == "(" and self._partners[index + 1] + 1 < end:
@@ -147,6 +154,9 @@ class Structure:
             self._reporter.error("MF0014", keyword, "nothing follows `meta_schedule`")
             return syntax.Empty(keyword), end
         body, stop = self._statement(here, end, True, depth + 1)
+        if not self._separate(index, stop):
+            message = "this schedule ends within a macro, which goes on behind it"
+            self._reporter.error("MF0017", self._tokens[stop - 1].span, message)
         return syntax.ScheduleStatement(cache, body, keyword, self._hull(index, stop)), stop
 
     def _cache_clause(self, index: int, end: int) -> tuple[syntax.Name, ...]:
@@ -185,7 +195,8 @@ class Structure:
             if third < third_end:
                 step = self._expression(third, third_end, inside)
         body, stop = self._body(close + 1, end, inside, depth)
-        return syntax.ForStatement(meta, init, condition, step, body, head, self._hull(index, stop)), stop
+        separate = self._separate(index, stop)
+        return syntax.ForStatement(meta, init, condition, step, body, head, self._hull(index, stop), separate), stop
 
     def _loop_start(self, index: int, end: int, inside: bool) -> syntax.Declaration | syntax.Expression:
         """Parse the first part of a loop's head; the semicolon behind it is at ``end``."""
@@ -208,7 +219,8 @@ class Structure:
         condition = self._expression(index + 2, close, inside, self._hull(index + 1, close + 1))
         body, stop = self._body(close + 1, end, inside, depth)
         if word == "while":
-            return syntax.WhileStatement(condition, body, False, self._hull(index, stop)), stop
+            separate = self._separate(index, stop)
+            return syntax.WhileStatement(condition, body, False, self._hull(index, stop), separate), stop
         if word == "switch":
             return syntax.SwitchStatement(condition, body, self._hull(index, stop)), stop
         otherwise: syntax.Statement | None = None
@@ -226,7 +238,8 @@ class Structure:
             condition = self._unknown(index, index + 1)
             if inside:
                 self._reporter.error("MF0010", self._tokens[index].span, "this `do` has no `while`")
-        return syntax.WhileStatement(condition, body, True, self._hull(index, stop)), stop
+        separate = self._separate(index, stop)
+        return syntax.WhileStatement(condition, body, True, self._hull(index, stop), separate), stop
 
     def _label(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
         word = self._tokens[index].text
@@ -330,7 +343,8 @@ class Structure:
             simple = self._declaration_or_expression(tokens)
         except GrammarError as error:
             self._syntax_error(error, inside)
-            return self._opaque(index, stop + 1, inside), stop + 1
+            mistake = self._nameless(index, stop) or (error.message, error.span)
+            return self._opaque(index, stop + 1, inside, mistake), stop + 1
         except TooDeepError:
             self._too_deep(index, stop + 1, inside)
             return self._opaque(index, stop + 1, inside), stop + 1
@@ -349,13 +363,24 @@ class Structure:
             words = [token for token in tokens if token.text not in ("const", "static", "volatile", "register")]
             if len(words) < 3 or words[0].kind is not TokenKind.NAME or words[0].text in _KEYWORDS:
                 raise
+            if words[0].unknown:
+                raise
             if words[1].kind is not TokenKind.NAME and words[1].text != "*":
                 raise
             try:
-                return self._grammar.simple_statement(tokens, self._types | {words[0].text})
+                return self._grammar.simple_statement(tokens, self._types, frozenset({words[0].text}))
             except GrammarError:
                 pass
             raise
+
+    def _nameless(self, index: int, stop: int) -> tuple[str, Span] | None:
+        """Return what is wrong with a declaration whose type is followed by no name: ``int = n / 2;``."""
+        here = index
+        while here < stop and self._tokens[here].text in _TYPE_WORDS:
+            here += 1
+        if here == index or self._text(here, stop) not in ("=", ","):
+            return None
+        return f"a name is missing before `{self._tokens[here].text}`", self._tokens[here].span
 
     def _trailing_comma(self, index: int, stop: int) -> int | None:
         """Return the index of a comma that ends a declaration where the next one follows on a line of its own."""
@@ -403,14 +428,15 @@ class Structure:
 
     def _unknown(self, index: int, end: int) -> syntax.Unsupported:
         tokens = self._tokens[index:end]
-        return syntax.Unsupported("", self._hull(index, max(end, index + 1)), frozenset(perhaps_written(tokens)))
+        written = frozenset(perhaps_written(tokens))
+        return syntax.Unsupported("", self._hull(index, max(end, index + 1)), written, tuple(tokens))
 
-    def _opaque(self, index: int, end: int, inside: bool) -> syntax.Opaque:
+    def _opaque(self, index: int, end: int, inside: bool, mistake: tuple[str, Span] | None = None) -> syntax.Opaque:
         for here in range(index, end - 1):
             if not inside and self._tokens[here].text == "meta_for" and self._tokens[here + 1].text == "(":
                 message = "a `meta_for` stands outside every `meta_schedule`"
                 self._reporter.error("MF0012", self._tokens[here].span, message)
-        return syntax.Opaque(tuple(self._tokens[index:end]), self._hull(index, end))
+        return syntax.Opaque(tuple(self._tokens[index:end]), self._hull(index, end), mistake)
 
     # --- tokens -----------------------------------------------------------------------------------------------
 
@@ -419,6 +445,12 @@ class Structure:
 
     def _kind(self, index: int, end: int) -> TokenKind | None:
         return self._tokens[index].kind if index < end else None
+
+    def _separate(self, index: int, end: int) -> bool:
+        """Return whether no use of a macro gives a part of some tokens together with a neighbour of theirs."""
+        opens = index > 0 and self._tokens[index - 1].span == self._tokens[index].span
+        closes = end < len(self._tokens) and self._tokens[end - 1].span == self._tokens[end].span
+        return not opens and not closes
 
     def _hull(self, index: int, end: int) -> Span:
         return hull(self._tokens[index].span, self._tokens[max(min(end, len(self._tokens)), index + 1) - 1].span)

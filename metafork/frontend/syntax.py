@@ -15,10 +15,11 @@ from metafork.ir.source import Span
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An identifier."""
+    """An identifier; ``uncertain`` where a macro of that name may be defined that is not known."""
 
     name: str
     span: Span
+    uncertain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,7 @@ class Unsupported:
     what: str
     span: Span
     written: frozenset[str]
+    tokens: tuple[Token, ...] = ()
 
 
 Expression = (
@@ -230,7 +232,10 @@ class IfStatement:
 
 @dataclass(frozen=True, slots=True)
 class ForStatement:
-    """``for`` or ``meta_for``; ``head`` is the span from the keyword to the closing parenthesis."""
+    """``for`` or ``meta_for``; ``head`` is the span from the keyword to the closing parenthesis.
+
+    Of a loop that is not ``separate`` a macro gives a part together with what stands before or behind the loop.
+    """
 
     meta: bool
     init: Declaration | Expression | None
@@ -239,16 +244,18 @@ class ForStatement:
     body: Statement
     head: Span
     span: Span
+    separate: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class WhileStatement:
-    """``while (condition) body``, or ``do body while (condition);``."""
+    """``while (condition) body``, or ``do body while (condition);``; ``separate`` as for a ``for``."""
 
     condition: Expression
     body: Statement
     is_do: bool
     span: Span
+    separate: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,10 +294,11 @@ class Empty:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Host code of which only the tokens are known."""
+    """Host code of which only the tokens are known; ``mistake`` is why it is no C of the usual kind, and where."""
 
     tokens: tuple[Token, ...]
     span: Span
+    mistake: tuple[str, Span] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ preprocessing directive is one token, and what is no token of C is a ``STRAY``, 
 
 from __future__ import annotations
 
-import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -30,12 +29,16 @@ class TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token.  One that a macro gave has the span of the macro's use; ``fault`` says why it cannot be trusted."""
+    """A token.  One that a macro gave has the span of the macro's use.
+
+    ``fault`` says why a macro's name was left as it is; it is ``unknown`` where what the macro does is not known.
+    """
 
     kind: TokenKind
     text: str
     span: Span
     fault: str = ""
+    unknown: bool = False
 
 
 class LineMap:
@@ -159,6 +162,9 @@ def perhaps_written(tokens: Sequence[Token]) -> set[str]:
 
 
 def addressed(tokens: Sequence[Token]) -> set[str]:
-    """Return the names after an ``&``, which may take their address."""
-    pairs = itertools.pairwise(tokens)
-    return {name.text for before, name in pairs if before.text == "&" and name.kind is TokenKind.NAME}
+    """Return the names after an ``&``, which may take their address; ``&a[i]`` takes that of an element."""
+    return {
+        name.text
+        for before, name, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False)
+        if before.text == "&" and name.kind is TokenKind.NAME and (after is None or after.text != "[")
+    }

@@ -10,16 +10,23 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Sequence
-from pathlib import PurePath
+from dataclasses import replace
+from pathlib import Path, PurePath
 
 from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.cut_statements import Simple, cut_statement
 from metafork.frontend.definitions import FunctionText, declared_name, definitions, split_commas
 from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
+from metafork.frontend.file_scope import FileScope
 from metafork.frontend.fragment import is_argument, left_out
-from metafork.frontend.host import HostFunction, Site, Variable, declared
+from metafork.frontend.headers import Headers
+from metafork.frontend.host import HostFunction
+from metafork.frontend.host_variables import Site, Variable, declared
+from metafork.frontend.known_names import C_WORDS
+from metafork.frontend.macros import ExpansionError
 from metafork.frontend.mapping_pragma import pragma_before, with_mapping
-from metafork.frontend.preprocessor import CONDITIONAL_WORDS, ExpansionError, Preprocessed
+from metafork.frontend.preprocessor import CONDITIONAL_WORDS, Included, Preprocessed
 from metafork.frontend.program import ProgramBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import Structure, is_schedule_keyword, similar
@@ -34,19 +41,12 @@ from metafork.frontend.tokens import (
     tokenize,
 )
 from metafork.frontend.transfers import transfers
-from metafork.frontend.vocabulary import HEADER_TYPES, OTHER_TYPES, scalar_type
+from metafork.frontend.vocabulary import HEADER_TYPES
 from metafork.ir import program as ir
 from metafork.ir.source import Source, Span
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
-from metafork.ir.types import ScalarType
 
-_C_WORDS = frozenset(
-    {
-        *("auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern"),
-        *("float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed"),
-        *("sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while"),
-    }
-)
+_OF_THE_DISPATCH = frozenset({"metafork_array", "metafork_begin", "metafork_release", "metafork_unchanged"})
 
 MOST_TOKENS = 150_000
 """Tokens of a function with a schedule, macros expanded: some seconds of parsing."""
@@ -57,7 +57,7 @@ def unit_name(source_name: str) -> str:
     stem = re.sub(r"[^A-Za-z0-9_]", "_", PurePath(source_name).name.removesuffix(".mf")).strip("_")
     if not stem:
         return "program"
-    return f"program_{stem}" if stem[0].isdigit() or stem in _C_WORDS else stem
+    return f"program_{stem}" if stem[0].isdigit() or stem in C_WORDS else stem
 
 
 class UnitParser:
@@ -69,8 +69,7 @@ class UnitParser:
         self._grammar = Grammar()
         self._lines = LineMap(source.text)
         self._name = unit_name(source.name)
-        self._typedefs: dict[str, ScalarType] = dict(HEADER_TYPES)
-        self._types = frozenset(HEADER_TYPES) | OTHER_TYPES
+        self._headers = Headers(Path(source.name).parent)
         self._functions: list[Function] = []
         self._schedules: list[Schedule] = []
         self._transfers: list[Transfer] = []
@@ -87,7 +86,12 @@ class UnitParser:
             self._reporter.error("MF0005", span, "statements and expressions are nested too deeply in this file")
         self._reporter.finish()
         return TranslationUnit(
-            self._source, self._name, tuple(self._functions), tuple(self._schedules), tuple(self._transfers)
+            self._source,
+            self._name,
+            tuple(self._functions),
+            tuple(self._schedules),
+            tuple(self._transfers),
+            tuple(str(path) for path in self._headers.found),
         )
 
     def _parse(self) -> None:
@@ -95,6 +99,8 @@ class UnitParser:
         preprocessed.define_enumerators(partners)
         tokens = preprocessed.tokens
         self._check_spelling(tokens)
+        self._check_hidden(preprocessed)
+        self._check_taken(tokens)
         keywords = [index for index in range(len(tokens)) if is_schedule_keyword(tokens, index)]
         if not keywords:
             self._check_loops(tokens, [])
@@ -110,27 +116,51 @@ class UnitParser:
         if stray and functions:
             for at in stray:
                 self._reporter.error("MF0015", tokens[at].span, "this schedule stands in no function")
+        scope = FileScope(preprocessed, self._grammar)
         if stray and not functions:
             self._check_directives(preprocessed, self._lines.span(0, len(self._source.text)))
-            self._fragment(preprocessed)
+            for included in preprocessed.included:
+                scope.add_header(included)
+            self._fragment(preprocessed, scope)
             return
-        globals_ = self._globals(preprocessed, outside)
-        for one in functions:
-            name = tokens[one.name]
-            function = Variable(name.text, name.span, name.span.start)
-            function.fault, function.message = "MF0206", f"`{name.text}` is a function"
-            globals_.setdefault(name.text, function)
+        self._declare(preprocessed, scope, functions, outside)
         for definition in holding:
             try:
-                self._function(preprocessed, definition, globals_)
+                self._function(preprocessed, definition, scope)
             except RefusedError:
                 continue
+
+    def _declare(
+        self,
+        preprocessed: Preprocessed,
+        scope: FileScope,
+        functions: Sequence[FunctionText],
+        outside: Sequence[tuple[int, int]],
+    ) -> None:
+        """Note what stands outside functions, in the order of the text, and the functions themselves."""
+        tokens = preprocessed.tokens
+        bodies = [(tokens[one.open_brace].span.start, tokens[one.close_brace].span.end) for one in functions]
+        places: list[tuple[int, Included | tuple[int, int]]] = [
+            (one.directive.span.start, one)
+            for one in preprocessed.included
+            if not any(start < one.directive.span.start < end for start, end in bodies)
+        ]
+        places += [(tokens[first].span.start, (first, behind)) for first, behind in outside]
+        for _, one in sorted(places, key=lambda place: place[0]):
+            if isinstance(one, Included):
+                scope.add_header(one)
+            else:
+                piece = tokens[one[0] : one[1]]
+                span = hull(piece[0].span, piece[-1].span)
+                scope.add(piece, preprocessed.within_conditional(span) is None)
+        for function in functions:
+            scope.add_function(tokens[function.name])
 
     # --- text -------------------------------------------------------------------------------------------------
 
     def _tokens(self) -> tuple[Preprocessed, dict[int, int]]:
         try:
-            preprocessed = Preprocessed(tokenize(self._source.text, self._lines))
+            preprocessed = Preprocessed(tokenize(self._source.text, self._lines), self._headers)
         except UnterminatedCommentError as error:
             span = self._lines.span(error.offset, error.offset + 2)
             raise self._reporter.refuse("MF0003", span, "this comment is not closed") from None
@@ -158,6 +188,26 @@ class UnitParser:
                 self._reporter.error(
                     "MF0011", token.span, f"`{token.text}` is no keyword; did you mean `meta_schedule`?"
                 )
+
+    def _check_taken(self, tokens: Sequence[Token]) -> None:
+        """Refuse the names of functions and types that a dispatch calls and uses in the text."""
+        for token in tokens:
+            if token.text.startswith("metafork_run_") or token.text in _OF_THE_DISPATCH:
+                message = f"`{token.text}` is a name that the generated code uses"
+                raise self._reporter.refuse("MF0313", token.span, message)
+
+    def _check_hidden(self, preprocessed: Preprocessed) -> None:
+        """Refuse schedules that stand in macros or in headers, whose text is not replaced."""
+        hiding = preprocessed.macros_with("meta_schedule")
+        for token in preprocessed.tokens if hiding else ():
+            if token.text in hiding:
+                message = f"`{token.text}` is a macro with a `meta_schedule` in it"
+                self._reporter.error("MF0017", token.span, message)
+        for included in preprocessed.included:
+            for index, token in enumerate(included.tokens):
+                if is_schedule_keyword(included.tokens, index) or token.text in hiding:
+                    message = f"a `meta_schedule` stands in {included.directive.rest.strip()}"
+                    self._reporter.error("MF0017", included.directive.span, message)
 
     def _check_loops(self, tokens: Sequence[Token], parsed: list[tuple[int, int]]) -> None:
         """Refuse every ``meta_for`` in text that is not parsed, which would be carried over and make no sense there."""
@@ -200,59 +250,31 @@ class UnitParser:
         except ExpansionError as error:
             raise self._reporter.refuse(error.code, error.span, error.message) from None
 
-    # --- declarations of the file -----------------------------------------------------------------------------
-
-    def _globals(self, preprocessed: Preprocessed, outside: list[tuple[int, int]]) -> dict[str, Variable]:
-        """Note the types that the file defines; return the variables that it declares outside functions."""
-        found: dict[str, Variable] = {}
-        for first, behind in outside:
-            tokens = preprocessed.tokens[first:behind]
-            if any(token.text == "{" for token in tokens) and tokens[0].text not in ("typedef",):
-                continue
-            try:
-                simple = self._grammar.simple_statement(preprocessed.expand(tokens), self._types)
-            except (GrammarError, TooDeepError, ExpansionError):
-                continue
-            if not isinstance(simple, syntax.Declaration):
-                continue
-            for declarator in simple.declarators:
-                if "typedef" in declarator.type.storage:
-                    self._types |= {declarator.name}
-                    scalar = scalar_type(declarator.type.words, self._typedefs)
-                    if scalar is not None and not declarator.type.pointers and not declarator.type.extents:
-                        self._typedefs[declarator.name] = scalar
-                    else:
-                        self._typedefs.pop(declarator.name, None)
-                elif not declarator.type.function:
-                    variable = declared(declarator, self._typedefs, declarator.span.start)
-                    variable.scope = dict(found)
-                    variable.is_global = True
-                    found[declarator.name] = variable
-        return found
-
     # --- functions --------------------------------------------------------------------------------------------
 
     def _function(
         self,
         preprocessed: Preprocessed,
         text: FunctionText,
-        globals_: dict[str, Variable],
+        scope: FileScope,
     ) -> None:
         tokens = preprocessed.tokens
         whole = hull(tokens[text.first].span, tokens[text.close_brace].span)
         body_span = hull(tokens[text.open_brace].span, tokens[text.close_brace].span)
         self._check_directives(preprocessed, whole)
-        known = {name: one for name, one in globals_.items() if one.span.start < whole.start}
-        parameters, variables = self._parameters(preprocessed, text, known)
+        visible = {
+            name: one for name, one in scope.variables.items() if one.span.start < whole.start or one.fault == "MF0206"
+        }
+        parameters, variables = self._parameters(preprocessed, text, scope, visible)
         body = self._expand(preprocessed, tokens[text.open_brace + 1 : text.close_brace])
-        host = self._host(preprocessed, body, body_span, known, variables, fragment=False)
+        host = self._host(preprocessed, body, body_span, scope, visible, variables)
         head = self._expand(preprocessed, tokens[text.first : text.name])
         head = [token for token in head if token.text not in ("static", "inline")]
         name = tokens[text.name].text
         self._functions.append(
             Function(
                 name=name,
-                returns=self._text(head),
+                returns=self._text(head, scope),
                 parameters=parameters,
                 span=whole,
                 body=body_span,
@@ -266,33 +288,52 @@ class UnitParser:
         preprocessed: Preprocessed,
         tokens: Sequence[Token],
         span: Span,
-        globals_: dict[str, Variable],
+        scope: FileScope,
+        visible: dict[str, Variable],
         parameters: dict[str, Variable],
-        fragment: bool,
+        fragment: bool = False,
     ) -> HostFunction:
         if len(tokens) > MOST_TOKENS:
             message = f"this function has {len(tokens)} tokens; at most {MOST_TOKENS} are taken"
             raise self._reporter.refuse("MF0016", span, message)
         try:
-            structure = Structure(tokens, self._grammar, self._reporter, self._types, fragment)
+            structure = Structure(tokens, self._grammar, self._reporter, scope.types, fragment)
         except BracketError as error:
             message = f"this `{error.token.text}` has no partner"
             raise self._reporter.refuse("MF0004", error.token.span, message) from None
         block = structure.statements(span)
         uncertain = tuple((one.start, one.end) for one in preprocessed.conditionals)
-        host = HostFunction(self._typedefs, globals_, parameters, block, uncertain)
+        doubtful = [token.span for token in tokens if token.unknown]
+        # The text of a header that is included in a function is a part of it.
+        doubtful += [
+            one.directive.span
+            for one in preprocessed.included
+            if span.start <= one.directive.span.start < span.end and (one.tokens or not one.read) and not fragment
+        ]
+        structured = True
+        for conditional in preprocessed.conditionals:
+            if span.start < conditional.end and conditional.start < span.end:
+                cut = cut_statement(block, conditional)
+                if cut is not None:
+                    simple = isinstance(cut, Simple) and cut.span.start < conditional.start
+                    structured = structured and simple and conditional.end < cut.span.end
+                    doubtful += [cut.span, conditional.opening]
+        known = scope.known
+        known = replace(known, declared=known.declared | structure.types)
+        host = HostFunction(scope.typedefs, visible, parameters, block, known, uncertain, doubtful, structured)
         host.faults = {name: one.fault for name, one in preprocessed.macros_at(span.end).items() if one.fault}
+        for message, place in host.mistakes:
+            self._reporter.error("MF0010", place, message)
         return host
 
     def _parameters(
-        self, preprocessed: Preprocessed, text: FunctionText, globals_: dict[str, Variable]
+        self, preprocessed: Preprocessed, text: FunctionText, scope: FileScope, visible: dict[str, Variable]
     ) -> tuple[tuple[FunctionParameter, ...], dict[str, Variable]]:
         tokens = preprocessed.tokens
         inside = (text.open_paren + 1, text.close_paren)
         pieces = split_commas(tokens, *inside)
         parameters: list[FunctionParameter] = []
         variables: dict[str, Variable] = {}
-        since = tokens[text.open_brace].span.start
         for first, behind in pieces:
             piece = tokens[first:behind]
             if not piece or (len(piece) == 1 and piece[0].text == "void"):
@@ -300,43 +341,44 @@ class UnitParser:
             spelled = self._source.text[piece[0].span.start : piece[-1].span.end]
             declarator: syntax.Declarator | None = None
             expanded = self._expand(preprocessed, piece)
-            if [self._plain(token) for token in expanded] != [token.text for token in piece]:
-                spelled = self._text(expanded)  # the generated header knows nothing of the file's macros and types
+            if [self._plain(token, scope) for token in expanded] != [token.text for token in piece]:
+                # The generated header knows nothing of the file's macros and types.
+                spelled = self._text(expanded, scope)
             with contextlib.suppress(GrammarError, TooDeepError):
-                declarator = self._grammar.parameter(expanded, self._types)
+                declarator = self._grammar.parameter(expanded, scope.types)
             if declarator is None:
                 named = declared_name(piece)
                 name = "" if named is None else named.text
                 parameters.append(FunctionParameter(name, spelled))
                 if named is not None:
-                    variable = Variable(name, named.span, since, is_parameter=True)
+                    variable = Variable(name, named.span, 0, is_parameter=True)
                     variable.fault, variable.message = "MF0315", f"the type of `{name}` is not understood"
                     if fault := next((token.fault for token in expanded if token.fault), ""):
                         variable.fault, variable.message = "MF0008", f"the type of `{name}` is not certain: {fault}"
                     variables[name] = variable
                 continue
-            variable = declared(declarator, self._typedefs, since)
+            variable = declared(declarator, scope.typedefs, 0)
             variable.is_parameter = True
             if variable.name in variables:
                 self._reporter.error("MF0307", declarator.name_span, f"`{variable.name}` is declared twice")
             variables[variable.name] = variable
-            array = self._parameter_array(variable, {**globals_, **variables})
+            array = self._parameter_array(variable, {**visible, **variables}, scope)
             parameters.append(FunctionParameter(variable.name, spelled, variable.type, array, variable.const))
         for variable in variables.values():
-            variable.scope = {**globals_, **variables}
+            variable.scope = {**visible, **variables}
         return tuple(parameters), variables
 
-    def _parameter_array(self, variable: Variable, scope: dict[str, Variable]) -> ir.Array | None:
+    def _parameter_array(self, variable: Variable, visible: dict[str, Variable], scope: FileScope) -> ir.Array | None:
         if variable.element is None:
             return None
 
         def resolve(name: str) -> Symbol | None:
-            found = scope.get(name)
+            found = visible.get(name)
             if found is None or found.type is None:
                 raise RefusedError
             return ScalarSymbol(name, found.type, Origin.HOST, found.span)
 
-        builder = ExpressionBuilder(Reporter(self._source), self._typedefs, resolve, list)
+        builder = ExpressionBuilder(Reporter(self._source), scope.typedefs, resolve, list)
         try:
             extents = tuple(builder.build(extent) for extent in variable.extents)
         except RefusedError:
@@ -349,26 +391,36 @@ class UnitParser:
         for site in host.sites:
             number = len(self._schedules)
             self._check_schedule_text(preprocessed, site.statement.span)
+            builder = ProgramBuilder(self._source, self._reporter, host, site)
             try:
-                program = ProgramBuilder(self._source, self._reporter, host, site).build(
-                    f"{self._name}_k{number}", function
-                )
+                program = builder.build(f"{self._name}_k{number}", function)
             except RefusedError:
                 continue
+            self._check_names(preprocessed, host.body.span, program)
             pragma = pragma_before(preprocessed.directives, preprocessed.tokens, site.statement.span.start)
             if pragma is not None:
                 program = with_mapping(program, pragma, self._reporter)
             sites[number], programs[number] = site, program
-            self._schedules.append(Schedule(number, function, site.statement.span, program))
+            doubts = (tuple(sorted(builder.entry_values)), tuple(sorted(builder.sized_arrays)))
+            self._schedules.append(Schedule(number, function, site.statement.span, program, *doubts))
         if not self._reporter.failed:
-            self._transfers.extend(transfers(sites, programs))
+            self._transfers.extend(transfers(host, sites, programs))
+
+    def _check_names(self, preprocessed: Preprocessed, body: Span, program: ir.Program) -> None:
+        """Refuse variables that the host file must name where a macro of that name may stand for something else."""
+        taken = preprocessed.macros_within(body)
+        named: list[ir.Parameter | ir.ValueArgument | ir.Array] = [*program.parameters, *program.values]
+        for one in (*named, *program.arrays):
+            if one.name in taken:
+                message = f"`{one.name}` is also the name of a macro in this function"
+                self._reporter.error("MF0008", one.span, message, related=((taken[one.name], "the macro"),))
 
     # --- fragments --------------------------------------------------------------------------------------------
 
-    def _fragment(self, preprocessed: Preprocessed) -> None:
+    def _fragment(self, preprocessed: Preprocessed, scope: FileScope) -> None:
         whole = self._lines.span(0, len(self._source.text))
         tokens = self._expand(preprocessed, preprocessed.tokens)
-        host = self._host(preprocessed, tokens, whole, {}, {}, fragment=True)
+        host = self._host(preprocessed, tokens, whole, scope, scope.variables, {}, fragment=True)
         parameters: list[FunctionParameter] = []
         dropped: list[Span] = []
         written = {one.span: one for one in host.variables}
@@ -380,7 +432,7 @@ class UnitParser:
                 variable = written[declarator.name_span]
                 array = None
                 if variable.element is not None:
-                    array = self._parameter_array(variable, variable.scope)
+                    array = self._parameter_array(variable, variable.scope, scope)
                     self._check_argument(variable, {one.name for one in parameters})
                 parameters.append(
                     FunctionParameter(
@@ -411,12 +463,12 @@ class UnitParser:
         specifiers = self._source.text[declaration.span.start : first.span.start]
         return f"{' '.join(specifiers.split())} {self._source.text[declarator.span.start : declarator.span.end]}"
 
-    def _plain(self, token: Token) -> str:
+    def _plain(self, token: Token, scope: FileScope) -> str:
         """Return the spelling of a token that any other file understands."""
-        if token.text in HEADER_TYPES or token.text not in self._typedefs:
+        if token.text in HEADER_TYPES or token.text not in scope.typedefs:
             return token.text
-        return self._typedefs[token.text].spelling
+        return scope.typedefs[token.text].spelling
 
-    def _text(self, tokens: Sequence[Token]) -> str:
-        joined = " ".join(self._plain(token) for token in tokens)
+    def _text(self, tokens: Sequence[Token], scope: FileScope) -> str:
+        joined = " ".join(self._plain(token, scope) for token in tokens)
         return re.sub(r" ?\[ ?", "[", joined).replace(" ]", "]") or "int"

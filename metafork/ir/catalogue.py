@@ -60,7 +60,7 @@ _ENTRIES = (
     Entry(
         "MF0008",
         "a macro that cannot be followed",
-        "only macros that are defined once, unconditionally, without `#`, `##` and `...`, can be expanded here.",
+        "only macros with one certain definition, without `#` and `##`, can be expanded here.",
         "define it unconditionally, make it a parameter of the function, or write its text out.",
     ),
     Entry(
@@ -110,6 +110,12 @@ _ENTRIES = (
         "a function is too long",
         "analyses take longer than anyone would wait for, and this is far beyond what people write.",
         "keep the schedule in a function of its own, or write a loop in place of what repeats.",
+    ),
+    Entry(
+        "MF0017",
+        "a schedule inside a macro or a header",
+        "the schedule's text is replaced by a dispatch, and the text of macros and headers is not.",
+        "write `meta_schedule { ... }` out in a function of the file; macros may stand inside of it.",
     ),
     Entry(
         "MF0101",
@@ -340,7 +346,7 @@ _ENTRIES = (
         "compute it into an integer variable first.",
     ),
     Entry(
-        "MF0313", "a name that means something to CUDA or C++", "the kernels are compiled as CUDA C++.", "rename it."
+        "MF0313", "a name of the generated code", "the dispatch that is put into the text uses it itself.", "rename it."
     ),
     Entry(
         "MF0314",
@@ -353,6 +359,12 @@ _ENTRIES = (
         "a variable of a type that no schedule can use",
         "its type is not a scalar or an array of scalars.",
         "copy its value into an integer or floating variable in front of the schedule.",
+    ),
+    Entry(
+        "MF0316",
+        "an array that is moved before the schedule",
+        "from another place on, it is not known how many elements it has.",
+        "use an index in place of moving the array, or exchange arrays of the same extents: `t = x; x = y; y = t;`.",
     ),
     Entry(
         "MF0320",

@@ -64,21 +64,30 @@ class Transfer:
 class Schedule:
     """One ``meta_schedule``: its number in the file (from 0), where it stands, and its program.
 
-    ``span`` runs from ``meta_schedule`` to its closing brace (or the end of its one statement).
+    ``span`` runs from ``meta_schedule`` to its closing brace (or the end of its one statement).  Code that is not known
+    may stand before it.  The kernels are right only where ``entry_values``, parameters of the function, still are what
+    they were at its beginning, and each of ``sized_arrays`` has the size that its extents say.
     """
 
     number: int
     function: str
     span: Span
     program: Program
+    entry_values: tuple[str, ...] = ()
+    sized_arrays: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationUnit:
-    """A whole file.  ``name`` is the stem that outputs are named after, made a C identifier where it is none."""
+    """A whole file.
+
+    ``name`` is the stem that outputs are named after, made a C identifier where it is none; ``headers`` are the paths
+    of the input's own headers that were read.
+    """
 
     source: Source
     name: str
     functions: tuple[Function, ...]
     schedules: tuple[Schedule, ...]
     transfers: tuple[Transfer, ...]
+    headers: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from typing import Any, assert_never
 
 from llvmlite import ir
 
+from metafork.ir.exact_constants import floating_value
 from metafork.ir.kernel import SHUFFLE, Memory
 from metafork.ir.math_functions import SIGNATURES
 from metafork.ir.program import (
@@ -28,7 +29,6 @@ from metafork.ir.program import (
     Var,
 )
 from metafork.ir.types import ScalarType, common_type, promoted
-from metafork.llvm.exact_constants import floating_value
 from metafork.llvm.targets import SPECIAL_REGISTERS, Target
 
 INT = ScalarType.INT

@@ -24,3 +24,9 @@ def test_a_text_that_means_something_else_is_noticed():
     assert agrees((n - s) * (n + s), "N*N - S*S")
     assert not agrees(2 * n * s + 1, "2*N*S - 1")
     assert not agrees(n * s, "N*N")
+
+
+def test_names_that_are_words_of_python():
+    word, other = Polynomial.symbol("class"), Polynomial.symbol("class_0")
+    assert agrees(word * other + 1, "class*class_0 + 1")
+    assert not agrees(word * other + 1, "class*class + 1")

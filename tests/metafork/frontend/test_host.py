@@ -12,7 +12,7 @@ SCHEDULE = "meta_schedule { meta_for (int i = 0; i < d; i++) meta_for (int j = 0
 
 
 def around(before, after="", parameters="int n, int B", schedule=SCHEDULE):
-    return f"int g;\nint f({parameters}, int a[100])\n{{\n{before}\n{schedule}\n{after}\n}}\n"
+    return f"int g;\nvoid use(int);\nint f({parameters}, int a[100])\n{{\n{before}\n{schedule}\n{after}\n}}\n"
 
 
 def derived(program):

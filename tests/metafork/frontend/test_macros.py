@@ -1,6 +1,7 @@
 """Macros and conditional compilation of the file itself."""
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -176,3 +177,65 @@ def test_enumeration_constants():
     assert third.target.indices == (ir.IntConst(114),)
     assert third.value == six
     assert_refused(text + thread("a[i] = «MAYBE»;"), "MF0008")
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("#if K > 2 && M == 1 << 1", "yes"),
+        ("#if K > 2 && NOBODY_KNOWS", "x"),
+        ("#if K > 9 && NOBODY_KNOWS", "no"),
+        ("#if K == 3 || NOBODY_KNOWS", "yes"),
+        ("#if defined K && !defined(GONE)", "yes"),
+        ("#if defined(GONE) || GONE", "no"),
+        ("#if -7 / 2 == -3 && -7 % 2 == -1", "yes"),
+        ("#if (K ? 1 : NOBODY_KNOWS)", "yes"),
+        ("#if 1 / 0", "x"),
+        ("#if 1 << 70", "x"),
+        ("#if UNSURE", "x"),
+        ("#ifdef UNSURE", "x"),
+        ("#ifdef K", "yes"),
+        ("#ifndef GONE", "yes"),
+        ("#if SUM * 2 == 5", "x"),
+        ("#if F(1)", "x"),
+        ("#if 0x10 == 16 && 010 == 8 && 3L == K", "yes"),
+        ("#if " + "(" * 5000 + "1" + ")" * 5000, "x"),
+        ("#if K >", "x"),
+        ("#if 'a' == 97", "x"),
+    ],
+)
+def test_conditions(condition, expected):
+    text = (
+        "#define K 3\n#define M (K - 1)\n#define SUM 1 + 2\n#define F(v) v\n#define GONE\n#undef GONE\n"
+        "#ifdef A\n#define UNSURE 1\n#endif\n" + condition + "\n#define x yes\n#else\n#define x no\n#endif\nSTART x\n"
+    )
+    assert expanded(text) == expected
+
+
+def test_own_headers(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a.h").write_text('#ifndef A_H\n#define A_H\n#include "sub/b.h"\n#define A (B + 1)\n#endif\n')
+    late = "#define C2 4\nextern int early[C2];\n#undef C2\n#define C2 8\nextern int late[C2];\n"
+    (tmp_path / "late.h").write_text(late)
+    (tmp_path / "sub" / "b.h").write_text('#include "../a.h"\n#include "c.h"\n#define B 2\ntypedef float real;\n')
+    (tmp_path / "sub" / "c.h").write_text("#pragma once\nenum { C = 5 };\nextern int table[C];\n")
+    text = '#include "a.h"\n#include "a.h"\n#include "late.h"\n' + thread(
+        "real v = A + C; a[i] = v * table[i % C] + early[0] + late[0];"
+    )
+    unit = parse(Source(str(tmp_path / "in.mf"), text))
+    (declare, store) = unit.schedules[0].program.body[0].body
+    assert declare.type is ScalarType.FLOAT
+    assert store.op == ""
+    extents = {one.name: one.extents for one in unit.schedules[0].program.arrays}
+    assert extents.keys() == {"table", "early", "late", "a"}
+    assert (extents["table"], extents["early"], extents["late"]) == tuple((ir.IntConst(size),) for size in (5, 4, 8))
+    assert sorted(Path(name).name for name in unit.headers) == ["a.h", "b.h", "c.h", "late.h"]
+
+
+@pytest.mark.parametrize("text", ['#include "x.h"\n', '#include "x.h"\n#include "x.h"\n', "{ ( [\n", "/* open", "\x00"])
+def test_headers_that_lead_nowhere(tmp_path, text):
+    (tmp_path / "x.h").write_text(text)
+    begin = time.process_time()
+    unit = parse(Source(str(tmp_path / "in.mf"), '#include "x.h"\n#include "/dev/zero"\n' + thread("a[i] = 1;")))
+    assert len(unit.schedules) == 1
+    assert time.process_time() - begin < 5

@@ -9,7 +9,7 @@ from metafork.ir import program as ir
 from metafork.ir.program import ParameterKind, binary
 from metafork.ir.source import Source
 from metafork.ir.types import ScalarType
-from tests.metafork.frontend.marked import block, program_of, thread
+from tests.metafork.frontend.marked import block, diagnostics_of, program_of, thread
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 T = ScalarType
@@ -395,3 +395,19 @@ def test_the_function_around():
 )
 def test_unit_names(name, expected):
     assert parse(read_text(thread("a[i] = 1;"), name)).name == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "written"),
+    [
+        ("min(i, n - 1)", "`a < b ? a : b`"),
+        ("MAX(i, 3)", "`a > b ? a : b`"),
+        ("min(alpha, a[i])", "`fminf(a, b)`"),
+        ("max(alpha, 1.0)", "`fmax(a, b)`"),
+    ],
+)
+def test_what_to_write_for_min_and_max(call, written):
+    (found,) = diagnostics_of(thread(f"a[i] = {call};"))
+    assert found.code == "MF0206"
+    assert written in found.message
+    assert written in found.way_out

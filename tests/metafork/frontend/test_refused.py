@@ -21,7 +21,47 @@ CASES = {
     "include inside": ("MF0007", thread('«#include "body.inc"»\n')),
     "macro under a condition": ("MF0008", "#ifndef N\n#define N 4\n#endif\n" + thread("a[i] = «N»;")),
     "pasting macro": ("MF0008", "#define J(x, y) x##y\n" + thread("a[i] = «J»(alp, ha);")),
-    "variadic macro": ("MF0008", "#define V(...) __VA_ARGS__\n" + thread("a[i] = «V»(1);")),
+    "variadic macro": ("MF0008", "#define V(x...) x\n" + thread("a[i] = «V»(1);")),
+    "schedule in a macro": ("MF0017", "#define S meta_schedule\n" + small("1;").replace("meta_schedule", "«S»")),
+    "schedule as an argument": (
+        "MF0017",
+        "#define TWICE(s) s s\n"
+        + thread("a[i] = 1;").replace("meta_schedule {", "«TWICE(meta_schedule {").replace("  }\n}\n", "  })»\n}\n"),
+    ),
+    "schedule that ends in a macro": (
+        "MF0017",
+        "#define DO {\n#define DONE } a[0] = 2;\n"
+        + thread("a[i] = 1;").replace("meta_schedule {", "meta_schedule DO").replace("  }\n}\n", "  «DONE»\n}\n"),
+    ),
+    "moved": ("MF0316", thread("a[i] = 1;", "  a += 2;\n").replace("float a[n]", "float «a»[n]")),
+    "moved after a schedule in a loop": (
+        "MF0316",
+        thread("a[i] = 1;", "  for (int t = 0; t < 3; t++) {\n").replace("float a[n]", "float «a»[n]")[:-2]
+        + "  a++;\n  }\n}\n",
+    ),
+    "moved through its address": (
+        "MF0316",
+        thread("a[i] = 1;", "  place(&a);\n").replace("float a[n]", "float «a»[n]"),
+    ),
+    "exchanged with another shape": (
+        "MF0316",
+        thread("a[i] = 1;", "  float *t = a; a = c; c = t;\n").replace("float a[n]", "float c[m], float «a»[n]"),
+    ),
+    "declaration without a name": ("MF0010", thread("a[i] = 1;", "  int «=» n / m;\n")),
+    "expression without an operand": ("MF0010", thread("a[i] = 1;", "  alpha = 1 +* «;»\n")),
+    "macro by the name of a variable": (
+        "MF0008",
+        thread("a[i] = 1;", "\n#define n m\n").replace("f(int n", "f(int «n»").replace("i < n", "i < 4"),
+    ),
+    "array declared under a condition": (
+        "MF0008",
+        "#ifdef A\nfloat table[8];\n#else\nfloat table[16];\n#endif\n" + thread("a[i] = «table»[i];"),
+    ),
+    "type declared under a condition": (
+        "MF0315",
+        "#ifdef A\ntypedef double real;\n#else\ntypedef float real;\n#endif\n"
+        + thread("a[i] = «c»[i];").replace("float a[n]", "real c[n], float a[n]"),
+    ),
     "macro arguments": ("MF0009", "#define ADD(x, y) ((x) + (y))\n" + thread("a[i] = «ADD(1)»;")),
     "syntax error": ("MF0010", thread("a[i] = 1 +* «;»")),
     "missing semicolon": ("MF0010", thread("a[i] = 1«»\n      a[j] = 2;")),
@@ -202,7 +242,10 @@ CASES = {
     "sum assigned": ("MF0311", thread("«i + 1» = 2;")),
     "call assigned": ("MF0311", thread("«sqrt(2.0)» = 2;")),
     "extent of a call on the host": ("MF0312", thread("a[i] = 1;").replace("float a[n]", "float a[«size(n)»]")),
-    "word of C++": ("MF0313", thread("new[i] = 1;").replace("float a[n]", "float «new»[n]")),
+    "word of the dispatch": (
+        "MF0313",
+        thread("metafork_begin[i] = 1;").replace("float a[n]", "float «metafork_begin»[n]"),
+    ),
     "octal": ("MF0010", thread("a[i] = «089»;")),
     "huge constant": ("MF0314", thread("a[i] = «99999999999999999999»;")),
     "long double constant": ("MF0314", thread("a[i] = «1.0L»;")),

@@ -9,8 +9,8 @@ LOOPS = "meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < 1; j++)"
 SCHEDULE = "meta_schedule { " + LOOPS + " a[i] = t + b[i]; }"
 
 
-def transfers(code, declarations=""):
-    head = "int g;\nfloat table[8];\nvoid f(int n, int t, float a[n], float b[n], float c[n], float *p)\n"
+def transfers(code, declarations="", before=""):
+    head = before + "int g;\nfloat table[8];\nvoid f(int n, int t, float a[n], float b[n], float c[n], float *p)\n"
     text = f"{head}{{\n{declarations}\n{code}\n}}\n"
     unit = parse(Source("test.mf", text))
     return [(text[one.span.start : one.span.end], one.schedules, one.arrays) for one in unit.transfers]
@@ -65,6 +65,51 @@ def test_the_arrays_stay(loop):
 )
 def test_the_arrays_must_move(loop):
     assert transfers(loop) == []
+
+
+KNOWN = (
+    "#define BELOW(t, m) for (int t = 0; t < m; t++)\n#define LOG(...) printf(__VA_ARGS__)\n#define STEPS (2 + 1)\n"
+    "#ifndef MOST\n#define MOST 7\n#endif\n#ifdef A\n#define LEAST(a, b) ((a) < (b) ? (a) : (b))\n#endif\n"
+)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "BELOW(k, STEPS) { " + SCHEDULE + " }",
+        'for (int k = 0; k < 3; k++) { LOG("%d %d", k, t); ' + SCHEDULE + " }",
+        "for (int k = 0; k < MOST; k++) { " + SCHEDULE + " }",
+        "for (int k = 0; k < LEAST(t, MOST); k++) { " + SCHEDULE + " }",
+    ],
+)
+def test_macros_that_leave_the_arrays_alone(loop):
+    ((_, _, arrays),) = transfers(loop, before=KNOWN)
+    assert arrays == ("a", "b")
+
+
+UNKNOWN = "#ifdef A\n#define ONE b[0]\n#define TWO(v) (*(v))\n#define THREE t = 1\n#endif\n"
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for (int k = 0; k < ONE; k++) { " + SCHEDULE + " }",
+        "for (int k = 0; k < TWO(b); k++) { " + SCHEDULE + " }",
+        "for (int k = 0; k < 3; k++) { THREE; " + SCHEDULE + " }",
+        "for (int k = 0; k < 3; k++) { NEVER_SEEN; " + SCHEDULE + " }",
+        "for (int k = 0; k < NEVER_SEEN; k++) { " + SCHEDULE + " }",
+        'char *s = (char *)a; for (int k = 0; k < 3; k++) { printf("%s", s); ' + SCHEDULE + " }",
+        "\n#ifdef A\nfor (int k = 0; k < 3; k++)\n#endif\n{ " + SCHEDULE + " }",
+    ],
+)
+def test_what_is_not_known_may_touch_them(loop):
+    assert transfers(loop, before=UNKNOWN) == []
+
+
+def test_a_header_that_cannot_be_read_may_define_anything():
+    loop = 'for (int k = 0; k < 3; k++) { printf("%d", k); ' + SCHEDULE + " }"
+    assert len(transfers(loop, before="#include <stdio.h>\n")) == 1
+    assert transfers(loop, before='#include "no/such/header.h"\n') == []
 
 
 def test_the_outermost_loop_that_will_do():

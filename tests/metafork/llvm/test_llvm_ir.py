@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metafork.ir.exact_constants import floating_value
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Cast, Conditional, IntConst, Phase, Var, binary, unary
 from metafork.ir.types import ScalarType, common_type
-from metafork.llvm.exact_constants import floating_value
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import REGISTER_PRESSURE, STANDARD, emit_ptx, optimize
 from metafork.llvm.targets import Nvptx

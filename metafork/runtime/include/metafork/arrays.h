@@ -87,6 +87,16 @@ extern "C" __attribute__((weak)) void metafork_release(metafork_array *arrays, i
     for (int i = 0; i < count; i++) metafork_drop(&arrays[i]);
 }
 
+extern "C" __attribute__((weak)) int metafork_unchanged(int same, const char *name) {
+    if (!same) {
+        const bool strict = metafork_enabled("METAFORK_STRICT");
+        fprintf(stderr, "metafork: %s: code before the schedule moved or resized one of its arrays; %s\n", name,
+                strict ? "METAFORK_STRICT is set" : "the serial code runs");
+        if (strict) abort();
+    }
+    return same;
+}
+
 static inline bool metafork_overlap(const metafork_array *left, const metafork_array *right) {
     const uintptr_t a = (uintptr_t)left->metafork_host, b = (uintptr_t)right->metafork_host;
     return left->metafork_bytes > 0 && right->metafork_bytes > 0 && a < b + (uintptr_t)right->metafork_bytes &&

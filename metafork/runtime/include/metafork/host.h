@@ -18,6 +18,9 @@ typedef struct metafork_array {
     int metafork_device_newer; /* the host's is not */
 } metafork_array;
 
+/* Pass on whether the arrays of a schedule are what they were declared as; where not, say that its serial code runs. */
+int metafork_unchanged(int metafork_same, const char *metafork_name);
+
 /* Let the arrays of a serial loop stay on the device, unless one of them overlaps another or one of `others`. */
 void metafork_begin(metafork_array *metafork_arrays, int metafork_count, const metafork_array *metafork_others, int metafork_other_count);
 
