@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
 
-from metafork.ir import Version
-from metafork.polynomial import ONE, Constraint, Polynomial
-from metafork.symbols import DerivedSymbol
+from metafork.algebra.polynomial import ONE, Constraint, Polynomial
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.ir.program import Version
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from functools import lru_cache
 from typing import Literal
 
 from evaluators.counter import CounterValue, NotKnown
-from evaluators.register_model import measure, shipped_model
-from metafork.ir import Program, Version
-from metafork.kernel import Kernel
-from metafork.lowering import CannotLowerError, lower
-from metafork.polynomial import Polynomial
+from evaluators.registers.model import measure, shipped_model
+from metafork.algebra.polynomial import Polynomial
+from metafork.ir.kernel import Kernel
+from metafork.ir.program import Program, Version
+from metafork.lowering.lowering import CannotLowerError, lower
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from metafork.ir import (
+from metafork.ir.program import (
     Assign,
     BlockArray,
     Conditional,

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from metafork.algebra.polynomial import Constraint
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.facts import program_facts
+from metafork.analysis.references import demanded
 from metafork.control import control_names
-from metafork.facts import program_facts
-from metafork.ir import Declare, Expr, Phase, Program, expressions_of, walk_expression, walk_statements
-from metafork.polynomial import Constraint
-from metafork.references import demanded
-from metafork.symbols import DerivedSymbol
-from metafork.types import ScalarType
+from metafork.ir.program import Declare, Expr, Phase, Program, expressions_of, walk_expression, walk_statements
+from metafork.ir.types import ScalarType
 from metafork.value_ranges import ValueRanges
 
 ROUNDS = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from metafork.ir import LOGICAL, Binary, Cast, Conditional, Expr, Program, Var, subexpressions, walk_expression
+from metafork.ir.program import LOGICAL, Binary, Cast, Conditional, Expr, Program, Var, subexpressions, walk_expression
 
 
 def signed_parts(program: Program) -> Iterator[Binary]:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from metafork.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
-from metafork.prover import Prover
-from metafork.symbols import DerivedSymbol
+from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
+from metafork.algebra.prover import Prover
+from metafork.algebra.symbols import DerivedSymbol
 
 SMALL = 16
 """Arithmetic that leaves its type while no symbol exceeds this is meant to."""

@@ -17,16 +17,16 @@ from dataclasses import dataclass, replace
 
 from evaluators.counter import NotKnown
 from evaluators.registers_per_thread import registers
-from metafork.ir import Version
-from metafork.llvm_ir import module_text
-from metafork.lowering import lower
-from metafork.ptx_target import external_functions, parsed
+from metafork.ir.program import Version
+from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.ptx_target import external_functions, parsed
+from metafork.lowering.lowering import lower
 from strategies.strategy import Applied, NotApplied
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterPressure:
-    """One level; ``name`` is also the name of its pipeline in ``metafork.ptx_target``."""
+    """One level; ``name`` is also the name of its pipeline in ``metafork.llvm.ptx_target``."""
 
     name: str
     improves: frozenset[str] = frozenset({"registers_per_thread", "registers_per_block"})

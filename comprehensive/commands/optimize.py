@@ -23,7 +23,7 @@ from comprehensive.commands.faults import (
 
 if TYPE_CHECKING:
     from comprehensive.optimize import Result
-    from comprehensive.tree import Statistics
+    from comprehensive.tree.schedule_tree import Statistics
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
@@ -76,7 +76,7 @@ def command(
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
     from comprehensive.optimize import optimize
-    from metafork.diagnostics import Diagnostic, DiagnosticsError
+    from metafork.ir.diagnostics import Diagnostic, DiagnosticsError
 
     found: list[Diagnostic] = []
     texts: dict[str, str] = {}
@@ -129,11 +129,11 @@ def _folder(path: Path, output: Path | None, several: bool) -> Path:
 
 
 def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool, depfile: Path | None) -> None:
-    from comprehensive import render
     from comprehensive.emit import ComputationError, TabulationError, write_outputs
     from comprehensive.leaf_files import LeafTexts
-    from metafork.lowering import CannotLowerError
-    from metafork.ptx_target import TargetError
+    from comprehensive.tree import render
+    from metafork.llvm.ptx_target import TargetError
+    from metafork.lowering.lowering import CannotLowerError
 
     stem = result.unit.name
     texts = LeafTexts()

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
-from comprehensive.document import document_of
 from comprehensive.emit.checked_expressions import checked, within_type
 from comprehensive.emit.condition_tables import ConditionTables, TabulationError
 from comprehensive.emit.identifiers import c_comment, c_string
 from comprehensive.emit.signature import Signature
-from comprehensive.tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree, Tree
-from metafork.ir import Derived, Var, walk_expression
-from metafork.machine import FIELDS, SYMBOLS
-from metafork.polynomial import Polynomial, at_most
-from metafork.symbols import DerivedSymbol
+from comprehensive.tree.document import document_of
+from comprehensive.tree.schedule_tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from metafork.algebra.polynomial import Polynomial, at_most
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.ir.program import Derived, Var, walk_expression
+from metafork.runtime.machine import FIELDS, SYMBOLS
 
 _MEASURES = {
     "registers_per_thread": "METAFORK_REGISTERS_PER_THREAD",

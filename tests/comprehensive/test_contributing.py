@@ -9,7 +9,7 @@ from pathlib import Path
 from comprehensive.optimize import discuss
 from evaluators.threads_per_block import COUNTER as THREADS
 from metafork.frontend import parse
-from metafork.source import Source
+from metafork.ir.source import Source
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,11 +4,11 @@ import pytest
 
 from comprehensive.optimize import optimize
 from comprehensive.verification import Options, verify
-from metafork.diagnostics import DiagnosticsError
+from metafork.algebra.polynomial import Polynomial, at_most
+from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse
-from metafork.polynomial import Polynomial, at_most
-from metafork.race_diagnostics import check_races
-from metafork.source import Source
+from metafork.ir.diagnostics import DiagnosticsError
+from metafork.ir.source import Source
 
 COUNTERS = ["threads_per_block", "shared_memory"]
 n, m, B, s, d = (Polynomial.symbol(name) for name in ("n", "m", "B", "s", "d"))

@@ -5,9 +5,9 @@ import pytest
 from comprehensive import registry
 from evaluators.counter import NotKnown
 from evaluators.global_loads import COUNTER
-from metafork.ir import Version
-from metafork.polynomial import Polynomial
-from metafork.symbols import DerivedSymbol
+from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.ir.program import Version
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
 
 B, B0, s, m, dim0, ub1 = (Polynomial.symbol(name) for name in ("B", "B0", "s", "m", "dim0", "ub1"))

@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from metafork.evaluation import NoValueError, converted, integer_value
-from metafork.facts import Scope
-from metafork.ir import Cast, IntConst, Var, binary, unary
-from metafork.polynomial import Polynomial, at_most, less_than
-from metafork.types import ScalarType
+from metafork.algebra.polynomial import Polynomial, at_most, less_than
+from metafork.analysis.facts import Scope
+from metafork.ir.evaluation import NoValueError, converted, integer_value
+from metafork.ir.program import Cast, IntConst, Var, binary, unary
+from metafork.ir.types import ScalarType
 
 TYPES = [type_ for type_ in ScalarType if type_.integer]
 WIDE = [type_ for type_ in TYPES if type_.size >= 4]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metafork.lowering import lower
+from metafork.lowering.lowering import lower
 from tests.metafork.host_run import run_on_host
 from tests.metafork.programs import program
 
