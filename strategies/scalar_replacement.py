@@ -258,24 +258,32 @@ class _Rewriter:
         inside = _changed(whole) | {outer.var}
         for array in _written(body):
             place = _one_place(whole, array, inside)
-            if place is None or not self._differs(place, inner.var):
+            if place is None or not self._differs(place, inner):
                 return False
         return True
 
-    def _differs(self, place: Element, var: str) -> bool:
-        """Say whether an element is proved to be another for every value of a variable, the others alike."""
+    def _differs(self, place: Element, loop: _Counted) -> bool:
+        """Say whether an element is proved to be another in every iteration of a loop, all else alike."""
         scope = self.scope.copy()
         for index in place.indices:
             # Only what the variable is multiplied with must be known.
             for name in variables(index) - scope.values.keys():
                 scope.values[name] = Polynomial.symbol(name)
-            value = scope.polynomial(index)
-            factor = None if value is None else value.coefficient(var)
+            value = scope.congruent(index)
+            factor = None if value is None else value.coefficient(loop.var)
             if factor is None or not factor.symbols <= self.scope.constants:
                 continue
-            if self.prover.proves(at_most(ONE, factor)) or self.prover.proves(at_most(ONE, -factor)):
+            steps = [step for step in (factor, -factor) if self.prover.proves(at_most(ONE, step))]
+            if steps and (index.type.signed or self._stays_short(steps[0], loop, index)):
                 return True
         return False
+
+    def _stays_short(self, step: Polynomial, loop: _Counted, index: Expr) -> bool:
+        """Say whether a whole loop takes an index of unsigned type less far than once through that type's values."""
+        sides = self.scope.compared(loop.low, loop.limit)
+        if sides is None or not all(side.symbols <= self.scope.constants for side in sides):
+            return False
+        return self.scope.ranges.needed(step * (sides[1] - sides[0] + ONE), None, index.type.greatest) == ()
 
 
 STRATEGY = ScalarReplacement()
@@ -289,6 +297,8 @@ def _counted(loop: For) -> _Counted | None:
             condition=Binary(op="<" | "<=", left=Var(name=tested), right=limit) as condition,
             step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=step)),
         ) if low is not None and name == tested == stepped and step >= 1 and type_.integer:
+            if isinstance(low, IntConst) and not type_.signed and 0 <= low.value <= type_.greatest:
+                low = IntConst(low.value, type_)
             alike = low.type is type_ or (isinstance(low, IntConst) and type_.signed)
             changed = _changed(loop.body)
             if not alike or name in changed or variables(limit) & (changed | {name}):

@@ -199,7 +199,7 @@ class Scope:
                 plain = self._converted(operand, expr.type)
                 if plain is None or op == "+":
                     return plain
-                return self._noted(expr, expr.type, self._within(-plain, expr.type, low=not expr.type.signed))
+                return self.noted(expr, expr.type, self._within(-plain, expr.type, low=not expr.type.signed))
             case Cast(type=type_, operand=operand):
                 return self._converted(operand, type_)
             case Binary(op=op, left=left, right=right) if op in ("+", "-", "*", "/", "%", "<<"):
@@ -213,7 +213,7 @@ class Scope:
                 if value is None or expr.type.signed:
                     return value
                 stays = self._within(value, expr.type, low=op == "-", high=op in ("+", "*", "<<"))
-                return self._noted(expr, expr.type, stays)
+                return self.noted(expr, expr.type, stays)
             case Conditional() | Call() | Element() | FloatConst() | Binary() | Unary():
                 return None
 
@@ -221,9 +221,10 @@ class Scope:
         if not (type_.integer and expr.type.integer):
             return None
         value = self._value(expr)
-        return None if value is None else self._noted(expr, type_, self.stored(value, expr.type, type_))
+        return None if value is None else self.noted(expr, type_, self.stored(value, expr.type, type_))
 
-    def _noted(self, expr: Expr, type_: ScalarType, value: Polynomial | None) -> Polynomial | None:
+    def noted(self, expr: Expr, type_: ScalarType, value: Polynomial | None) -> Polynomial | None:
+        """Take note, where that is wanted, of whether an expression was shown to stay within a type."""
         if self.kept is not None:
             key = (id(expr), type_)
             self.kept[key] = (expr, value is not None and self.kept.get(key, (expr, True))[1])

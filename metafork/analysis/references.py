@@ -153,15 +153,15 @@ def demanded(program: Program, facts: Facts, control: Collection[str]) -> list[C
 
 
 def kept_within(program: Program, facts: Facts) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
-    """Say of the expressions in indices, bounds, conditions and scalars whether they are shown to stay within types.
+    """Say of expressions in indices, bounds, conditions and scalars whether they are shown to stay within types.
 
     The keys are the identity of an expression and a type; the values keep the expressions alive.
     """
     walk = _Walk(facts)
-    walk.watch()
+    kept = walk.watch(program)
     for _ in walk.program(program):
         pass
-    return walk.kept
+    return kept
 
 
 def known_extent(scope: Scope, loop: MetaFor, kind: LoopKind) -> LoopRange:
@@ -227,13 +227,12 @@ class _Walk:
         self._order = 0
         self._reassigned: frozenset[str] = frozenset()
 
-    @property
-    def kept(self) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
-        return self._scope.kept or {}
-
-    def watch(self) -> None:
-        """Take note of what stays within types."""
-        self._scope.kept = {}
+    def watch(self, program: Program) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
+        """Take note of what stays within types, from the definitions of derived scalars on."""
+        kept = self._scope.kept = {}
+        for derived in program.derived:
+            self._scope.converted(derived.definition, derived.type)
+        return kept
 
     def program(self, program: Program) -> Iterator[Reference]:
         self._reassigned = assigned_scalars(program.body)
@@ -300,7 +299,7 @@ class _Walk:
             alone = loops[0].trips if left == Polynomial.symbol(loops[0].var) else None
             trips = None if alone is None else alone.divide_exactly(right)
         self._scope.ranges.enter(name, trips)
-        symbol = self._scope.stored(Polynomial.symbol(name), value.type, type_)
+        symbol = self._scope.noted(value, type_, self._scope.stored(Polynomial.symbol(name), value.type, type_))
         if symbol is not None:
             self._loops.append(LoopRange(name, trips, LoopKind.GRID, dense=False))
         return symbol

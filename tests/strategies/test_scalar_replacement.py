@@ -226,3 +226,23 @@ def test_it_is_applied_at_leaves():
     result = optimize(MATMUL, counters=["threads_per_block", "shared_memory"], strategies=["scalar_replacement"])
     (leaf,) = result.schedules[0].leaves
     assert leaf.strategies == ("scalar_replacement",)
+
+
+@pytest.mark.parametrize(
+    ("step", "interchanged"), [("s", True), ("2u", True), ("1073741824u", False), ("4294967295u", False)]
+)
+def test_an_unsigned_index_that_may_come_back_is_not_interchanged(step, interchanged):
+    text = f"""
+    void f(unsigned N, unsigned s, unsigned B, float a[64], float c[N]) {{
+      assert(1 <= s && s <= 9);
+      meta_schedule cache() {{
+        meta_for (unsigned i = 0; i < N; i++)
+          meta_for (unsigned j = 0; j < B; j++)
+            for (unsigned z = 0; z < 3u; z++)
+              for (unsigned w = 0; w < 8u; w++)
+                c[i * B + j + w * {step}] += a[z];
+      }}
+    }}
+    """
+    result = STRATEGY.apply(Version(program(text)))
+    assert isinstance(result, Applied) == interchanged
