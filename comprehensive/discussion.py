@@ -20,13 +20,11 @@ from comprehensive.measurements import Measurements
 from comprehensive.quintuple import Case, CounterOf, Outcome, Quintuple, Step, StrategyOf, V
 from comprehensive.start import Start
 from comprehensive.systems import Consistency, System, Systems
-from comprehensive.tree import LeafReference, Node, NoLeaf, Statistics, Tree
+from comprehensive.tree import Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree
 from evaluators.counter import CounterValue, NotKnown
 from metafork.polynomial import Constraint
 from metafork.prover import Verdict
 from strategies.strategy import NotApplied
-
-INCONSISTENT = NoLeaf("inconsistent")
 
 
 class Discussion(Generic[V]):
@@ -66,7 +64,7 @@ class Discussion(Generic[V]):
             )
         else:
             self._note("start", "the start system has no solution: no parameter values satisfy the assertions")
-            root = INCONSISTENT
+            root = Inconsistent()
         root, cases = self._merged(root)
         self.statistics.leaves = len(cases)
         self.statistics.solver_calls = self.systems.solver_calls
@@ -98,7 +96,7 @@ class Discussion(Generic[V]):
         assert isinstance(value, CounterValue), "versions with unknown counters are not entered"
         condition = self._measured.condition(counter, value)
 
-        accept: Tree = INCONSISTENT
+        accept: Tree = Inconsistent()
         branch = self._branch(quintuple, condition)
         if branch.kept:
             accept = self.comprehensive_optimization(
@@ -114,12 +112,13 @@ class Discussion(Generic[V]):
         refused_condition = condition.negated()
         branch = self._branch(quintuple, refused_condition)
         if not branch.kept:
-            return Node(counter.name, value, condition, accept, None, INCONSISTENT)
+            return Node(counter.name, value, condition, accept, None, Inconsistent())
         refused = replace(quintuple, system=_extended(quintuple.system, refused_condition), point=branch.witness)
         if self._late():
             self._complete = False
-            reason = f"time limit reached with {counter.name} refused; strategies left untried"
-            return Node(counter.name, value, condition, accept, None, self._region(refused, reason))
+            brief = f"time limit reached with {counter.name} refused"
+            region = self._region(refused, brief, ("strategies left untried",))
+            return Node(counter.name, value, condition, accept, None, region)
         improved = self._improved(refused, counter)
         if isinstance(improved, NoLeaf):
             return Node(counter.name, value, condition, accept, None, improved)
@@ -166,14 +165,13 @@ class Discussion(Generic[V]):
         value = self._measured.value(counter, refused.version)
         assert isinstance(value, CounterValue)
         violated = self._measured.condition(counter, value).text(self.start.order)
-        reason = f"{counter.name}: {violated} does not hold"
-        reason += f"; applied: {', '.join(tried)}" if tried else "; no strategy applied"
+        story = [f"applied: {', '.join(tried)}" if tried else "no strategy applied"]
         if skipped:
-            reason += f"; not applicable: {', '.join(skipped)}"
-        return self._region(refused, reason)
+            story.append(f"not applicable: {', '.join(skipped)}")
+        return self._region(refused, f"{counter.name}: {violated} does not hold", story)
 
-    def _region(self, quintuple: Quintuple[V], reason: str) -> NoLeaf:
-        return NoLeaf(reason, self._irredundant(quintuple.system))
+    def _region(self, quintuple: Quintuple[V], brief: str, story: Sequence[str]) -> NoLeaf:
+        return NoLeaf("; ".join((brief, *story)), self._irredundant(quintuple.system), brief)
 
     def _irredundant(self, system: System) -> System:
         return system if self._late() else self.systems.irredundant(system)
@@ -301,7 +299,7 @@ def _renumbered(tree: Tree, numbers: Mapping[int, int]) -> Tree:
             if condition.difference.is_constant:  # a fixed machine has decided it
                 return _renumbered(accept if condition.holds({}) else refuse, numbers)
             return replace(tree, accept=_renumbered(accept, numbers), refuse=_renumbered(refuse, numbers))
-        case NoLeaf():
+        case NoLeaf() | Inconsistent():
             return tree
 
 

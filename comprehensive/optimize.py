@@ -19,12 +19,13 @@ from comprehensive import registry, render, report, tree_json
 from comprehensive.discussion import Discussion
 from comprehensive.document import TreeDocument, document_of, is_sign
 from comprehensive.options import MachineLike, machine_values, with_assumptions
+from comprehensive.plugins import load
 from comprehensive.points import Number
-from comprehensive.quintuple import Case, Outcome
+from comprehensive.quintuple import Case, CounterOf, Outcome
 from comprehensive.start import Start, identifiers, start_of
 from comprehensive.trace import trace
 from comprehensive.tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics
-from evaluators.counter import Counter
+from evaluators.counter import Counter, details_of
 from metafork.diagnostics import Diagnostic
 from metafork.frontend import parse, read_source
 from metafork.ir import Program, Version
@@ -41,8 +42,8 @@ Progress = Callable[[str, Statistics], None]
 class Result:
     """The comprehensive optimization of a file: one tree a schedule.
 
-    ``unit`` is the parsed file, ``counters`` and ``strategies`` the names that were used; ``warnings`` are about
-    accesses that are not proved free of races.
+    ``unit`` is the parsed file, ``counters`` and ``strategies`` the names that were used, ``used`` what they name;
+    ``warnings`` are about accesses that are not proved free of races.
     """
 
     unit: TranslationUnit
@@ -50,6 +51,7 @@ class Result:
     counters: tuple[str, ...]
     strategies: tuple[str, ...]
     warnings: tuple[Diagnostic, ...] = ()
+    used: tuple[tuple[Counter, ...], tuple[Strategy, ...]] = ((), ())
 
     @property
     def complete(self) -> bool:
@@ -99,26 +101,30 @@ def optimize(
     assume: Sequence[str] = (),
     time_limit: float | None = None,
     strict: bool = False,
+    plugins: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Result:
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
     ``counters`` and ``strategies`` are names, used in the order given; ``machine`` (``"sm_80"``, ``"T=1024,Z=12288"``,
     a ``Machine``, a mapping) fixes machine symbols; ``assume`` are inequalities over parameters; ``strict`` refuses
-    what is not proved free of races instead of warning.
+    what is not proved free of races instead of warning.  ``plugins`` are modules, or ``.py`` files, with further
+    counters and strategies.
 
     ``time_limit`` is in seconds for the whole run.  What is being measured or transformed then is finished, and nothing
     else begun: trees come back as they are, marked incomplete (``Result.complete``).  The first schedule has at least
     the leaf that every limit admits; schedules that were not reached have none.
 
-    Raises ``metafork.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError`` and
-    ``metafork.machine.MachineError`` for names and values of options, ``InequalityError`` for an assumption that is
-    none, ``OSError`` where the file cannot be read.
+    Raises ``metafork.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError``,
+    ``PluginError``, ``OptionError`` and ``metafork.machine.MachineError`` for names and values of options,
+    ``InequalityError`` for an assumption that is none, ``OSError`` where the file cannot be read.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    chosen = registry.counters(counters)
-    transformers = registry.strategies(strategies)
-    fixed = machine_values(machine, [counter.symbol for counter in chosen if counter.kind == "performance"])
+    brought = tuple(load(name) for name in plugins)
+    chosen = registry.counters(counters, brought)
+    transformers = registry.strategies(strategies, brought)
+    own = {c.symbol: limit for c in chosen for limit in [details_of(c).limit] if limit is not None}
+    fixed = machine_values(machine, [c.symbol for c in chosen if c.kind == "performance"], own)
     source = source_of(path_or_text)
     unit = with_assumptions(parse(source), assume)
     warnings = check_races(unit, strict=strict, deadline=deadline)
@@ -132,7 +138,8 @@ def optimize(
             trees.append(undiscussed(program, chosen, transformers, taken, fixed))
         else:
             trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on))
-    return Result(unit, tuple(trees), tuple(c.name for c in chosen), tuple(s.name for s in transformers), warnings)
+    names = tuple(c.name for c in chosen), tuple(s.name for s in transformers)
+    return Result(unit, tuple(trees), *names, warnings, (chosen, transformers))
 
 
 def _named_progress(progress: Progress, name: str) -> Callable[[Statistics], None]:
@@ -190,7 +197,6 @@ def _tree(
     strategies: Sequence[Strategy],
     cache_reasons: Sequence[tuple[str, str]],
 ) -> ScheduleTree:
-    names = tuple(strategy.name for strategy in strategies)
     start = _without_targets_left_out(start, outcome.counters)
     shown = _shown(start, outcome)
     return ScheduleTree(
@@ -198,13 +204,13 @@ def _tree(
         machine=start.machine,
         start=start.constraints,
         derived=outcome.derived,
-        counters=tuple(
-            CounterInfo(c.name, c.kind, start.canonical[c.symbol], c.less_is_better, c.default_target)
-            for c in outcome.counters
-        ),
-        strategies=names,
+        counters=tuple(_info(c, start.canonical[c.symbol]) for c in outcome.counters),
+        strategies=tuple(strategy.name for strategy in strategies),
         root=outcome.root,
-        leaves=tuple(_leaf(program, number, case, names, shown) for number, case in enumerate(outcome.cases, 1)),
+        leaves=tuple(
+            _leaf(program, number, case, outcome.counters, strategies, shown)
+            for number, case in enumerate(outcome.cases, 1)
+        ),
         notes=(*((f"cache of {name}", why) for name, why in cache_reasons), *start.notes, *outcome.notes),
         complete=outcome.complete,
         fixed=start.fixed,
@@ -234,14 +240,34 @@ def _shown(start: Start, outcome: Outcome[Version]) -> frozenset[str]:
     return frozenset(names - {symbol.name for symbol in outcome.derived})
 
 
-def _leaf(program: Program, number: int, case: Case[Version], available: Sequence[str], shown: frozenset[str]) -> Leaf:
-    words = case.counters.get("shared_memory")
+def _info(counter: CounterOf[Version], limit: str) -> CounterInfo:
+    details = details_of(counter)
+    return CounterInfo(
+        name=counter.name,
+        kind=counter.kind,
+        limit=limit,
+        less_is_better=counter.less_is_better,
+        target=counter.default_target,
+        unit=details.unit,
+        measure=details.measure,
+        own=details.limit,
+    )
+
+
+def _leaf(
+    program: Program,
+    number: int,
+    case: Case[Version],
+    counters: Sequence[Counter],
+    strategies: Sequence[Strategy],
+    shown: frozenset[str],
+) -> Leaf:
     return Leaf(
         id=number,
         version=case.version,
         systems=case.systems,
         strategies=case.strategies,
-        trace=trace(case.steps, case.strategies, available, words is not None and bool(words.numerator)),
+        trace=trace(case.steps, case.strategies, counters, strategies, case.counters),
         kernel=f"{program.name}_leaf{number}",
         counters=case.counters,
         witness=None if case.witness is None else {n: v for n, v in case.witness.items() if n in shown},

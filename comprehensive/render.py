@@ -19,7 +19,7 @@ from pathlib import Path
 
 from comprehensive.document import LeafDocument, ScheduleDocument, TreeDocument
 from comprehensive.systems import System
-from comprehensive.tree import LeafReference, Node, NoLeaf, Tree
+from comprehensive.tree import Inconsistent, LeafReference, Node, NoLeaf, Tree
 
 WIDTH = 40
 """Characters to a line of a condition or a system."""
@@ -106,15 +106,12 @@ class _Drawing:
         match tree:
             case LeafReference(leaf=leaf):
                 return f"{self._prefix}_leaf{leaf}"
-            case NoLeaf(reason=reason):
-                name = self._fresh("none")
-                text = "no leaf" if reason != "inconsistent" else "inconsistent"
-                rows = [_row(f"<b>{text}</b>")]
-                if reason != "inconsistent":
-                    # The path says when; the strategies tried, and why others did not apply, stand in the report.
-                    rows += [_row(escape(line)) for line in textwrap.wrap(reason.split("; ")[0], WIDTH)]
-                self._nodes.append(f'{name} [shape=box, style=dashed, margin="0.06,0.04", label={_table(rows)}];')
-                return name
+            case Inconsistent():
+                return self._without_leaf([_row("<b>inconsistent</b>")])
+            case NoLeaf(reason=reason, brief=brief):
+                # The path says when; the strategies tried, and why others did not apply, stand in the report.
+                lines = textwrap.wrap(brief or reason, WIDTH)
+                return self._without_leaf([_row("<b>no leaf</b>"), *(_row(escape(line)) for line in lines)])
             case Node():
                 name = self._fresh("node")
                 rows = [_row(f"<i>{escape(tree.counter)}</i>", "center")]
@@ -123,20 +120,25 @@ class _Drawing:
                     f'{name} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", label={_table(rows)}];'
                 )
                 for side, subtree in (("accept", tree.accept), ("refuse", tree.refuse)):
-                    if subtree == NoLeaf("inconsistent"):
+                    if isinstance(subtree, Inconsistent):
                         continue  # the other side always holds
                     first = [tree.strategy] if side == "refuse" and tree.strategy is not None else []
                     target, applied = self._skipped(subtree)
                     self._edge(name, self._draw(target), side, first + applied, accept=side == "accept")
                 return name
 
+    def _without_leaf(self, rows: Sequence[str]) -> str:
+        name = self._fresh("none")
+        self._nodes.append(f'{name} [shape=box, style=dashed, margin="0.06,0.04", label={_table(rows)}];')
+        return name
+
     def _skipped(self, tree: Tree) -> tuple[Tree, list[str]]:
         """Pass over conditions that the path decides; return what follows and the strategies applied on the way."""
         applied: list[str] = []
         while not self._full and isinstance(tree, Node):
-            if tree.refuse == NoLeaf("inconsistent"):
+            if isinstance(tree.refuse, Inconsistent):
                 tree = tree.accept
-            elif tree.accept == NoLeaf("inconsistent"):
+            elif isinstance(tree.accept, Inconsistent):
                 applied += [tree.strategy] if tree.strategy is not None else []
                 tree = tree.refuse
             else:

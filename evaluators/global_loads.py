@@ -49,8 +49,9 @@ from metafork.ir import (
     walk_expression,
     walk_statements,
 )
+from metafork.ir_strategies import SHUFFLE, IrStrategy, passes_of
 from metafork.kernel import Kernel, Space
-from metafork.leaf_ptx import SHUFFLE, covering_only, grid_loop, leaf_ptx, load_places, passes_of
+from metafork.leaf_ptx import covering_only, grid_loop, leaf_ptx, load_places
 from metafork.llvm_ir import module_text
 from metafork.lowering import CannotLowerError, lower
 from metafork.polynomial import ONE, ZERO, Polynomial, at_most
@@ -91,7 +92,7 @@ def global_loads(version: Version) -> CounterValue | NotKnown:
         return NotKnown(str(reason))
 
 
-def _remaining(kernel: Kernel, ir_strategies: tuple[str, ...]) -> CounterValue | NotKnown:
+def _remaining(kernel: Kernel, ir_strategies: tuple[IrStrategy, ...]) -> CounterValue | NotKnown:
     """Count the loads that stay on the way of launches that cover the grid, from the PTX."""
     try:
         code = leaf_ptx(kernel, ir_strategies)

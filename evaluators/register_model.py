@@ -30,8 +30,9 @@ from typing import Any
 from llvmlite.binding import ModuleRef
 
 from metafork.ir_cfg import cfg_of, thread_registers
+from metafork.ir_strategies import SHUFFLE, IrStrategy, passes_of
 from metafork.kernel import Kernel
-from metafork.leaf_ptx import SHUFFLE, countable, covering_first, passes_of, shuffle_options
+from metafork.leaf_ptx import countable, covering_first, shuffle_options
 from metafork.llvm_ir import module_text
 from metafork.llvm_targets import Nvptx
 from metafork.ptx.shuffle import shuffle_text
@@ -83,7 +84,7 @@ ANY_SIGN = frozenset({"from_text", "loads", "stores", "shared"})
 """The terms whose exponents may be negative."""
 
 
-def measure(kernel: Kernel, ir_strategies: Sequence[str] = ()) -> Terms:
+def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = ()) -> Terms:
     """Lower, optimize and count.
 
     Without IR strategies the standard pipeline runs on IR whose loops carry nvcc's unrolling; with them, theirs run on

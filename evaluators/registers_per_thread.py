@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
-from evaluators.counter import CounterValue, NotKnown
+from evaluators.counter import CounterValue, Details, Measure, NotKnown
 from evaluators.register_model import measure, shipped_model
 from metafork.ir import Program, Version
 from metafork.kernel import Kernel
@@ -29,6 +29,9 @@ class RegistersPerThread:
     symbol: str = "R"
     less_is_better: bool = True
     default_target: Fraction | None = None
+    details: ClassVar[Details] = Details(
+        "32-bit registers, estimated from the LLVM IR", Measure.REGISTERS_PER_THREAD, accepted="1"
+    )
 
     def evaluate(self, version: Version) -> CounterValue | NotKnown:
         """Return the estimate, a constant; not known where the program has no kernel form."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
-from evaluators.counter import CounterValue, NotKnown
+from evaluators.counter import CounterValue, Details, NotKnown
 from metafork.block_memory import UnknownSizeError, block_memory
 from metafork.ir import Version
 
@@ -25,6 +25,7 @@ class SharedMemory:
     symbol: str = "Z"
     less_is_better: bool = True
     default_target: Fraction | None = None
+    details: ClassVar[Details] = Details("4-byte words", used="4a")
 
     def evaluate(self, version: Version) -> CounterValue | NotKnown:
         """Return the words as a polynomial in parameters and derived symbols."""

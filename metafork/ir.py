@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
+from metafork.ir_strategies import IrStrategy
 from metafork.source import NOWHERE, Span
 from metafork.types import ScalarType, common_type, promoted
 
@@ -339,7 +340,7 @@ class Version:
     """A program together with the IR strategies applied to it, in order: (G_C, lambda) of the paper's quintuple."""
 
     program: Program
-    ir_strategies: tuple[str, ...] = ()
+    ir_strategies: tuple[IrStrategy, ...] = ()
 
 
 COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!="})

@@ -1,7 +1,7 @@
 """The PTX of a kernel under the IR strategies of its leaf (its lambda), warp shuffles included.
 
-Register pressure strategies are pipelines of LLVM passes (``metafork.ptx_target``).  ``shuffle`` works on both ends of
-LLVM.  Before it, the kernel gets a straight way for launches that cover the grid::
+Pipelines of LLVM passes are run by ``metafork.ptx_target``.  ``SHUFFLE`` works on both ends of LLVM.  Before it, the
+kernel gets a straight way for launches that cover the grid::
 
     for (block = blockIdx.x; block < extent; block += gridDim.x) S
     -->
@@ -35,6 +35,7 @@ from metafork.ir import (
     walk_expression,
     walk_statements,
 )
+from metafork.ir_strategies import SHUFFLE, IrStrategy, passes_of
 from metafork.kernel import Kernel
 from metafork.llvm_ir import module_text
 from metafork.polynomial_code import conjunction
@@ -43,11 +44,8 @@ from metafork.ptx.flatten import flatten
 from metafork.ptx.parser import parse
 from metafork.ptx.shuffle import KernelReport, Options, shuffle_text
 from metafork.ptx.source import Span
-from metafork.ptx_target import STANDARD, emit_ptx, optimize
+from metafork.ptx_target import emit_ptx, optimize
 from metafork.types import ScalarType
-
-SHUFFLE = "shuffle"
-"""The name of the IR strategy that replaces loads by warp shuffles."""
 
 _SHUFFLE_REGISTERS = re.compile(r"\.reg\s+\.(b32|b64|pred)\s+(%shuffle_[^;<]*);")
 _ADDED_NAME = re.compile(r"%shuffle_\w+")
@@ -69,13 +67,8 @@ class LeafPtx:
     report: KernelReport | None
 
 
-def passes_of(ir_strategies: Sequence[str]) -> tuple[str, ...]:
-    """Return the pipeline for LLVM: the strategies without ``shuffle``, the standard one where none is left."""
-    return tuple(name for name in ir_strategies if name != SHUFFLE) or STANDARD
-
-
 @lru_cache(maxsize=8)
-def leaf_ptx(kernel: Kernel, ir_strategies: tuple[str, ...], target: str = "sm_80") -> LeafPtx:
+def leaf_ptx(kernel: Kernel, ir_strategies: tuple[IrStrategy, ...], target: str = "sm_80") -> LeafPtx:
     """Return the PTX of a kernel under its IR strategies.
 
     Raises ``ExternalFunctionError`` where a function without exact code is called, ``TargetError`` for a target that

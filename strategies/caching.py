@@ -11,6 +11,7 @@ Without a ``cache`` clause ``with_cached_arrays`` decides beforehand, by reuse b
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from metafork.block_memory import BlockMemory, HeldWindow, UnknownSizeError, block_memory
 from metafork.facts import Scope
@@ -22,7 +23,7 @@ from metafork.radix import is_mixed_radix
 from metafork.references import LoopKind, LoopRange, Reference
 from metafork.window_store import Store
 from metafork.windows import coordinates
-from strategies.strategy import Applied, NotApplied
+from strategies.strategy import Applied, NotApplied, Sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Caching:
     improves: frozenset[str] = frozenset({"shared_memory"})
     on_ir: bool = False
     at_leaf: bool = False
+    sign: ClassVar[Sign] = Sign("4b")
 
     def apply(self, version: Version) -> Applied | NotApplied:
         """Return the version without cached arrays."""

@@ -26,6 +26,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from metafork.ir import (
     COMPARISONS,
@@ -60,7 +61,7 @@ from metafork.source_cfg_substitution import (
 )
 from strategies.simplification import factors, summands
 from strategies.spine import counted_extent
-from strategies.strategy import Applied, NotApplied
+from strategies.strategy import Applied, NotApplied, Sign
 
 TEMPORARY = re.compile(r"t[0-9]+")
 """Names of temporaries: a value that one of them holds already needs no second."""
@@ -76,6 +77,7 @@ class CommonSubexpressions:
     improves: frozenset[str] = frozenset({"registers_per_thread", "registers_per_block"})
     on_ir: bool = False
     at_leaf: bool = True
+    sign: ClassVar[Sign] = Sign("2")
 
     @property
     def name(self) -> str:

@@ -18,26 +18,50 @@ from dataclasses import dataclass, replace
 from evaluators.counter import NotKnown
 from evaluators.registers_per_thread import registers
 from metafork.ir import Version
+from metafork.ir_strategies import Pipeline
 from metafork.llvm_ir import module_text
 from metafork.lowering import lower
 from metafork.ptx_target import external_functions, parsed
-from strategies.strategy import Applied, NotApplied
+from strategies.strategy import Applied, NotApplied, Sign
+
+PIPELINES = (
+    Pipeline("register_pressure1", ("O3-rolled", "sink")),
+    Pipeline(
+        "register_pressure2",
+        (
+            "sroa",
+            "simplifycfg",
+            "instcombine",
+            "loop-simplify",
+            "lcssa",
+            "loop-rotate",
+            "loop-reduce",
+            "instcombine",
+            "simplifycfg",
+            "dce",
+            "sink",
+        ),
+    ),
+    Pipeline("register_pressure3", ("sroa", "simplifycfg", "instcombine", "simplifycfg", "dce", "sink")),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterPressure:
-    """One level; ``name`` is also the name of its pipeline in ``metafork.ptx_target``."""
+    """One level: the LLVM passes that make its code."""
 
     name: str
+    pipeline: Pipeline
+    sign: Sign
     improves: frozenset[str] = frozenset({"registers_per_thread", "registers_per_block"})
     on_ir: bool = True
     at_leaf: bool = False
 
     def apply(self, version: Version) -> Applied | NotApplied:
         """Return the version with this level appended to its IR strategies, where that lowers the count."""
-        if self.name in version.ir_strategies:
+        if self.pipeline in version.ir_strategies:
             return NotApplied("it is applied already")
-        changed = replace(version, ir_strategies=(*version.ir_strategies, self.name))
+        changed = replace(version, ir_strategies=(*version.ir_strategies, self.pipeline))
         before, after = registers(version), registers(changed)
         if isinstance(before, NotKnown):
             return NotApplied(before.reason)
@@ -52,4 +76,5 @@ class RegisterPressure:
         return Applied(changed, f"takes {after} registers a thread instead of {before}, by LLVM's own passes")
 
 
-STRATEGIES = tuple(RegisterPressure(f"register_pressure{level}") for level in (1, 2, 3))
+STRATEGIES = tuple(RegisterPressure(pipeline.name, pipeline, Sign(pipeline.name, denies="1")) for pipeline in PIPELINES)
+"""The levels, mildest first."""

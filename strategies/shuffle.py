@@ -20,7 +20,8 @@ from evaluators.counter import CounterValue, NotKnown
 from evaluators.global_loads import global_loads
 from metafork.facts import program_facts
 from metafork.ir import Version
-from metafork.leaf_ptx import SHUFFLE, LeafPtx, leaf_ptx, load_places
+from metafork.ir_strategies import SHUFFLE
+from metafork.leaf_ptx import LeafPtx, leaf_ptx, load_places
 from metafork.lowering import CannotLowerError, lower
 from metafork.polynomial import ONE, Polynomial, at_most, less_than
 from metafork.prover import Prover
@@ -37,7 +38,7 @@ _MOST_SHARES = 4
 class Shuffle:
     """Append ``shuffle`` to the IR strategies, where that is proved to leave fewer loads."""
 
-    name: str = SHUFFLE
+    name: str = SHUFFLE.name
     improves: frozenset[str] = frozenset({"global_loads"})
     on_ir: bool = True
     at_leaf: bool = False

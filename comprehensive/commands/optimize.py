@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import click
 
 from comprehensive.commands.faults import (
     INCOMPLETE,
+    chosen_options,
     diagnostics_option,
     mistakes_of_options,
     print_diagnostics,
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from comprehensive.tree import Statistics
 
 
-def _names(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
@@ -38,12 +34,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
     type=click.Path(file_okay=False, path_type=Path),
     help="The directory to write; by default FILE's stem with `.out`. With several files, the parent of those.",
 )
-@click.option(
-    "--counters", callback=_names, help="Names, in the order in which they are evaluated; +NAME adds to the defaults."
-)
-@click.option(
-    "--strategies", callback=_names, help="Names, in the order in which they are tried; +NAME adds to the defaults."
-)
+@chosen_options
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @click.option("--machine", help="Fix machine symbols: a preset (sm_80), values (T=1024,Z=12288), or both.")
 @click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
@@ -63,6 +54,7 @@ def command(
     output: Path | None,
     counters: list[str] | None,
     strategies: list[str] | None,
+    plugins: tuple[str, ...],
     assume: tuple[str, ...],
     machine: str | None,
     emit: str | None,
@@ -98,6 +90,7 @@ def command(
                     assume=assume,
                     time_limit=None if deadline is None else max(0.0, deadline - time.monotonic()),
                     strict=strict,
+                    plugins=plugins,
                     progress=progress,
                 )
             except DiagnosticsError as error:
@@ -176,11 +169,11 @@ def _summary(result: Result, folder: Path) -> str:
             if more:
                 text += f", and {more} more {'case' if more == 1 else 'cases'}"
             lines.append(f"  leaf {leaf.id} ({', '.join(leaf.strategies) or 'as written'}): {text}")
-        shown = "\n".join(lines)
+        shown = {name for leaf in schedule.leaves for c in leaf.systems[0] for name in c.symbols}
         lines += [
             f"  with {symbol.name} = {symbol.definition(schedule.order)}"
             for symbol in schedule.derived
-            if re.search(rf"\b{symbol.name}\b", shown)
+            if symbol.name in shown
         ]
         if not schedule.complete:
             lines.append("  the time limit left branches unexplored; report.md lists them")

@@ -21,10 +21,11 @@ def command(tree: Path, output: Path | None, full: bool) -> None:
     """Draw a *.tree.json file as SVG (or as DOT text, for an output that ends in .dot)."""
     from comprehensive import render, tree_json
     from comprehensive.emit import write_files
+    from comprehensive.tree_fields import TreeFormatError
 
     try:
         document = tree_json.load(tree)
-    except tree_json.TreeFormatError as error:
+    except TreeFormatError as error:
         raise click.ClickException(f"{tree}: {error}") from error
     text = render.dot(document, full)
     if output is None or output.suffix != ".dot":

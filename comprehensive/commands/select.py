@@ -62,7 +62,8 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
 
 
 def _schedules(directory: Path) -> tuple[ScheduleDocument, ...]:
-    from comprehensive.tree_json import TreeFormatError, load
+    from comprehensive.tree_fields import TreeFormatError
+    from comprehensive.tree_json import load
 
     path = directory
     if directory.is_dir():

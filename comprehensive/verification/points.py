@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import lcm, prod
 from random import Random
 
-from comprehensive.tree import LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from comprehensive.tree import Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Tree
 from comprehensive.verification.integers import evaluated
 from metafork.facts import Scope, program_facts
 from metafork.ir import Phase, walk_statements
@@ -282,7 +282,7 @@ class Points:
         match tree:
             case LeafReference(leaf=leaf):
                 yield leaf, intervals
-            case NoLeaf():
+            case NoLeaf() | Inconsistent():
                 return
             case Node(condition=condition, accept=accept, refuse=refuse):
                 if id(tree) not in self._nodes:

@@ -17,7 +17,7 @@ from comprehensive.properties import Judge as Z3Judge
 from comprehensive.properties import Subject, covers_start, disjoint
 from comprehensive.solver import PathSolver
 from comprehensive.systems import Systems
-from comprehensive.tree import LeafReference, Node, NoLeaf
+from comprehensive.tree import Inconsistent, LeafReference, Node, NoLeaf
 from metafork.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.prover import Prover, Verdict
 from strategies.affine import affine_conflict
@@ -101,7 +101,7 @@ def test_a_slow_strategy_of_a_program_ends_with_the_run(monkeypatch):
             return Applied(version, "nothing")
 
     chosen = registry.strategies(["granularity", "caching"])
-    monkeypatch.setattr(registry, "strategies", lambda names: (Sleeping(), *chosen))
+    monkeypatch.setattr(registry, "strategies", lambda *_: (Sleeping(), *chosen))
     text = "\n".join(SMOOTH.replace("void smooth", f"void smooth{number}") for number in range(6))
     began = time.monotonic()
     result = optimize(text, counters=["threads_per_block", "shared_memory"], time_limit=1.0)
@@ -156,7 +156,7 @@ def test_unknown_keeps_the_branch_and_is_told():
     counters = [MadeCounter("r1", "R", lambda version: X + Y)]
     outcome = Discussion(begin, counters, [MadeStrategy("O1", frozenset({"r1"}))], time_limit=0.0).run(())
     assert len(outcome.cases) == 1
-    assert [end for end in ends(outcome.root) if end == NoLeaf("inconsistent")] == []
+    assert [end for end in ends(outcome.root) if end == Inconsistent()] == []
     told = [sentence for subject, sentence in outcome.notes if subject == "undecided cases"]
     assert any(sentence.endswith("any: x + y <= R") for sentence in told), outcome.notes
     assert all(case.witness is None for case in outcome.cases)

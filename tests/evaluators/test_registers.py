@@ -21,6 +21,7 @@ from metafork.frontend import parse
 from metafork.ir import Version
 from metafork.polynomial import Polynomial
 from metafork.source import Source
+from strategies.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.kernel_reader import read_kernel
 
 
@@ -79,7 +80,7 @@ def test_more_live_values_take_more_registers():
 def test_a_leaf_with_ir_strategies_is_counted_as_the_ptx_it_is():
     one = nest("double sum = 0.0; for (int k = 0; k < n; k++) sum += a[k] * a[n + k]; b[p] = sum;")
     plain = registers(one)
-    pressed = registers(Version(one.program, ("register_pressure3",)))
+    pressed = registers(Version(one.program, PRESSURE[2:]))
     assert pressed < plain
 
 
@@ -158,7 +159,7 @@ def test_both_ends_of_a_kernel_are_counted():
     # A reciprocal is less than a division.
     assert (divided.divide_double, divided.reciprocal_double) == (0, 1)
     assert divided.wanted > plain.wanted
-    assert measure(read_kernel("void k(int *b) { b[threadIdx.x] = 1; }"), ("register_pressure1",)).from_text == 0
+    assert measure(read_kernel("void k(int *b) { b[threadIdx.x] = 1; }"), PRESSURE[:1]).from_text == 0
 
 
 def test_a_model_of_another_version_is_refused():

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from metafork.exact_constants import floating_value
 from metafork.expression_text import expression
 from metafork.ir import Cast, Conditional, IntConst, Phase, Var, binary, unary
+from metafork.ir_strategies import STANDARD
 from metafork.kernel import Kernel
 from metafork.llvm_ir import module_text
 from metafork.llvm_targets import Nvptx
-from metafork.ptx_target import REGISTER_PRESSURE, STANDARD, emit_ptx, optimize
+from metafork.ptx_target import emit_ptx, optimize
 from metafork.types import ScalarType, common_type
+from strategies.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.host_run import CTYPES, run_on_host
 from tests.metafork.kernel_reader import read_kernel
 
@@ -158,7 +160,7 @@ void mm(int n, int B, const float *a, const float *b, float *c)
 """
 
 
-@pytest.mark.parametrize("pipeline", [(), STANDARD, *((name,) for name in REGISTER_PRESSURE)])
+@pytest.mark.parametrize("pipeline", [(), STANDARD, *(pipeline.passes for pipeline in PRESSURE)])
 def test_blocks_with_barriers_and_shared_memory(pipeline):
     rng = np.random.default_rng(1)
     a, b = rng.random((2, 4, 4), np.float32)

@@ -7,6 +7,7 @@ import pytest
 
 from metafork.block_memory import block_memory
 from metafork.cuda import kernel_text
+from metafork.ir_strategies import SHUFFLE
 from metafork.lane_transpose import WARP, LaneTranspose
 from metafork.leaf_ptx import leaf_ptx
 from metafork.llvm_ir import module_text
@@ -15,6 +16,7 @@ from metafork.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.parser import parse as parse_ptx
 from metafork.ptx_target import emit_ptx
+from strategies.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.kernel_runs import Case, run
 from tests.metafork.programs import program
 
@@ -212,7 +214,7 @@ IN_PLACE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("ir_strategies", [(), ("register_pressure1",), ("register_pressure3",), ("shuffle",)])
+@pytest.mark.parametrize("ir_strategies", [(), PRESSURE[:1], PRESSURE[2:], (SHUFFLE,)])
 @pytest.mark.parametrize("stride", IN_PLACE)
 def test_the_device_code_computes_the_same(stride, ir_strategies):
     kernel = lower(transposed(IN_PLACE[stride]), "k")

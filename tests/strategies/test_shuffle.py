@@ -12,11 +12,13 @@ import pytest
 from comprehensive.optimize import optimize
 from metafork.frontend import parse
 from metafork.ir import Version
+from metafork.ir_strategies import SHUFFLE
 from metafork.leaf_ptx import leaf_ptx, load_places
 from metafork.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.parser import parse as parse_ptx
 from metafork.source import Source
+from strategies.register_pressure import PIPELINES as PRESSURE
 from strategies.shuffle import STRATEGY
 from strategies.strategy import Applied, NotApplied
 from tests.runtime.compiling import needs_nvcc, succeed
@@ -105,7 +107,7 @@ def played(kernel, ptx, rows, columns, block, grid=None):
 def test_a_stencil_loads_once_a_row(jacobi2d):
     applied = STRATEGY.apply(jacobi2d)
     assert isinstance(applied, Applied)
-    assert applied.version == replace(jacobi2d, ir_strategies=("shuffle",))
+    assert applied.version == replace(jacobi2d, ir_strategies=(SHUFFLE,))
     assert applied.note.startswith(
         "6 loads became shuffles, proved by symbolic emulation, assuming signed-index; 3 loads"
     )
@@ -115,16 +117,16 @@ def test_it_takes_the_place_of_shared_memory(jacobi2d):
     cached = version(JACOBI2D.read_text(), ("a",))
     applied = STRATEGY.apply(cached)
     assert isinstance(applied, Applied)
-    assert applied.version == replace(jacobi2d, ir_strategies=("shuffle",))
+    assert applied.version == replace(jacobi2d, ir_strategies=(SHUFFLE,))
     assert applied.note.startswith("took a out of shared memory; ")
 
 
 def test_it_is_idempotent(jacobi2d):
-    again = STRATEGY.apply(replace(jacobi2d, ir_strategies=("shuffle",)))
+    again = STRATEGY.apply(replace(jacobi2d, ir_strategies=(SHUFFLE,)))
     assert again == NotApplied("it is applied already")
 
 
-@pytest.mark.parametrize("before", [(), ("register_pressure2",), ("register_pressure3",)])
+@pytest.mark.parametrize("before", [(), PRESSURE[1:2], PRESSURE[2:]])
 @pytest.mark.parametrize(
     ("rows", "columns", "block"),
     [
@@ -166,7 +168,7 @@ def test_the_straight_way_is_apart_from_the_loops(kernel):
     outside, inside = load_places(code.plain)
     assert (len(outside), len(inside)) == (9, 9)
     assert {shuffle.span for shuffle in code.report.shuffles} < outside
-    outside, inside = load_places(leaf_ptx(kernel, ("register_pressure1",)).plain)
+    outside, inside = load_places(leaf_ptx(kernel, PRESSURE[:1]).plain)
     assert (len(outside), len(inside)) == (0, 9)
 
 
@@ -257,9 +259,9 @@ def result():
 def test_the_tree_forks_into_shared_memory_and_shuffles(result):
     (tree,) = result.schedules
     leaves = {leaf.version.ir_strategies or leaf.version.program.cached: leaf for leaf in tree.leaves}
-    assert set(leaves) == {("a",), ("shuffle",), ()}
-    assert leaves["shuffle",].version.program.cached == ()
-    assert str(leaves["shuffle",].counters["global_loads"].numerator) == "3"
+    assert set(leaves) == {("a",), (SHUFFLE,), ()}
+    assert leaves[SHUFFLE,].version.program.cached == ()
+    assert str(leaves[SHUFFLE,].counters["global_loads"].numerator) == "3"
     assert str(leaves["a",].counters["global_loads"].numerator) == "ceil1*ceil2"
     assert str(leaves[()].counters["global_loads"].numerator) == "9"
     # Rivals on the same machine: which of them is taken is for the target to say.
