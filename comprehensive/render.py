@@ -36,6 +36,10 @@ _FONT = "Courier"
 _VIEWED = "ui-monospace,'DejaVu Sans Mono',Menlo,'Liberation Mono','Courier New',monospace"
 
 
+_Edge = tuple[str, str, list[str]]
+"""Where an edge comes from, its word, and the strategies applied on it."""
+
+
 class NoGraphvizError(Exception):
     """There is no Graphviz to draw with; the message says what to install."""
 
@@ -97,12 +101,38 @@ class _Drawing:
             # The first decisions were no choice: say what was done before the first real one.
             name = self._fresh("start")
             self._nodes.append(f'{name} [shape=plain, label="start"];')
-            self._edge(name, self._draw(root), "", applied, accept=True)
+            self._draw(root, (name, "", applied))
         else:
-            self._draw(root)
+            self._draw(root, None)
         return self._nodes + [self._leaf(leaf) for leaf in self._schedule.leaves] + self._edges
 
-    def _draw(self, tree: Tree) -> str:
+    def _draw(self, root: Tree, edge: _Edge | None) -> None:
+        """Enter the nodes of a tree, parents first, and each edge after all that is below it.
+
+        A chain of refusals may be long, so what is left to do stands on a stack of its own.
+        """
+        waiting: list[tuple[Tree, _Edge | None] | tuple[str, _Edge]] = [(root, edge)]
+        while waiting:
+            entry, above = waiting.pop()
+            if isinstance(entry, str):
+                assert above is not None
+                self._edge(above[0], entry, above[1], above[2])
+                continue
+            name = self._node(entry)
+            if above is not None:
+                waiting.append((name, above))
+            if isinstance(entry, Node):
+                below: list[tuple[Tree, _Edge | None]] = []
+                for side, subtree in (("accept", entry.accept), ("refuse", entry.refuse)):
+                    if isinstance(subtree, Inconsistent):
+                        continue  # the other side always holds
+                    first = [entry.strategy] if side == "refuse" and entry.strategy is not None else []
+                    target, applied = self._skipped(subtree)
+                    below.append((target, (name, side, first + applied)))
+                waiting += reversed(below)
+
+    def _node(self, tree: Tree) -> str:
+        """Enter one node, and return its name."""
         match tree:
             case LeafReference(leaf=leaf):
                 return f"{self._prefix}_leaf{leaf}"
@@ -119,12 +149,6 @@ class _Drawing:
                 self._nodes.append(
                     f'{name} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", label={_table(rows)}];'
                 )
-                for side, subtree in (("accept", tree.accept), ("refuse", tree.refuse)):
-                    if isinstance(subtree, Inconsistent):
-                        continue  # the other side always holds
-                    first = [tree.strategy] if side == "refuse" and tree.strategy is not None else []
-                    target, applied = self._skipped(subtree)
-                    self._edge(name, self._draw(target), side, first + applied, accept=side == "accept")
                 return name
 
     def _without_leaf(self, rows: Sequence[str]) -> str:
@@ -145,13 +169,13 @@ class _Drawing:
                 break
         return tree, applied
 
-    def _edge(self, source: str, target: str, word: str, applied: Sequence[str], accept: bool) -> None:
+    def _edge(self, source: str, target: str, word: str, applied: Sequence[str]) -> None:
         lines = [word] if word else []
         lines += [f"+ {strategy}" for strategy in applied]
         label = "\\n".join(_quoted(line) for line in lines)
         look = (
             'style=solid, penwidth=1.8, arrowhead=normal, color="#1b5e20", fontcolor="#1b5e20"'
-            if accept
+            if word != "refuse"
             else 'style=dashed, penwidth=1.2, arrowhead=empty, color="#8e2424", fontcolor="#8e2424"'
         )
         self._edges.append(f'{source} -> {target} [label=" {label} ", {look}];')

@@ -18,6 +18,7 @@ from metafork.ir import Program, Version
 from metafork.kernel import Kernel
 from metafork.lowering import CannotLowerError, lower
 from metafork.polynomial import Polynomial
+from metafork.ptx_target import TargetError
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,10 @@ def registers(version: Version) -> int | NotKnown:
         kernel = _kernel(version.program)
     except CannotLowerError as error:
         return NotKnown(f"no kernel: {error}")
-    return shipped_model().registers(measure(kernel, version.ir_strategies))
+    try:
+        return shipped_model().registers(measure(kernel, version.ir_strategies))
+    except TargetError as error:
+        return NotKnown(f"no code: {error}")
 
 
 @lru_cache(maxsize=32)

@@ -19,9 +19,7 @@ from evaluators.counter import NotKnown
 from evaluators.registers_per_thread import registers
 from metafork.ir import Version
 from metafork.ir_strategies import Pipeline
-from metafork.llvm_ir import module_text
-from metafork.lowering import lower
-from metafork.ptx_target import external_functions, parsed
+from strategies.ir_code import why_no_ptx
 from strategies.strategy import Applied, NotApplied, Sign
 
 PIPELINES = (
@@ -70,9 +68,9 @@ class RegisterPressure:
         if after >= before:
             return NotApplied(f"LLVM's code would take {after} registers a thread, no fewer than {before}")
         # Only now: whether the leaf could be emitted at all costs a lowering of its own.
-        names = external_functions(parsed(module_text(lower(version.program, version.program.name))))
-        if names:
-            return NotApplied(f"LLVM has no exact code for {', '.join(names)}; nvcc's device library does")
+        reason = why_no_ptx(version.program)
+        if reason is not None:
+            return NotApplied(reason)
         return Applied(changed, f"takes {after} registers a thread instead of {before}, by LLVM's own passes")
 
 

@@ -126,7 +126,7 @@ def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool
     from comprehensive.emit import ComputationError, TabulationError, write_outputs
     from comprehensive.leaf_files import LeafTexts
     from metafork.lowering import CannotLowerError
-    from metafork.ptx_target import TargetError
+    from metafork.ptx_target import ExternalFunctionError, TargetError
 
     stem = result.unit.name
     texts = LeafTexts()
@@ -134,6 +134,8 @@ def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool
         leaves, problems = texts.files(result, ptx_target)
     except CannotLowerError as error:
         raise click.ClickException(f"{result.unit.source.name}: a leaf has no kernel: {error}") from error
+    except ExternalFunctionError as error:
+        raise click.ClickException(f"{result.unit.source.name}: a leaf has no code: {error}") from error
     except TargetError as error:
         raise click.UsageError(str(error)) from error
     extra = {

@@ -1,0 +1,18 @@
+"""Whether LLVM makes exact PTX of a program: what a strategy on the IR asks before it appends to lambda."""
+
+from __future__ import annotations
+
+from metafork.ir import Program
+from metafork.llvm_ir import module_text
+from metafork.lowering import CannotLowerError, lower
+from metafork.ptx_target import external_functions, parsed
+
+
+def why_no_ptx(program: Program) -> str | None:
+    """Return why a leaf of this program cannot be PTX from LLVM; ``None`` where it can."""
+    try:
+        kernel = lower(program, program.name)
+    except CannotLowerError as error:
+        return f"no kernel: {error}"
+    names = external_functions(parsed(module_text(kernel)))
+    return f"LLVM has no exact code for {', '.join(names)}; nvcc's device library does" if names else None
