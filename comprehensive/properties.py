@@ -110,8 +110,8 @@ class Judge:
 
     def __init__(self, subject: Subject, effort: int = EFFORT) -> None:
         self._subject = subject
-        self._reals = PathSolver(subject.facts, integers=False, real=subject.real, effort=effort, timeout_ms=20_000)
-        self._integers = PathSolver(subject.facts, integers=True, real=subject.real, effort=effort, timeout_ms=20_000)
+        self._reals = PathSolver(subject.facts, integers=False, real=subject.real, effort=effort)
+        self._integers = PathSolver(subject.facts, integers=True, real=subject.real, effort=effort)
 
     def empty(self, system: System, *negated: System) -> Check:
         """Say whether Start, ``system`` and the negations of the systems ``negated`` have no common point."""

@@ -52,8 +52,8 @@ Progress = Callable[[str, int, int], None]
 class Options:
     """How much is done: points a leaf, the seed, compilers at a time, seconds for all, targets of ``ptxas``.
 
-    ``optimization`` is the level at which kernels are compiled (``-O0`` is quicker); ``dataflow_seconds`` bound the
-    proofs of dataflow of one schedule (0: none are tried).
+    ``optimization`` is the level at which kernels are compiled (``-O0`` is quicker); ``dataflow_seconds`` stand behind
+    the proofs of dataflow of one schedule, which isl's own count of operations ends long before (0: none are tried).
     """
 
     points: int = POINTS
@@ -63,7 +63,7 @@ class Options:
     targets: tuple[str, ...] = ()
     races: bool = True
     optimization: str = "-O1"
-    dataflow_seconds: float = 30.0
+    dataflow_seconds: float = 600.0
 
 
 def verify(
