@@ -29,7 +29,7 @@ MOST_DEGREE = 60
 MOST_DIGITS = 200
 """Digits of a coefficient's numerator or denominator; the dispatcher computes with at most 38."""
 
-MOST_TOKENS = 200_000
+MOST_TOKENS = 120_000
 """Names, numbers and signs of one text."""
 
 MOST_NESTED = 100

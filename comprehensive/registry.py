@@ -55,6 +55,8 @@ OPTIONAL_STRATEGIES = {
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """Return the name that was probably meant: one that differs in case only, else a similar one."""
+    if len(name) > 200:
+        return None  # similarity would take long, and none is meant
     names = tuple(known)
     same = next((other for other in names if other.lower() == name.lower()), None)
     return same or next(iter(difflib.get_close_matches(name, names, n=1)), None)
@@ -70,7 +72,7 @@ class UnknownNameError(ValueError):
         hint = known_names if self.suggestion is None else f"did you mean {self.suggestion!r}?"
         if name.removeprefix("+") in self.known:
             hint = "put + in front of every name, to add to the defaults, or of none"
-        super().__init__(f"there is no {kind} {name!r}; {hint}")
+        super().__init__(f"there is no {kind} {name[:60]!r}; {hint}")
 
 
 def counters(names: Sequence[str] | None = None, plugins: Sequence[Plugin] = ()) -> tuple[Counter, ...]:

@@ -170,7 +170,7 @@ def given_values(text: str, limits: Mapping[str, OwnLimit] = MappingProxyType({}
     for entry in text.split(","):
         match = _ENTRY.fullmatch(entry)
         if match is None:
-            raise MachineError(f"{entry.strip()!r} is neither NAME=VALUE nor a preset ({', '.join(PRESETS)})")
+            raise MachineError(f"{entry.strip()[:60]!r} is neither NAME=VALUE nor a preset ({', '.join(PRESETS)})")
         name, number = match.groups()
         if number is None:
             if name not in PRESETS:
@@ -180,11 +180,11 @@ def given_values(text: str, limits: Mapping[str, OwnLimit] = MappingProxyType({}
             continue
         name = names.get(name, name)
         if len(number) > _MOST_DIGITS:
-            raise MachineError(f"{name}={number[:12]}... is too large: numbers go to 2^62")
+            raise MachineError(f"{entry.strip()[:14]}... is too large: numbers go to 2^62")
         try:
             value = Fraction(number)
         except ZeroDivisionError:
-            raise MachineError(f"{entry.strip()!r} divides by zero") from None
+            raise MachineError(f"{entry.strip()[:60]!r} divides by zero") from None
         if (name in FIELDS or name in limits) and value.denominator != 1:
             raise MachineError(f"{name} is an integer, not {number}")
         if max(value.numerator, value.denominator) > _LARGEST:
