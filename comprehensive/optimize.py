@@ -72,9 +72,12 @@ class Result:
         """Return the drawing as DOT text."""
         return render.dot(self.document)
 
-    def to_svg(self) -> str:
-        """Return the drawing as SVG.  Raises ``render.NoGraphvizError`` where there is no Graphviz."""
-        return render.svg(self.to_dot())
+    def to_svg(self, seconds: float | None = None) -> str:
+        """Return the drawing as SVG, within ``seconds``.
+
+        Raises ``render.NoGraphvizError`` where there is no Graphviz, ``render.TooLargeError``, and ``TimeoutExpired``.
+        """
+        return render.svg(self.to_dot(), seconds)
 
     def to_report(self) -> str:
         """Return ``report.md``: what was measured, tried, refused, and why."""
@@ -83,7 +86,7 @@ class Result:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Show the drawing in a notebook."""
         bundle = {"text/markdown": self.to_report(), "text/plain": repr(self)}
-        with suppress(render.NoGraphvizError):  # the report is shown in its place
+        with suppress(render.NoGraphvizError, render.TooLargeError):  # the report is shown in its place
             bundle["image/svg+xml"] = self.to_svg()
         return bundle
 

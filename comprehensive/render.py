@@ -21,6 +21,9 @@ from comprehensive.document import LeafDocument, ScheduleDocument, TreeDocument
 from comprehensive.systems import System
 from comprehensive.tree import Inconsistent, LeafReference, Node, NoLeaf, Tree
 
+MOST_DRAWN = 300
+"""Boxes that are laid out; as many in one chain take the slower of the two programs a minute, in a tree some seconds."""
+
 WIDTH = 40
 """Characters to a line of a condition or a system."""
 
@@ -44,6 +47,10 @@ class NoGraphvizError(Exception):
     """There is no Graphviz to draw with; the message says what to install."""
 
 
+class TooLargeError(Exception):
+    """The tree has more boxes than are laid out within reasonable time; DOT text can be had of it."""
+
+
 def dot(document: TreeDocument, full: bool = False) -> str:
     """Return the drawing of all schedules of a file as DOT text; equal documents give equal texts."""
     most = max((len(schedule.leaves) for schedule in document.schedules), default=0)
@@ -63,10 +70,22 @@ def dot(document: TreeDocument, full: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def svg(dot_text: str) -> str:
-    """Return the SVG of a DOT text.  Raises ``NoGraphvizError``, and ``CalledProcessError`` where drawing fails."""
+def svg(dot_text: str, seconds: float | None = None) -> str:
+    """Return the SVG of a DOT text; ``seconds`` bound how long that takes.
+
+    Raises ``NoGraphvizError``, ``TooLargeError``, ``TimeoutExpired``, and ``CalledProcessError`` where drawing fails.
+    """
+    boxes = dot_text.count(" [shape=")
+    if boxes > MOST_DRAWN:
+        raise TooLargeError(f"the tree has {boxes} boxes, and more than {MOST_DRAWN} take Graphviz too long")
     completed = subprocess.run(
-        [_graphviz(), "-Tsvg"], input=dot_text, capture_output=True, text=True, check=True, encoding="utf-8"
+        [_graphviz(), "-Tsvg"],
+        input=dot_text,
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
+        timeout=seconds,
     )
     return completed.stdout.replace(f'font-family="{_FONT}"', f'font-family="{_VIEWED}"').replace(
         f'font-family="{_FONT},monospace"', f'font-family="{_VIEWED}"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,9 @@ from comprehensive.commands.faults import (
 if TYPE_CHECKING:
     from comprehensive.optimize import Result
     from comprehensive.tree import Statistics
+
+_LEAST_DRAWN = 1.0
+"""Seconds for the drawing where the time limit leaves none."""
 
 
 @click.command()
@@ -77,6 +80,7 @@ def command(
     deadline = None if time_limit is None else time.monotonic() + time_limit
     if depfile is not None and len(files) > 1:
         raise click.UsageError("--depfile takes one input file")
+    _refuse_equal_names(files)
     for path in files:
         with mistakes_of_options(), _Progress() as progress:
             try:
@@ -102,7 +106,8 @@ def command(
             incomplete.append(path)
         folder = _folder(path, output, len(files) > 1)
         if output is not None or not as_json:
-            _write(result, folder, target if emit == "ptx" else None, allow_fma, depfile)
+            drawn = None if deadline is None else max(_LEAST_DRAWN, deadline - time.monotonic())
+            _write(result, folder, target if emit == "ptx" else None, allow_fma, depfile, drawn)
         if as_json:
             click.echo(result.to_json(), nl=False)
         else:
@@ -114,6 +119,18 @@ def command(
     context.exit(1 if failed else INCOMPLETE if incomplete else 0)
 
 
+def _refuse_equal_names(files: Sequence[Path]) -> None:
+    """Refuse inputs whose outputs would have one name: the later ones would replace the earlier, or clash with them."""
+    from metafork.frontend.unit import unit_name
+
+    known: dict[str, Path] = {}
+    for path in files:
+        name = unit_name(path.name)
+        if name in known:
+            raise click.UsageError(f"the outputs of {known[name]} and {path} would both be called {name}")
+        known[name] = path
+
+
 def _folder(path: Path, output: Path | None, several: bool) -> Path:
     own = Path(f"{path.stem}.out")
     if output is None:
@@ -121,7 +138,14 @@ def _folder(path: Path, output: Path | None, several: bool) -> Path:
     return output / own if several else output
 
 
-def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool, depfile: Path | None) -> None:
+def _write(
+    result: Result,
+    folder: Path,
+    ptx_target: str | None,
+    allow_fma: bool,
+    depfile: Path | None,
+    seconds: float | None,
+) -> None:
     from comprehensive import render
     from comprehensive.emit import ComputationError, TabulationError, write_outputs
     from comprehensive.leaf_files import LeafTexts
@@ -145,9 +169,11 @@ def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool
         **leaves,
     }
     try:
-        extra[f"{stem}.tree.svg"] = result.to_svg()
-    except render.NoGraphvizError as error:
+        extra[f"{stem}.tree.svg"] = result.to_svg(seconds)
+    except (render.NoGraphvizError, render.TooLargeError) as error:
         problems.append(f"{stem}.tree.svg is not drawn: {error}")
+    except subprocess.TimeoutExpired:
+        problems.append(f"{stem}.tree.svg is not drawn: the time limit was reached")
     except subprocess.CalledProcessError as error:
         problems.append(f"{stem}.tree.svg is not drawn: Graphviz failed: {error.stderr.strip()}")
     try:
@@ -155,7 +181,8 @@ def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool
     except (ComputationError, TabulationError) as error:
         raise click.ClickException(f"{result.unit.source.name}: no dispatcher can be written: {error}") from error
     except OSError as error:
-        raise click.ClickException(f"{folder} cannot be written: {error.strerror or error}") from error
+        place = error.filename or folder
+        raise click.ClickException(f"{place} cannot be written: {error.strerror or error}") from error
     for problem in problems:
         click.echo(f"metafork: {problem}", err=True)
 

@@ -33,6 +33,8 @@ def command(tree: Path, output: Path | None, full: bool) -> None:
             text = render.svg(text)
         except render.NoGraphvizError as error:
             raise click.ClickException(str(error)) from error
+        except render.TooLargeError as error:
+            raise click.ClickException(f"{tree}: {error}; -o NAME.dot writes the drawing as text") from error
         except subprocess.CalledProcessError as error:
             raise click.ClickException(f"Graphviz failed: {error.stderr.strip()}") from error
     if output is None:

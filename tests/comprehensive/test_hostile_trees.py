@@ -146,6 +146,13 @@ def test_a_chain_of_900_refusals_is_a_tree(tmp_path):
     assert text.count("-> k0_leaf1 ") == 900
 
 
+def test_a_chain_of_700_refusals_is_too_large_for_a_picture(tmp_path):
+    (tmp_path / "tree.json").write_text(json.dumps(chain(700)))
+    status, said = at_most_two_seconds(("render", "tree.json"), tmp_path)
+    assert status == 1
+    assert "Graphviz too long; -o NAME.dot writes the drawing as text" in said
+
+
 def test_a_chain_of_5000_refusals_is_told_to_be_too_long(tmp_path):
     # Written level by level: Python's own writer does not go so deep.
     tree = chain(1)
