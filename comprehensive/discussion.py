@@ -45,7 +45,7 @@ class Discussion(Generic[V]):
         # As in the paper, resource counters stand before performance counters.
         self._counters = tuple(sorted(counters, key=lambda counter: counter.kind == "performance"))
         self._strategies = tuple(strategies)
-        self._measured: Measurements[V] = Measurements(start, self.systems, self.statistics)
+        self._measured: Measurements[V] = Measurements(start, self.systems, self.statistics, self._deadline)
         self._notes: dict[tuple[str, str], None] = {}
         self._cases: list[Case[V]] = []
         self._complete = True
@@ -75,7 +75,7 @@ class Discussion(Generic[V]):
             self._counters,
             tuple(self.systems.derived),
             tuple(self._notes),
-            self._complete,
+            self._complete and not self._measured.interrupted,
             self.statistics,
         )
 
@@ -200,8 +200,11 @@ class Discussion(Generic[V]):
         return version
 
     def _is_known(self, counter: CounterOf[V], version: V) -> bool:
-        """Say whether a counter takes part: it does where its value is known on the input, throughout Start."""
-        value = self._measured.value(counter, version)
+        """Say whether a counter takes part: it does where its value is known on the input, throughout Start.
+
+        That is found out whatever it takes: a limit that was not looked at is none that a leaf could keep.
+        """
+        value = self._measured.value(counter, version, patient=True)
         reason = value.reason if isinstance(value, NotKnown) else self._measured.outside(value, ())
         if reason:
             self._note(counter.name, f"left out: {reason}")

@@ -10,7 +10,8 @@ from __future__ import annotations
 from itertools import count
 from typing import Generic
 
-from comprehensive.quintuple import CounterOf, StrategyOf, V
+from comprehensive.interruption import OutOfTimeError, until
+from comprehensive.quintuple import AppliedOf, CounterOf, StrategyOf, V
 from comprehensive.signs import integral
 from comprehensive.start import MACHINE_MARK, Start
 from comprehensive.systems import System, Systems
@@ -21,11 +22,19 @@ from metafork.prover import Verdict
 from metafork.symbols import DerivedSymbol
 from strategies.strategy import NotApplied
 
+OUT_OF_TIME = "the time limit was reached before it was done"
+
 
 class Measurements(Generic[V]):
-    """The values and transformed versions of one run; nothing of it outlives the run."""
+    """The values and transformed versions of one run; nothing of it outlives the run.
 
-    def __init__(self, start: Start, systems: Systems, statistics: Statistics) -> None:
+    What is being computed when the ``deadline`` (of ``time.monotonic``) passes is given up; ``interrupted`` says that
+    something was.
+    """
+
+    def __init__(self, start: Start, systems: Systems, statistics: Statistics, deadline: float | None = None) -> None:
+        self.interrupted = False
+        self._deadline = deadline
         self._start = start
         self._systems = systems
         self._statistics = statistics
@@ -37,13 +46,18 @@ class Measurements(Generic[V]):
             (symbol.kind, symbol.operands): symbol.name for symbol in start.derived
         }
 
-    def value(self, counter: CounterOf[V], version: V) -> CounterValue | NotKnown:
-        """Evaluate a counter, once for each version, in the symbols of this discussion."""
+    def value(self, counter: CounterOf[V], version: V, patient: bool = False) -> CounterValue | NotKnown:
+        """Evaluate a counter, once for each version, in the symbols of this discussion; to its end where ``patient``."""
         key = (counter.name, id(version))
         if key not in self._values:
             assert self._versions.get(version) is version, "only versions that were kept are measured"
             self._statistics.evaluations += 1
-            value = counter.evaluate(version)
+            value: CounterValue | NotKnown = NotKnown(OUT_OF_TIME)
+            try:
+                with until(None if patient else self._deadline):
+                    value = counter.evaluate(version)
+            except OutOfTimeError:
+                self.interrupted = True
             self._values[key] = value if isinstance(value, NotKnown) else self._in_own_symbols(value)
         return self._values[key]
 
@@ -75,6 +89,7 @@ class Measurements(Generic[V]):
             value.denominator.substitute(names),
             value.derived,
             tuple(constraint.substitute(names) for constraint in value.domain),
+            value.sampled,
         )
 
     def _short_name(self, symbol: DerivedSymbol) -> str:
@@ -106,7 +121,12 @@ class Measurements(Generic[V]):
         if key not in self._applications:
             assert self._versions.get(version) is version, "only versions that were kept are transformed"
             self._statistics.applications += 1
-            applied = strategy.apply(version)
+            applied: AppliedOf[V] | NotApplied = NotApplied(OUT_OF_TIME)
+            try:
+                with until(self._deadline):
+                    applied = strategy.apply(version)
+            except OutOfTimeError:
+                self.interrupted = True
             self._applications[key] = (
                 applied if isinstance(applied, NotApplied) else (self.keep(applied.version), applied.note)
             )

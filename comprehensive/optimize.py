@@ -114,9 +114,10 @@ def optimize(
     what is not proved free of races instead of warning.  ``plugins`` are modules, or ``.py`` files, with further
     counters and strategies.
 
-    ``time_limit`` is in seconds for the whole run.  What is being measured or transformed then is finished, and nothing
-    else begun: trees come back as they are, marked incomplete (``Result.complete``).  The first schedule has at least
-    the leaf that every limit admits; schedules that were not reached have none.
+    ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
+    thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
+    (``Result.complete``).  The first schedule has at least the leaf that every limit admits; schedules that were not
+    reached have none.
 
     Raises ``metafork.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError``,
     ``PluginError``, ``OptionError`` and ``metafork.machine.MachineError`` for names and values of options,

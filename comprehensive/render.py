@@ -22,7 +22,7 @@ from comprehensive.systems import System
 from comprehensive.tree import Inconsistent, LeafReference, Node, NoLeaf, Tree
 
 MOST_DRAWN = 300
-"""Boxes that are laid out; as many in one chain take the slower of the two programs a minute, in a tree some seconds."""
+"""Boxes that are laid out; as many in one chain take the slower of the two programs a minute, in a tree seconds."""
 
 WIDTH = 40
 """Characters to a line of a condition or a system."""
@@ -163,7 +163,7 @@ class _Drawing:
                 return self._without_leaf([_row("<b>no leaf</b>"), *(_row(escape(line)) for line in lines)])
             case Node():
                 name = self._fresh("node")
-                rows = [_row(f"<i>{escape(tree.counter)}</i>", "center")]
+                rows = [_row(f"<i>{escape(tree.counter)}</i>{' (sampled)' if tree.value.sampled else ''}", "center")]
                 rows += [_row(line, "center") for line in _wrapped(self._schedule.text(tree.condition))]
                 self._nodes.append(
                     f'{name} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", label={_table(rows)}];'

@@ -60,7 +60,8 @@ def _leaf(schedule: ScheduleDocument, leaf: LeafDocument) -> list[str]:
     lines += [f"- when {case or 'always'}" for case in cases]
     for name, value in leaf.counters.items():
         unit = units.get(name)
-        lines.append(f"- {name}: `{schedule.value_text(value)}`" + (f" {unit}" if unit else ""))
+        sampled = f" (sampled: {value.sampled})" if value.sampled else ""
+        lines.append(f"- {name}: `{schedule.value_text(value)}`{f' {unit}' if unit else ''}{sampled}")
     if leaf.witness is not None:
         lines.append(f"- for example {_code(f'{name} = {value}' for name, value in leaf.witness.items())}")
     else:
@@ -99,7 +100,7 @@ def _tree(schedule: ScheduleDocument, tree: Tree, indent: str = "") -> list[str]
         case Node():
             strategy = f" by {tree.strategy}" if tree.strategy is not None else ""
             return [
-                f"{indent}{tree.counter}: {schedule.text(tree.condition)}",
+                f"{indent}{tree.counter}: {schedule.text(tree.condition)}{' (sampled)' if tree.value.sampled else ''}",
                 *_tree(schedule, tree.accept, indent + "    "),
                 f"{indent}else{strategy}",
                 *_tree(schedule, tree.refuse, indent + "    "),

@@ -97,6 +97,7 @@ def _tree_to_json(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
             return {
                 "counter": tree.counter,
                 "value": schedule.value_text(tree.value),
+                **({"sampled": tree.value.sampled} if tree.value.sampled else {}),
                 "condition": schedule.text(tree.condition),
                 "accept": _tree_to_json(schedule, tree.accept),
                 "strategy": tree.strategy,
@@ -105,6 +106,7 @@ def _tree_to_json(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
 
 
 def _leaf_to_json(schedule: ScheduleDocument, leaf: LeafDocument) -> dict[str, Any]:
+    sampled = {name: v.sampled for name, v in leaf.counters.items() if v.sampled}
     return {
         "id": leaf.id,
         "systems": [[schedule.text(constraint) for constraint in system] for system in leaf.systems],
@@ -112,6 +114,7 @@ def _leaf_to_json(schedule: ScheduleDocument, leaf: LeafDocument) -> dict[str, A
         "trace": list(leaf.trace),
         "kernel": leaf.kernel,
         "counters": {name: schedule.value_text(v) for name, v in leaf.counters.items()},
+        **({"sampled": sampled} if sampled else {}),
         "witness": None if leaf.witness is None else {name: _number(n) for name, n in leaf.witness.items()},
     }
 
@@ -251,7 +254,7 @@ def _node(data: Value, accept: Tree, refuse: Tree, symbols: set[str]) -> Node:
     strategy = data["strategy"]
     return Node(
         data["counter"].text(),
-        _value(data["value"], symbols),
+        _value(data["value"], symbols, data.get("sampled")),
         _read(data["condition"], lambda text: inequality(text, symbols)),
         accept,
         None if strategy.raw is None else strategy.text(),
@@ -265,14 +268,14 @@ def _leaf(data: Value, number: int, symbols: set[str]) -> LeafDocument:
     systems = data["systems"]
     if not systems.elements():
         raise systems.fault("a leaf has at least one system")
-    witness = data["witness"]
+    witness, samples = data["witness"], data.get("sampled")
     return LeafDocument(
         number,
         tuple(_system(system, symbols) for system in systems.elements()),
         data["strategies"].texts(),
         data["trace"].texts(),
         data["kernel"].name(),
-        {name: _value(text, symbols) for name, text in data["counters"].items()},
+        {name: _value(text, symbols, samples and samples.get(name)) for name, text in data["counters"].items()},
         None if witness.raw is None else {name: n.number() for name, n in witness.items()},
     )
 
@@ -281,11 +284,11 @@ def _system(data: Value, symbols: set[str]) -> tuple[Constraint, ...]:
     return tuple(_read(entry, lambda text: inequality(text, symbols)) for entry in data.elements())
 
 
-def _value(data: Value, symbols: set[str]) -> CounterValue:
+def _value(data: Value, symbols: set[str], sampled: Value | None) -> CounterValue:
     numerator, denominator = _read(data, lambda text: value(text, symbols))
     if not denominator:
         raise data.fault("it divides by zero")
-    return CounterValue(numerator, denominator)
+    return CounterValue(numerator, denominator, sampled="" if sampled is None else sampled.text())
 
 
 def _read(data: Value, reader: Callable[[str], Parsed]) -> Parsed:

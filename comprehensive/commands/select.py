@@ -133,8 +133,10 @@ def _lines(schedule: ScheduleDocument, selection: Selection) -> list[str]:
         leaf = schedule.leaves[selection.leaf - 1]
         lines.append(f"{schedule.name}: leaf {leaf.id}, {leaf.kernel} ({', '.join(leaf.strategies) or 'as written'})")
         for name, number in selection.estimates.items():
-            text = schedule.value_text(leaf.counters[name])
-            lines.append(f"  {name} = {text}" + ("" if text == str(number) else f" = {number}"))
+            value = leaf.counters[name]
+            text = schedule.value_text(value)
+            sampled = f" (sampled: {value.sampled})" if value.sampled else ""
+            lines.append(f"  {name} = {text}{'' if text == str(number) else f' = {number}'}{sampled}")
     for number, violations in selection.violated.items():
         lines.append(f"  not leaf {number}: {'; '.join(map(str, violations))}")
     return lines
@@ -149,6 +151,13 @@ def _as_json(schedule: ScheduleDocument, selection: Selection) -> dict[str, Any]
         "leaf": selection.leaf,
         "kernel": schedule.leaves[selection.leaf - 1].kernel if selection.leaf else None,
         "estimates": {name: number(value) for name, value in selection.estimates.items()},
+        "sampled": {
+            name: value.sampled
+            for leaf in schedule.leaves
+            if leaf.id == selection.leaf
+            for name, value in leaf.counters.items()
+            if value.sampled
+        },
         "derived": {name: number(value) for name, value in selection.derived.items()},
         "outside": [str(violation) for violation in selection.outside],
         "region": selection.region or None,

@@ -119,6 +119,44 @@ def test_a_slow_strategy_of_a_program_ends_with_the_run(monkeypatch):
     assert json.loads(result.to_json())["schedules"][-1]["complete"] is False
 
 
+class Endless:
+    """A strategy that would go on for minutes, and takes what happens to it for its own fault."""
+
+    name, improves, on_ir, at_leaf = "endless", frozenset({"shared_memory", "threads_per_block"}), False, False
+
+    def apply(self, version):
+        for _ in range(10**9):
+            try:
+                sum(range(1000))
+            except Exception as error:
+                raise AssertionError from error
+        return Applied(version, "nothing")
+
+
+@pytest.mark.parametrize("counting", [False, True])
+def test_what_takes_too_long_is_given_up(monkeypatch, counting):
+    endless, chosen = Endless(), registry.strategies(["granularity", "caching"])
+    counters = registry.counters(["threads_per_block", "shared_memory"])
+
+    class EndlessLater:
+        """Endless on every version but the input."""
+
+        name, kind, symbol, less_is_better, default_target = "late", "resource", "Z", True, None
+
+        def evaluate(self, version):
+            return counters[1].evaluate(version) if version.program.cached else endless.apply(version)
+
+    monkeypatch.setattr(registry, "strategies", lambda *_: chosen if counting else (endless, *chosen))
+    monkeypatch.setattr(registry, "counters", lambda *_: (*counters, *([EndlessLater()] if counting else [])))
+    began = time.process_time()
+    result = optimize(SMOOTH, time_limit=1.0)
+    assert time.process_time() - began < 3
+    assert not result.complete
+    assert result.schedules[0].leaves
+    assert any("the time limit was reached before it was done" in note for _, note in result.schedules[0].notes)
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
 def test_every_kind_of_question_ends():
     began = time.monotonic()
     solver = PathSolver((), integers=True, effort=2**31 - 1, timeout_ms=300)
