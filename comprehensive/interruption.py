@@ -1,8 +1,8 @@
 """Ending what is being computed when the time is up.
 
 A strategy or a counter may take long on one program, and nothing inside of it asks for the time.  ``until(deadline)``
-raises ``OutOfTimeError`` there when the deadline passes.  Only pure computations may be wrapped: what they leave undone,
-nobody reads.  It needs the main thread and a free interval timer; elsewhere what was begun is finished.
+raises ``OutOfTimeError`` there when the deadline passes.  Only pure computations may be wrapped: what they leave
+undone, nobody reads.  It needs the main thread and a free interval timer; elsewhere what was begun is finished.
 """
 
 from __future__ import annotations

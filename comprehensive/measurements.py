@@ -47,7 +47,7 @@ class Measurements(Generic[V]):
         }
 
     def value(self, counter: CounterOf[V], version: V, patient: bool = False) -> CounterValue | NotKnown:
-        """Evaluate a counter, once for each version, in the symbols of this discussion; to its end where ``patient``."""
+        """Evaluate a counter, once for each version, in this discussion's symbols; to its end where ``patient``."""
         key = (counter.name, id(version))
         if key not in self._values:
             assert self._versions.get(version) is version, "only versions that were kept are measured"

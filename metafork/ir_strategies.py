@@ -35,6 +35,12 @@ SHUFFLE = Shuffles()
 
 
 def passes_of(ir_strategies: Sequence[IrStrategy]) -> tuple[str, ...]:
-    """Return the passes for LLVM: those of the last pipeline, the standard ones where there is none."""
+    """Return the passes for LLVM: those of the last pipeline, the standard ones where there is none.
+
+    Raises ``TypeError`` for what is no IR strategy, such as a name.
+    """
+    for strategy in ir_strategies:
+        if not isinstance(strategy, Pipeline | Shuffles):
+            raise TypeError(f"{strategy!r} in ir_strategies is neither a Pipeline nor SHUFFLE")
     pipelines = [strategy.passes for strategy in ir_strategies if isinstance(strategy, Pipeline)]
     return pipelines[-1] if pipelines else STANDARD

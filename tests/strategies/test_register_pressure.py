@@ -84,7 +84,7 @@ def test_a_refusal_says_the_numbers():
     lowest = min(count(Version(PRODUCT.program, (strategy.pipeline,))) for strategy in STRATEGIES)
     best = next(s for s in STRATEGIES if count(Version(PRODUCT.program, (s.pipeline,))) == lowest)
     # Nothing lowers the count below that of the best level.
-    refused += [s.apply(Version(PRODUCT.program, (best.name,))) for s in STRATEGIES if s.name != best.name]
+    refused += [s.apply(Version(PRODUCT.program, (best.pipeline,))) for s in STRATEGIES if s.name != best.name]
     assert refused
     assert all("no fewer than" in result.reason for result in refused)
 
@@ -98,6 +98,6 @@ def test_what_llvm_cannot_emit_exactly_is_left_to_nvcc(strategy):
 @LEVELS
 def test_the_leaf_can_be_emitted(strategy):
     kernel = lower(PRODUCT.program, "f_k0_leaf2")
-    ptx = emit_ptx(optimize(module_text(kernel), (strategy.name,)))
+    ptx = emit_ptx(optimize(module_text(kernel), strategy.pipeline.passes))
     assert ".visible .entry f_k0_leaf2(" in ptx
     assert "fma" not in ptx

@@ -139,7 +139,7 @@ def test_it_is_idempotent(jacobi2d):
     ],
 )
 def test_it_computes_what_the_serial_program_does(kernel, serial, before, rows, columns, block):
-    code = leaf_ptx(kernel, (*before, "shuffle"))
+    code = leaf_ptx(kernel, (*before, SHUFFLE))
     result, done = played(kernel, code.text, rows, columns, block)
     np.testing.assert_array_equal(result.view(np.uint32), expected(serial, rows, columns, block).view(np.uint32))
     original, _ = played(kernel, code.plain, rows, columns, block)
@@ -150,12 +150,12 @@ def test_it_computes_what_the_serial_program_does(kernel, serial, before, rows, 
 @pytest.mark.parametrize("grid", [(1, 1, 1), (2, 1, 1), (1, 3, 1), (7, 9, 1)])
 def test_launches_with_other_grids_are_right(kernel, serial, grid):
     rows, columns, block = 14, 75, (4, 32)
-    result, _ = played(kernel, leaf_ptx(kernel, ("shuffle",)).text, rows, columns, block, grid)
+    result, _ = played(kernel, leaf_ptx(kernel, (SHUFFLE,)).text, rows, columns, block, grid)
     np.testing.assert_array_equal(result.view(np.uint32), expected(serial, rows, columns, block).view(np.uint32))
 
 
 def test_a_whole_warp_makes_the_loads_that_are_counted(kernel):
-    code = leaf_ptx(kernel, ("shuffle",))
+    code = leaf_ptx(kernel, (SHUFFLE,))
     _, original = played(kernel, code.plain, 3, 34, (1, 32))
     _, done = played(kernel, code.text, 3, 34, (1, 32))
     assert original.lanes["ld.global"] == 9 * 32
@@ -164,7 +164,7 @@ def test_a_whole_warp_makes_the_loads_that_are_counted(kernel):
 
 
 def test_the_straight_way_is_apart_from_the_loops(kernel):
-    code = leaf_ptx(kernel, ("shuffle",))
+    code = leaf_ptx(kernel, (SHUFFLE,))
     outside, inside = load_places(code.plain)
     assert (len(outside), len(inside)) == (9, 9)
     assert {shuffle.span for shuffle in code.report.shuffles} < outside
