@@ -290,9 +290,7 @@ def test_the_files_hold_the_ptx_and_compile(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas on PATH")
-@pytest.mark.parametrize(
-    "strategies", [("shuffle",), ("register_pressure2", "shuffle"), ("shuffle", "register_pressure3")]
-)
+@pytest.mark.parametrize("strategies", [(SHUFFLE,), (PRESSURE[1], SHUFFLE), (SHUFFLE, PRESSURE[2])])
 def test_ptxas_takes_it(kernel, strategies, tmp_path):
     path = tmp_path / "jacobi.ptx"
     path.write_text(leaf_ptx(kernel, strategies).text)
