@@ -25,11 +25,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from comprehensive import registry
-from comprehensive.discussion import Discussion
+from comprehensive.case_discussion.discussion import Discussion
 from comprehensive.optimize import optimize
-from comprehensive.start import Start
+from comprehensive.systems.start import Start
 from evaluators.counter import CounterValue
-from metafork.polynomial import Polynomial, at_most
+from metafork.algebra.polynomial import Polynomial, at_most
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ("matadd", "jacobi1d", "transpose", "matmul")

@@ -1,7 +1,7 @@
 """Register estimates against ``ptxas``: measure, calibrate, score.
 
     python bench/registers.py measure     # runs nvcc and ptxas on every leaf, writes bench/registers/measured.json
-    python bench/registers.py calibrate   # fits evaluators/register_model.json to the programs that are not held out
+    python bench/registers.py calibrate   # fits evaluators/registers/model.json to the programs that are not held out
     python bench/registers.py score       # prints the figures, writes bench/results/registers.json
     python bench/registers.py time        # how long one evaluation takes
 
@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from evaluators.register_model import measure, model_from_json, model_to_json
-from metafork.cuda import kernel_text
-from metafork.kernel import Kernel
-from metafork.llvm_ir import module_text
-from metafork.lowering import lower
-from metafork.ptx_target import emit_ptx, external_functions, optimize, parsed
+from evaluators.registers.model import measure, model_from_json, model_to_json
+from metafork.ir.kernel import Kernel
+from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.ptx_target import emit_ptx, external_functions, optimize, parsed
+from metafork.lowering.lowering import lower
+from metafork.printing.cuda import kernel_text
 from strategies.register_pressure import PIPELINES
 
 HERE = Path(__file__).resolve().parent
@@ -41,7 +41,7 @@ PASSES = {pipeline.name: pipeline for pipeline in PIPELINES}
 KINDS = ("text", "ptx")
 _SEEDS = 5
 MEASURED = HERE / "registers/measured.json"
-MODEL = corpus.ROOT / "evaluators/register_model.json"
+MODEL = corpus.ROOT / "evaluators/registers/model.json"
 RESULTS = HERE / "results/registers.json"
 
 

@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from metafork.ptx.shuffle import Options, shuffle_text
+from metafork.ptx.shuffles.shuffle import Options, shuffle_text
 
 HERE = Path(__file__).parent
 DATA = HERE.parent / "tests" / "metafork" / "ptx" / "data"

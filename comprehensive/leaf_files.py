@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comprehensive.emit import LeafCode, leaf_code
 from comprehensive.optimize import Result
-from comprehensive.tree import Leaf
+from comprehensive.tree.schedule_tree import Leaf
 
 
 class LeafTexts:
@@ -14,15 +14,15 @@ class LeafTexts:
         self._codes: dict[str, LeafCode] = {}
 
     def code_of(self, leaf: Leaf) -> LeafCode:
-        """Return the code of a leaf.  Raises ``metafork.lowering.CannotLowerError``."""
+        """Return the code of a leaf.  Raises ``metafork.lowering.lowering.CannotLowerError``."""
         if leaf.kernel not in self._codes:
             self._codes[leaf.kernel] = leaf_code(leaf)
         return self._codes[leaf.kernel]
 
     def files(self, result: Result, ptx_target: str | None = None) -> tuple[dict[str, str], list[str]]:
         """Return the files by path, and a sentence for each text that could not be made."""
-        from metafork import llvm_ir
-        from metafork.metafork_text import metafork_text
+        from metafork.llvm import llvm_ir
+        from metafork.printing.metafork_text import metafork_text
 
         files: dict[str, str] = {}
         problems: list[str] = []
@@ -43,7 +43,7 @@ class LeafTexts:
 
 
 def _ptx(code: LeafCode, leaf: Leaf, module: str, target: str) -> str | Exception:
-    from metafork import leaf_ptx, ptx_target
+    from metafork.llvm import leaf_ptx, ptx_target
 
     try:
         if leaf.version.ir_strategies:

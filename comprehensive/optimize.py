@@ -15,23 +15,24 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from comprehensive import registry, render, report, tree_json
-from comprehensive.discussion import Discussion
-from comprehensive.document import TreeDocument, document_of, is_sign
+from comprehensive import registry
+from comprehensive.case_discussion.discussion import Discussion
+from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
+from comprehensive.case_discussion.trace import trace
 from comprehensive.options import MachineLike, machine_values, with_assumptions
 from comprehensive.plugins import load
-from comprehensive.points import Number
-from comprehensive.quintuple import Case, CounterOf, Outcome
-from comprehensive.start import Start, identifiers, start_of
-from comprehensive.trace import trace
-from comprehensive.tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics
+from comprehensive.systems.points import Number
+from comprehensive.systems.start import Start, identifiers, start_of
+from comprehensive.tree import render, report, tree_json
+from comprehensive.tree.document import TreeDocument, document_of, is_sign
+from comprehensive.tree.schedule_tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics
 from evaluators.counter import Counter, details_of
-from metafork.diagnostics import Diagnostic
+from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse, read_source
-from metafork.ir import Program, Version
-from metafork.race_diagnostics import check_races
-from metafork.source import Source
-from metafork.translation_unit import TranslationUnit
+from metafork.ir.diagnostics import Diagnostic
+from metafork.ir.program import Program, Version
+from metafork.ir.source import Source
+from metafork.ir.translation_unit import TranslationUnit
 from strategies.caching import with_cached_arrays
 from strategies.strategy import Strategy
 
@@ -119,8 +120,8 @@ def optimize(
     (``Result.complete``).  The first schedule has at least the leaf that every limit admits; schedules that were not
     reached have none.
 
-    Raises ``metafork.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError``,
-    ``PluginError``, ``OptionError`` and ``metafork.machine.MachineError`` for names and values of options,
+    Raises ``metafork.ir.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError``,
+    ``PluginError``, ``OptionError`` and ``metafork.runtime.machine.MachineError`` for names and values of options,
     ``InequalityError`` for an assumption that is none, ``OSError`` where the file cannot be read.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit

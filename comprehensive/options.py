@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from comprehensive.inequality_text import InequalityError, inequality
-from comprehensive.points import Number
 from comprehensive.registry import UnknownNameError
-from comprehensive.signs import integral
-from metafork.ir import Expr, IntConst, Program, Var, binary
-from metafork.machine import FIELDS, PRESETS, SYMBOLS, Machine, OwnLimit, given_values
-from metafork.polynomial import Constraint, Polynomial
-from metafork.translation_unit import TranslationUnit
-from metafork.types import ScalarType
+from comprehensive.systems.inequality_text import InequalityError, inequality
+from comprehensive.systems.points import Number
+from comprehensive.systems.signs import integral
+from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.ir.program import Expr, IntConst, Program, Var, binary
+from metafork.ir.translation_unit import TranslationUnit
+from metafork.ir.types import ScalarType
+from metafork.runtime.machine import FIELDS, PRESETS, SYMBOLS, Machine, OwnLimit, given_values
 
 MachineLike = str | Machine | Mapping[str, int | Fraction] | None
 """A preset (``sm_80``), values (``T=1024,Z=12288``), both, a ``Machine``, or numbers by field or symbol."""

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from evaluators.counter import Counter, details_of
-from metafork.machine import FIELDS, SYMBOLS
+from metafork.runtime.machine import FIELDS, SYMBOLS
 from strategies.strategy import Strategy
 
 GROUP = "metafork.plugins"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from comprehensive.points import Number
+from comprehensive.systems.points import Number
 
 MOST_CHARACTERS = 2**25
 """The size of a document that is still read."""

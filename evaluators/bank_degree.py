@@ -4,7 +4,7 @@ A performance counter, better when less: 0 where nothing goes through shared mem
 ever ask one bank for different words, up to 32.  Every access counts: those of the phases and those of the copies
 between global and shared memory.  Accesses to one element together, and accesses in the order of the threads, have
 degree 1 whatever the shape of the block; for others the value is the maximum over the listed shapes of
-``evaluators.bank_simulation``, and says that it is (``CounterValue.sampled``).
+``evaluators.banks.simulation``, and says that it is (``CounterValue.sampled``).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from evaluators.bank_simulation import SAMPLED, Listed, UnknownDegreeError, access_degree, without_conflict
+from evaluators.banks.shared_accesses import SharedAccess, UnknownAccessError, shared_accesses
+from evaluators.banks.simulation import SAMPLED, Listed, UnknownDegreeError, access_degree, without_conflict
 from evaluators.counter import CounterValue, NotKnown
-from evaluators.shared_accesses import SharedAccess, UnknownAccessError, shared_accesses
-from metafork.block_memory import UnknownSizeError, block_memory
-from metafork.block_shape import UnknownShapeError
-from metafork.ir import Program, Version
-from metafork.polynomial import Polynomial
+from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.analysis.memory.block_shape import UnknownShapeError
+from metafork.ir.program import Program, Version
 
 
 @dataclass(frozen=True, slots=True)

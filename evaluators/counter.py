@@ -12,10 +12,10 @@ from enum import Enum
 from fractions import Fraction
 from typing import Literal, Protocol
 
-from metafork.ir import Version
-from metafork.machine import OwnLimit
-from metafork.polynomial import ONE, Constraint, Polynomial
-from metafork.symbols import DerivedSymbol
+from metafork.algebra.polynomial import ONE, Constraint, Polynomial
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.ir.program import Version
+from metafork.runtime.machine import OwnLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Details:
     """What a counter may say of itself beside its value, in the attribute ``details``.
 
     ``unit`` stands behind its values in reports.  ``measure`` is what the dispatcher may measure in its place.
-    ``limit`` gives numbers to a machine symbol of its own, one that is no field of ``metafork.machine.Machine``.
+    ``limit`` gives numbers to a machine symbol of its own, one that is no field of ``metafork.runtime.machine.Machine``.
     ``accepted`` and ``used`` are signs of the paper's traces (section 5): for a limit that was accepted, and for a
     value that is not zero.
     """

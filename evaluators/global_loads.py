@@ -19,10 +19,15 @@ from functools import lru_cache
 from typing import Literal, assert_never
 
 from evaluators.counter import CounterValue, NotKnown
-from metafork.block_memory import largest
-from metafork.bounds import extreme
-from metafork.facts import Facts, Scope, assigned_scalars, program_facts
-from metafork.ir import (
+from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
+from metafork.algebra.prover import Prover
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.bounds import extreme
+from metafork.analysis.facts import Facts, Scope, assigned_scalars, program_facts
+from metafork.analysis.memory.block_memory import largest
+from metafork.analysis.references import LoopKind, LoopRange, counted_range
+from metafork.ir.kernel import Kernel, Space
+from metafork.ir.program import (
     Assign,
     Barrier,
     Binary,
@@ -50,16 +55,11 @@ from metafork.ir import (
     walk_statements,
 )
 from metafork.ir_strategies import SHUFFLE, IrStrategy, passes_of
-from metafork.kernel import Kernel, Space
-from metafork.leaf_ptx import covering_only, grid_loop, leaf_ptx, load_places
-from metafork.llvm_ir import module_text
-from metafork.lowering import CannotLowerError, lower
-from metafork.polynomial import ONE, ZERO, Polynomial, at_most
-from metafork.prover import Prover
-from metafork.ptx.source import PtxError
-from metafork.ptx_target import TargetError, emit_ptx, optimize
-from metafork.references import LoopKind, LoopRange, counted_range
-from metafork.symbols import DerivedSymbol
+from metafork.llvm.leaf_ptx import covering_only, grid_loop, leaf_ptx, load_places
+from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.ptx_target import TargetError, emit_ptx, optimize
+from metafork.lowering.lowering import CannotLowerError, lower
+from metafork.ptx.text.source import PtxError
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from typing import ClassVar, Literal
 from evaluators.counter import CounterValue, Details, Measure, NotKnown
 from evaluators.registers_per_thread import registers
 from evaluators.threads_per_block import COUNTER as THREADS_PER_BLOCK
-from metafork.facts import Scope
-from metafork.ir import Version
-from metafork.polynomial import Polynomial
+from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.facts import Scope
+from metafork.ir.program import Version
 
 WARP = 32
 

@@ -13,12 +13,12 @@ from functools import lru_cache
 from typing import ClassVar, Literal
 
 from evaluators.counter import CounterValue, Details, Measure, NotKnown
-from evaluators.register_model import measure, shipped_model
-from metafork.ir import Program, Version
-from metafork.kernel import Kernel
-from metafork.lowering import CannotLowerError, lower
-from metafork.polynomial import Polynomial
-from metafork.ptx_target import TargetError
+from evaluators.registers.model import measure, shipped_model
+from metafork.algebra.polynomial import Polynomial
+from metafork.ir.kernel import Kernel
+from metafork.ir.program import Program, Version
+from metafork.llvm.ptx_target import TargetError
+from metafork.lowering.lowering import CannotLowerError, lower
 
 
 @dataclass(frozen=True, slots=True)

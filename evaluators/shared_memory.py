@@ -1,7 +1,7 @@
 """shared_memory: 4-byte words of shared memory a block needs (DESIGN section 4).
 
 The sum over cached arrays of their windows and over the block's own arrays, each rounded up to words; the maximum
-over the paths that a whole block takes alike.  ``metafork.block_memory`` holds the arithmetic, because the kernel's
+over the paths that a whole block takes alike.  ``metafork.analysis.memory.block_memory`` holds the arithmetic, because the kernel's
 layout is made from the same plan.
 """
 
@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from evaluators.counter import CounterValue, Details, NotKnown
-from metafork.block_memory import UnknownSizeError, block_memory
-from metafork.ir import Version
+from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.ir.program import Version
 
 
 @dataclass(frozen=True, slots=True)

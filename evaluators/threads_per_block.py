@@ -7,11 +7,11 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from evaluators.counter import CounterValue, Details, NotKnown
-from metafork.block_shape import UnknownShapeError, block_shape
-from metafork.facts import Scope, program_facts
-from metafork.ir import Version
-from metafork.polynomial import ONE
-from metafork.prover import Prover
+from metafork.algebra.polynomial import ONE
+from metafork.algebra.prover import Prover
+from metafork.analysis.facts import Scope, program_facts
+from metafork.analysis.memory.block_shape import UnknownShapeError, block_shape
+from metafork.ir.program import Version
 
 
 @dataclass(frozen=True, slots=True)

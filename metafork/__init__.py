@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from comprehensive.optimize import Result, optimize
-    from comprehensive.tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree
+    from comprehensive.tree.schedule_tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree
     from comprehensive.verification import Verification, verify
-    from metafork.diagnostics import Diagnostic, DiagnosticsError
-    from metafork.machine import Machine
+    from metafork.ir.diagnostics import Diagnostic, DiagnosticsError
+    from metafork.runtime.machine import Machine
 
 _HOME = {
     "optimize": "comprehensive.optimize",
     "verify": "comprehensive.verification",
     "Verification": "comprehensive.verification",
     "Result": "comprehensive.optimize",
-    "ScheduleTree": "comprehensive.tree",
-    "Node": "comprehensive.tree",
-    "Leaf": "comprehensive.tree",
-    "LeafReference": "comprehensive.tree",
-    "NoLeaf": "comprehensive.tree",
-    "CounterInfo": "comprehensive.tree",
-    "Diagnostic": "metafork.diagnostics",
-    "DiagnosticsError": "metafork.diagnostics",
-    "Machine": "metafork.machine",
+    "ScheduleTree": "comprehensive.tree.schedule_tree",
+    "Node": "comprehensive.tree.schedule_tree",
+    "Leaf": "comprehensive.tree.schedule_tree",
+    "LeafReference": "comprehensive.tree.schedule_tree",
+    "NoLeaf": "comprehensive.tree.schedule_tree",
+    "CounterInfo": "comprehensive.tree.schedule_tree",
+    "Diagnostic": "metafork.ir.diagnostics",
+    "DiagnosticsError": "metafork.ir.diagnostics",
+    "Machine": "metafork.runtime.machine",
 }
 
 __all__ = [

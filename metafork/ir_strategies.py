@@ -16,7 +16,7 @@ STANDARD = ("O3",)
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """LLVM passes by the names of ``metafork.ptx_target``; ``name`` is for people."""
+    """LLVM passes by the names of ``metafork.llvm.ptx_target``; ``name`` is for people."""
 
     name: str
     passes: tuple[str, ...]
@@ -24,7 +24,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Shuffles:
-    """Loads of the finished PTX become warp shuffles (``metafork.leaf_ptx``)."""
+    """Loads of the finished PTX become warp shuffles (``metafork.llvm.leaf_ptx``)."""
 
     name: str = "shuffle"
 

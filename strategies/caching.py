@@ -13,16 +13,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from metafork.block_memory import BlockMemory, HeldWindow, UnknownSizeError, block_memory
-from metafork.facts import Scope
-from metafork.ir import ParameterKind, Program, Version
-from metafork.polynomial import ONE, Polynomial
-from metafork.private_windows import thread_renaming
-from metafork.prover import Prover
-from metafork.radix import is_mixed_radix
-from metafork.references import LoopKind, LoopRange, Reference
-from metafork.window_store import Store
-from metafork.windows import coordinates
+from metafork.algebra.polynomial import ONE, Polynomial
+from metafork.algebra.prover import Prover
+from metafork.algebra.radix import is_mixed_radix
+from metafork.analysis.facts import Scope
+from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, UnknownSizeError, block_memory
+from metafork.analysis.memory.private_windows import thread_renaming
+from metafork.analysis.memory.window_store import Store
+from metafork.analysis.memory.windows import coordinates
+from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.ir.program import ParameterKind, Program, Version
 from strategies.strategy import Applied, NotApplied, Sign
 
 

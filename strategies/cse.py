@@ -28,7 +28,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from metafork.ir import (
+from metafork.analysis.cfg.available import AvailableExpressions, Site, with_site_replaced
+from metafork.analysis.cfg.source_cfg import EnterFor, SourceCfg, build, successors
+from metafork.ir.program import (
     COMPARISONS,
     LOGICAL,
     Binary,
@@ -51,16 +53,14 @@ from metafork.ir import (
     walk_expression,
     walk_statements,
 )
-from metafork.source_cfg import EnterFor, SourceCfg, build, successors
-from metafork.source_cfg_available import AvailableExpressions, Site, with_site_replaced
-from metafork.source_cfg_substitution import (
+from metafork.ir.rewriting import (
     assigned_variables,
     fresh_name,
     names_of,
     variables,
 )
-from strategies.simplification import factors, summands
-from strategies.spine import counted_extent
+from strategies.loops.simplification import factors, summands
+from strategies.loops.spine import counted_extent
 from strategies.strategy import Applied, NotApplied, Sign
 
 TEMPORARY = re.compile(r"t[0-9]+")

@@ -8,9 +8,9 @@ Before and after (the paper's Figures 7 and 8, second cases)::
           int p = i*s*B + k*B + j;                      ...
           ...
 
-A *granularity loop* is a loop ``for (int k = 0; k < e; k++)`` on the program's spine (``strategies.spine``), in
+A *granularity loop* is a loop ``for (int k = 0; k < e; k++)`` on the program's spine (``strategies.loops.spine``), in
 thread code or at block level, with e in parameters and derived scalars, whose iterations are proved independent
-(``strategies.dependence``).  Statements that repeat with a shift are rolled into one first (``strategies.rolling``).
+(``strategies.loops.dependence``).  Statements that repeat with a shift are rolled into one first (``strategies.loops.rolling``).
 
 Why this is legal.  Let (i, k) be a grid point and an iteration.  The new program runs, for every (i, k) in a block of
 its own, what the old block i runs with all other iterations left out, in the old order.  What stands on the spine
@@ -22,7 +22,7 @@ different threads need no proof, for that promise holds of them too until the ne
 program keeps, for each k, a part.  So every element that is written at all is touched by one (i, k) only, in the old
 order: each floating-point operation has the operands it had.
 
-The loop's variable joins the grid as ``strategies.grid_index`` describes.  All granularity loops are taken, one after
+The loop's variable joins the grid as ``strategies.loops.grid_index`` describes.  All granularity loops are taken, one after
 the other, so that a second application finds none.
 """
 
@@ -32,9 +32,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from metafork.facts import Scope, program_facts
-from metafork.ir import BlockArray, Declare, Expr, For, Program, Stmt, Var, Version, walk_statements
-from metafork.source_cfg_substitution import (
+from metafork.analysis.facts import Scope, program_facts
+from metafork.ir.program import BlockArray, Declare, Expr, For, Program, Stmt, Var, Version, walk_statements
+from metafork.ir.rewriting import (
     assigned_variables,
     declared_here,
     fresh_name,
@@ -44,11 +44,11 @@ from metafork.source_cfg_substitution import (
     substitute_body,
     variables,
 )
-from strategies.dependence import iterations_independent
-from strategies.grid_index import join
-from strategies.grid_tile import Joining
-from strategies.rolling import definition_of, rolled_bodies
-from strategies.spine import Body, Spine, counted_extent, replaced_on_spine, shadowed_name, spine_of
+from strategies.loops.dependence import iterations_independent
+from strategies.loops.grid_index import join
+from strategies.loops.grid_tile import Joining
+from strategies.loops.rolling import definition_of, rolled_bodies
+from strategies.loops.spine import Body, Spine, counted_extent, replaced_on_spine, shadowed_name, spine_of
 from strategies.strategy import Applied, NotApplied, Sign
 
 

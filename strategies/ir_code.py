@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from metafork.ir import Program
-from metafork.llvm_ir import module_text
-from metafork.lowering import CannotLowerError, lower
-from metafork.ptx_target import external_functions, parsed
+from metafork.ir.program import Program
+from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.ptx_target import external_functions, parsed
+from metafork.lowering.lowering import CannotLowerError, lower
 
 
 def why_no_ptx(program: Program) -> str | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from evaluators.counter import NotKnown
 from evaluators.registers_per_thread import registers
-from metafork.ir import Version
+from metafork.ir.program import Version
 from metafork.ir_strategies import Pipeline
 from strategies.ir_code import why_no_ptx
 from strategies.strategy import Applied, NotApplied, Sign

@@ -34,9 +34,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from metafork.block_memory import UnknownSizeError, block_memory
-from metafork.facts import Scope
-from metafork.ir import (
+from metafork.algebra.polynomial import ONE, Polynomial, at_most
+from metafork.algebra.prover import Prover
+from metafork.analysis.facts import Scope
+from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.ir.program import (
     Assign,
     Binary,
     Break,
@@ -57,9 +59,7 @@ from metafork.ir import (
     walk_expression,
     walk_statements,
 )
-from metafork.polynomial import ONE, Polynomial, at_most
-from metafork.prover import Prover
-from metafork.source_cfg_substitution import (
+from metafork.ir.rewriting import (
     arrays_read,
     assigned_variables,
     fresh_name,

@@ -18,16 +18,16 @@ from dataclasses import dataclass, replace
 
 from evaluators.counter import CounterValue, NotKnown
 from evaluators.global_loads import global_loads
-from metafork.facts import program_facts
-from metafork.ir import Version
+from metafork.algebra.polynomial import ONE, Polynomial, at_most, less_than
+from metafork.algebra.prover import Prover
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.facts import program_facts
+from metafork.ir.program import Version
 from metafork.ir_strategies import SHUFFLE
-from metafork.leaf_ptx import LeafPtx, leaf_ptx, load_places
-from metafork.lowering import CannotLowerError, lower
-from metafork.polynomial import ONE, Polynomial, at_most, less_than
-from metafork.prover import Prover
-from metafork.ptx.shuffle import KernelReport
-from metafork.ptx_target import ExternalFunctionError, TargetError
-from metafork.symbols import DerivedSymbol
+from metafork.llvm.leaf_ptx import LeafPtx, leaf_ptx, load_places
+from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
+from metafork.lowering.lowering import CannotLowerError, lower
+from metafork.ptx.shuffles.shuffle import KernelReport
 from strategies.strategy import Applied, NotApplied
 
 _MOST_SHARES = 4

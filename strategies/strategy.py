@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from metafork.ir import Version
+from metafork.ir.program import Version
 
 
 @dataclass(frozen=True, slots=True)

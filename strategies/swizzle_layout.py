@@ -9,16 +9,16 @@ A tile that some threads access by rows and others by columns (a transposition w
 conflicts in one of the two when it is laid out as C does.  Combining the column with bits of the row frees both, with
 no word more of shared memory; a column of padding is tried last, and the counter for shared memory is asked again
 afterwards like all others.  A window of one dimension counts as a tile of 32 words a row.  Legal always: every layout
-is one-to-one for every extent (``metafork.tile_layout``), and no address of shared memory is seen outside the kernel.
+is one-to-one for every extent (``metafork.analysis.memory.tile_layout``), and no address of shared memory is seen outside the kernel.
 
 *Structures.*  An array whose neighbouring elements a thread touches, at a constant distance of 2 to 31 from lane to
 lane, needs no shared memory at all: a warp moves its structures between registers and global memory in the order of
-memory, and shuffles transpose them (``metafork.lane_transpose``)::
+memory, and shuffles transpose them (``metafork.analysis.memory.lane_transpose``)::
 
     tile[stride*j + field]   -->   field of the thread's own registers
 
 This is done for all that is in shared memory where all of it is made of structures, else for the structures that have
-conflicts.  ``metafork.structures`` says when it is legal.
+conflicts.  ``metafork.analysis.memory.structures`` says when it is legal.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evaluators.bank_degree import bank_accesses
-from evaluators.bank_simulation import Listed, UnknownDegreeError, access_degree
-from evaluators.shared_accesses import SharedAccess, UnknownAccessError
-from metafork.block_memory import UnknownSizeError, block_memory
-from metafork.block_shape import UnknownShapeError
-from metafork.ir import Layout, Program, Version
+from evaluators.banks.shared_accesses import SharedAccess, UnknownAccessError
+from evaluators.banks.simulation import Listed, UnknownDegreeError, access_degree
+from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.analysis.memory.block_shape import UnknownShapeError
+from metafork.ir.program import Layout, Program, Version
 from strategies.strategy import Applied, NotApplied
 
 TILES = (Layout(), Layout("row"), Layout("reversed"), Layout(padding=1))

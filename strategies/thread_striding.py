@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from metafork.block_memory import UnknownSizeError, block_memory
-from metafork.ir import Version
+from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.ir.program import Version
 from strategies.strategy import Applied, NotApplied
 
 WARP = 32

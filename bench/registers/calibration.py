@@ -1,4 +1,4 @@
-"""Fits the coefficients of ``evaluators.register_model``, and scores them.
+"""Fits the coefficients of ``evaluators.registers.model``, and scores them.
 
 The model is a product of powers, so the fit of its logarithm is a ridge regression on standardized terms; exponents
 that must not be negative are kept at zero or above by coordinate descent.  Kernels as text and kernels as PTX are
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from merit import relative_errors, spearman
 
-from evaluators.register_model import ANY_SIGN, NAMES, RegisterModel, Terms
+from evaluators.registers.model import ANY_SIGN, NAMES, RegisterModel, Terms
 
 _SWEEPS = 600
 _FOLDS = 8

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from metafork.frontend import parse
-from metafork.ir import Version
-from metafork.kernel import Kernel
-from metafork.llvm_ir import module_text
-from metafork.lowering import lower
-from metafork.ptx_target import optimize, parsed, ptx_of
-from metafork.source import Source
+from metafork.ir.kernel import Kernel
+from metafork.ir.program import Version
+from metafork.ir.source import Source
+from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.ptx_target import optimize, parsed, ptx_of
+from metafork.lowering.lowering import lower
 from strategies.caching import STRATEGY as CACHING
 from strategies.caching import with_cached_arrays
 from strategies.cse import STRATEGIES as CSE

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from corpus import ROOT
 
-from metafork.cuda import kernel_text
-from metafork.kernel import Kernel
+from metafork.ir.kernel import Kernel
+from metafork.printing.cuda import kernel_text
 
 _USED = re.compile(r"Compiling entry function '(\w+)'.*?Used (\d+) registers", re.DOTALL)
 _INCLUDE = ROOT / "metafork/runtime/include"

@@ -20,9 +20,9 @@ def command(context: click.Context, files: tuple[Path, ...], strict: bool, form:
     The exit status is 1 where a file is at fault.  With `--diagnostics json` or `sarif` one document for all files goes
     to standard output.
     """
-    from metafork.diagnostics import Diagnostic, DiagnosticsError
+    from metafork.analysis.races.diagnostics import check_races
     from metafork.frontend import parse
-    from metafork.race_diagnostics import check_races
+    from metafork.ir.diagnostics import Diagnostic, DiagnosticsError
 
     found: list[Diagnostic] = []
     texts: dict[str, str] = {}

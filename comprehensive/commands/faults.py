@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from metafork.diagnostics import Diagnostic, render_json, render_sarif, render_text
-from metafork.source import Source
+from metafork.ir.diagnostics import Diagnostic, render_json, render_sarif, render_text
+from metafork.ir.source import Source
 
 FORMATS = ("text", "json", "sarif")
 INCOMPLETE = 4
@@ -100,11 +100,11 @@ strict_option = click.option(
 @contextmanager
 def mistakes_of_options() -> Iterator[None]:
     """Turn unknown names, bad options, plugins, machines and assumptions into usage errors."""
-    from comprehensive.inequality_text import InequalityError
     from comprehensive.plugins import PluginError
     from comprehensive.registry import UnknownNameError
     from comprehensive.spelled_options import OptionError
-    from metafork.machine import MachineError
+    from comprehensive.systems.inequality_text import InequalityError
+    from metafork.runtime.machine import MachineError
 
     try:
         yield

@@ -23,7 +23,7 @@ from comprehensive.commands.faults import (
 
 if TYPE_CHECKING:
     from comprehensive.optimize import Result
-    from comprehensive.tree import Statistics
+    from comprehensive.tree.schedule_tree import Statistics
 
 _LEAST_DRAWN = 1.0
 """Seconds for the drawing where the time limit leaves none."""
@@ -71,7 +71,7 @@ def command(
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
     from comprehensive.optimize import optimize
-    from metafork.diagnostics import Diagnostic, DiagnosticsError
+    from metafork.ir.diagnostics import Diagnostic, DiagnosticsError
 
     found: list[Diagnostic] = []
     texts: dict[str, str] = {}
@@ -146,11 +146,11 @@ def _write(
     depfile: Path | None,
     seconds: float | None,
 ) -> None:
-    from comprehensive import render
     from comprehensive.emit import ComputationError, TabulationError, write_outputs
     from comprehensive.leaf_files import LeafTexts
-    from metafork.lowering import CannotLowerError
-    from metafork.ptx_target import ExternalFunctionError, TargetError
+    from comprehensive.tree import render
+    from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
+    from metafork.lowering.lowering import CannotLowerError
 
     stem = result.unit.name
     texts = LeafTexts()

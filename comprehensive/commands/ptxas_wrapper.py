@@ -72,9 +72,9 @@ def _transformed(argument: str, directory: Path, max_delta: int, report: Path | 
         return argument
     import json
 
-    from metafork.ptx.report import report_document, report_text
-    from metafork.ptx.shuffle import Options, shuffle_text
-    from metafork.ptx.source import PtxError
+    from metafork.ptx.shuffles.report import report_document, report_text
+    from metafork.ptx.shuffles.shuffle import Options, shuffle_text
+    from metafork.ptx.text.source import PtxError
 
     try:
         text = path.read_text(encoding="utf-8")

@@ -19,8 +19,8 @@ import click
 @click.option("--full", is_flag=True, help="Draw also the conditions that the path has already decided.")
 def command(tree: Path, output: Path | None, full: bool) -> None:
     """Draw a *.tree.json file as SVG (or as DOT text, for an output that ends in .dot)."""
-    from comprehensive import render, tree_json
     from comprehensive.emit import write_files
+    from comprehensive.tree import render, tree_json
     from comprehensive.tree_fields import TreeFormatError
 
     try:

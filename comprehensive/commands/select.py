@@ -14,9 +14,9 @@ import click
 from comprehensive.commands.faults import mistakes_of_options
 
 if TYPE_CHECKING:
-    from comprehensive.document import ScheduleDocument
-    from comprehensive.points import Number
-    from comprehensive.selection import Selection
+    from comprehensive.systems.points import Number
+    from comprehensive.tree.document import ScheduleDocument
+    from comprehensive.tree.selection import Selection
 
 
 @click.command()
@@ -34,7 +34,7 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
     tree; at run time the dispatcher also looks at the compiled kernels' own registers.
     """
     from comprehensive.options import machine_values
-    from comprehensive.selection import MissingValueError, select
+    from comprehensive.tree.selection import MissingValueError, select
 
     schedules = [s for s in _schedules(directory) if only is None or s.name == only]
     if not schedules:
@@ -64,8 +64,8 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
 
 
 def _schedules(directory: Path) -> tuple[ScheduleDocument, ...]:
+    from comprehensive.tree.tree_json import load
     from comprehensive.tree_fields import TreeFormatError
-    from comprehensive.tree_json import load
 
     path = directory
     if directory.is_dir():

@@ -42,10 +42,10 @@ def command(
     SOURCE itself is never changed.  The report goes to standard output, or to standard error where that takes the
     PTX.  A kernel about which anything is unclear passes unchanged, and the report says why.
     """
-    from metafork.ptx.report import report_document, report_text
-    from metafork.ptx.shuffle import Options, shuffle_text
-    from metafork.ptx.source import PtxError
-    from metafork.ptx.synthesis import Variant
+    from metafork.ptx.shuffles.report import report_document, report_text
+    from metafork.ptx.shuffles.shuffle import Options, shuffle_text
+    from metafork.ptx.shuffles.synthesis import Variant
+    from metafork.ptx.text.source import PtxError
 
     if output is not None and output.exists() and output.samefile(source):
         raise click.UsageError(f"{output} is the input itself, which is never overwritten")

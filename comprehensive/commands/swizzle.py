@@ -11,9 +11,9 @@ import click
 from comprehensive.commands.faults import diagnostics_option, print_diagnostics, read_source
 
 if TYPE_CHECKING:
-    from strategies.swizzle.problem import Problem
-    from strategies.swizzle.ranking import Ranked
-    from strategies.swizzle.search import Statistics
+    from metafork.swizzle.model.problem import Problem
+    from metafork.swizzle.output.ranking import Ranked
+    from metafork.swizzle.search.search import Statistics
 
 _ARCHITECTURES = ("sm_35", "sm_70", "sm_90")
 
@@ -68,13 +68,13 @@ def command(
     Prints what each hole becomes and what the solution costs, or code.  The exit status is 1 when the sketch is at
     fault, has no solution, or does not fit into --memory.
     """
-    from metafork.diagnostics import DiagnosticsError
-    from strategies.swizzle.elaborate import load
-    from strategies.swizzle.lowering import NotLowerableError
-    from strategies.swizzle.memory import DoesNotFitError, bounded_process
-    from strategies.swizzle.picture import draw
-    from strategies.swizzle.ranking import rank
-    from strategies.swizzle.search import Search
+    from metafork.ir.diagnostics import DiagnosticsError
+    from metafork.swizzle.language.elaborate import load
+    from metafork.swizzle.output.lowering import NotLowerableError
+    from metafork.swizzle.output.picture import draw
+    from metafork.swizzle.output.ranking import rank
+    from metafork.swizzle.search.memory import DoesNotFitError, bounded_process
+    from metafork.swizzle.search.search import Search
 
     source = read_source(file)
     found = []
@@ -110,10 +110,10 @@ def command(
 def _printed(
     problem: Problem, chosen: list[Ranked], statistics: Statistics, emit: str | None, *, complete: bool
 ) -> str:
-    from strategies.swizzle.lowering import lower
-    from strategies.swizzle.print_c import print_c
-    from strategies.swizzle.print_cuda import print_cuda
-    from strategies.swizzle.print_json import print_json
+    from metafork.swizzle.output.lowering import lower
+    from metafork.swizzle.output.print_c import print_c
+    from metafork.swizzle.output.print_cuda import print_cuda
+    from metafork.swizzle.output.print_json import print_json
 
     names = [problem.name if len(chosen) == 1 else f"{problem.name}_{number}" for number in range(len(chosen))]
     match emit:
@@ -122,7 +122,7 @@ def _printed(
             codes = [replace(code, name=name) for name, code in zip(names, lowered, strict=True)]
             if emit == "cuda":
                 return print_cuda(codes)
-            from strategies.swizzle.print_llvm import print_llvm, print_ptx, usual_element
+            from metafork.swizzle.output.print_llvm import print_llvm, print_ptx, usual_element
 
             return (print_llvm if emit == "llvm" else print_ptx)(codes, usual_element(codes))
         case "c":
@@ -134,7 +134,7 @@ def _printed(
 
 
 def _summary(problem: Problem, chosen: list[Ranked], statistics: Statistics, *, complete: bool) -> str:
-    from strategies.swizzle.index import to_text
+    from metafork.swizzle.model.index import to_text
 
     lines = []
     for number, one in enumerate(chosen, 1):

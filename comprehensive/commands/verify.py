@@ -82,7 +82,7 @@ def command(
     where anything fails. Where isl can, a leaf's dataflow is proved to be the source's; elsewhere it is tested.
     """
     from comprehensive.verification import BuildError, Options, verify
-    from metafork.diagnostics import DiagnosticsError
+    from metafork.ir.diagnostics import DiagnosticsError
 
     options = Options(
         points=points,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from metafork.ir import (
+from metafork.ir.program import (
     COMPARISONS,
     LOGICAL,
     Binary,
@@ -24,7 +24,7 @@ from metafork.ir import (
     Unary,
     Var,
 )
-from metafork.types import ScalarType, common_type
+from metafork.ir.types import ScalarType, common_type
 
 _STEPS = {
     "+": "metafork_add",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import lcm
 
 from comprehensive.emit.identifiers import c_comment, c_string
-from metafork.polynomial import Constraint, Polynomial
+from metafork.algebra.polynomial import Constraint, Polynomial
 
 MAX_DEGREE = 15
 _RELATIONS = {"<=": "METAFORK_AT_MOST", "<": "METAFORK_LESS", "==": "METAFORK_EQUAL"}

@@ -10,8 +10,8 @@ from comprehensive.emit.launch_text import launch_text, ptx_name
 from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.emit.select_text import select_text
 from comprehensive.emit.signature import signature_of
-from comprehensive.tree import ScheduleTree
-from metafork.translation_unit import TranslationUnit
+from comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.ir.translation_unit import TranslationUnit
 
 Codes = Mapping[str, Sequence[LeafCode]]
 """The code of every leaf, by the name of its schedule, in the order of the leaves."""

@@ -10,9 +10,9 @@ from comprehensive.emit.identifiers import c_comment, safe_identifiers
 from comprehensive.emit.launch_text import launch_declaration
 from comprehensive.emit.select_text import select_declaration
 from comprehensive.emit.signature import element_type, signature_of
-from comprehensive.tree import ScheduleTree
-from metafork.expression_text import expression
-from metafork.translation_unit import Function, FunctionParameter, TranslationUnit
+from comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
+from metafork.printing.expressions import expression
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<[^>\n]+>", re.MULTILINE)
 _STORAGE = re.compile(r"\b(?:extern|inline|__inline|__inline__|static|register)\b\s*")

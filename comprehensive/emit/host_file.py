@@ -15,11 +15,11 @@ from comprehensive.emit.header_file import declarations, source_name
 from comprehensive.emit.identifiers import c_comment
 from comprehensive.emit.launch_text import run_types
 from comprehensive.emit.signature import signature_of
-from comprehensive.tree import ScheduleTree
-from metafork.expression_text import Spelling, expression
-from metafork.ir import Array, Call, Var, expressions_of, walk_expression, walk_statements
-from metafork.source import Span
-from metafork.translation_unit import Function, Schedule, Transfer, TranslationUnit
+from comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.ir.program import Array, Call, Var, expressions_of, walk_expression, walk_statements
+from metafork.ir.source import Span
+from metafork.ir.translation_unit import Function, Schedule, Transfer, TranslationUnit
+from metafork.printing.expressions import Spelling, expression
 
 _TOKEN = re.compile(r"//[^\n]*|/\*.*?\*/|\s+|[A-Za-z_]\w*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|.", re.DOTALL)
 _SPACE = re.compile(r"(?:\s+|//[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from comprehensive.tree import Leaf
-from metafork.kernel import Kernel
+from comprehensive.tree.schedule_tree import Leaf
+from metafork.ir.kernel import Kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,14 @@ CodeOf = Callable[[Leaf], LeafCode]
 
 def leaf_code(leaf: Leaf) -> LeafCode:
     """Lower a leaf's program and print it, for the leaf's own kernel name."""
-    from metafork import cuda, lowering
+    from metafork.lowering import lowering
+    from metafork.printing import cuda
 
     kernel = lowering.lower(leaf.version.program, leaf.kernel)
     text = cuda.kernel_text(kernel)
     if not leaf.version.ir_strategies:
         return LeafCode(kernel, text)
-    from metafork.leaf_ptx import leaf_ptx
+    from metafork.llvm.leaf_ptx import leaf_ptx
 
     code = leaf_ptx(kernel, leaf.version.ir_strategies, EMBEDDED_TARGET)
     return LeafCode(kernel, text, code.ir, code.text)

@@ -30,8 +30,8 @@ from comprehensive.emit.generation import (
 from comprehensive.emit.header_file import header_file
 from comprehensive.emit.host_file import host_file
 from comprehensive.emit.leaf_code import CodeOf, LeafCode, leaf_code
-from comprehensive.tree import ScheduleTree
-from metafork.translation_unit import TranslationUnit
+from comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.ir.translation_unit import TranslationUnit
 
 
 class Optimized(Protocol):

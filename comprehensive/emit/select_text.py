@@ -11,17 +11,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
-from comprehensive.document import document_of
 from comprehensive.emit.checked_expressions import checked, int64_constant, within_type
 from comprehensive.emit.condition_tables import ConditionTables, TabulationError
 from comprehensive.emit.identifiers import c_comment, c_string
 from comprehensive.emit.signature import Signature
-from comprehensive.tree import CounterInfo, Inconsistent, Leaf, LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from comprehensive.tree.document import document_of
+from comprehensive.tree.schedule_tree import (
+    CounterInfo,
+    Inconsistent,
+    Leaf,
+    LeafReference,
+    Node,
+    NoLeaf,
+    ScheduleTree,
+    Tree,
+)
 from evaluators.counter import Measure
-from metafork.ir import Derived, Var, walk_expression
-from metafork.machine import FIELDS, SYMBOLS, OwnLimit
-from metafork.polynomial import Polynomial, at_most
-from metafork.symbols import DerivedSymbol
+from metafork.algebra.polynomial import Polynomial, at_most
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.ir.program import Derived, Var, walk_expression
+from metafork.runtime.machine import FIELDS, SYMBOLS, OwnLimit
 
 _MEASURES = {
     None: "METAFORK_ESTIMATED",

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from comprehensive.emit import LeafCode, rendered_files, runtime_include_dir, write_files
 from comprehensive.emit.outputs import Optimized
-from comprehensive.tree import Leaf
+from comprehensive.tree.schedule_tree import Leaf
 from comprehensive.verification.driver import (
     ELISION_FLAGS,
     SERIAL_PREFIX,
@@ -27,9 +27,9 @@ from comprehensive.verification.driver import (
     telling_reference_text,
 )
 from comprehensive.verification.instrumented import instrumented
-from metafork.cuda import kernel_text
-from metafork.lowering import lower
-from metafork.translation_unit import Function
+from metafork.ir.translation_unit import Function
+from metafork.lowering.lowering import lower
+from metafork.printing.cuda import kernel_text
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 COMMON = ("-g0", "-w", "-ffp-contract=off", "-DMETAFORK_CPU", "-DMETAFORK_CHECK")

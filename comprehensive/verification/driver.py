@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from metafork.expression_text import expression
-from metafork.translation_unit import Function, FunctionParameter, TranslationUnit
-from metafork.types import ScalarType
+from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
+from metafork.ir.types import ScalarType
+from metafork.printing.expressions import expression
 
 SERIAL_PREFIX = "metafork_serial_"
 """What the names of the reference functions start with."""

@@ -19,7 +19,7 @@ from random import Random
 
 from comprehensive.optimize import Result, optimize
 from comprehensive.options import MachineLike
-from comprehensive.tree import ScheduleTree
+from comprehensive.tree.schedule_tree import ScheduleTree
 from comprehensive.verification.builds import Build, BuildError, CodeOf, Run, plain_code
 from comprehensive.verification.driver import CannotDriveError, driver_text, point_line
 from comprehensive.verification.guards import guard_checks, point_checks
@@ -28,12 +28,12 @@ from comprehensive.verification.points import Point, Points, chosen_points, comp
 from comprehensive.verification.registers import registers_by_target
 from comprehensive.verification.result import Failure, LeafResult, Verification
 from comprehensive.verification.second_opinion import sympy_check
-from comprehensive.verification.translation import validations
+from comprehensive.verification.translation.translation import validations
 from evaluators.counter import Measure, NotKnown
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
-from metafork.prover import Verdict
-from metafork.source import Source
-from metafork.translation_unit import Function
+from metafork.algebra.prover import Verdict
+from metafork.ir.source import Source
+from metafork.ir.translation_unit import Function
 
 POINTS = 50
 """Points a leaf, where so many exist."""

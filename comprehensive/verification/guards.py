@@ -1,16 +1,16 @@
 """Guards: every point of Start has exactly one leaf or listed region, and every leaf has a point.
 
-The proofs are Z3's (``comprehensive.properties``); the integer point of a system is one that was found and checked.
+The proofs are Z3's (``comprehensive.case_discussion.properties``); the integer point of a system is one that was found and checked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from comprehensive.properties import EFFORT, Check, Judge, Subject, consistent, covers_start, disjoint
-from comprehensive.tree import ScheduleTree, leaf_name
+from comprehensive.case_discussion.properties import EFFORT, Check, Judge, Subject, consistent, covers_start, disjoint
+from comprehensive.tree.schedule_tree import ScheduleTree, leaf_name
 from comprehensive.verification.points import Point, Points
-from metafork.prover import Verdict
+from metafork.algebra.prover import Verdict
 
 
 def guard_checks(tree: ScheduleTree, effort: int = EFFORT) -> list[Check]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from metafork.ir import (
+from metafork.ir.kernel import Kernel, Space
+from metafork.ir.program import (
     Assign,
     Binary,
     Call,
@@ -25,8 +26,7 @@ from metafork.ir import (
     Var,
     While,
 )
-from metafork.kernel import Kernel, Space
-from metafork.types import ScalarType
+from metafork.ir.types import ScalarType
 
 LONG = ScalarType.LONG_LONG
 ENTRY = "metafork_entered"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from comprehensive.properties import Check, commuting, idempotence, optimality
-from comprehensive.tree import ScheduleTree, leaf_name
+from comprehensive.case_discussion.properties import Check, commuting, idempotence, optimality
+from comprehensive.tree.schedule_tree import ScheduleTree, leaf_name
 from evaluators.counter import Counter
-from metafork.ir import Version
-from metafork.prover import Verdict
+from metafork.algebra.prover import Verdict
+from metafork.ir.program import Version
 from strategies.strategy import Strategy
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from math import lcm, prod
 from random import Random
 
-from comprehensive.tree import Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Tree
 from comprehensive.verification.integers import evaluated
-from metafork.facts import Scope, program_facts
-from metafork.ir import Phase, walk_statements
-from metafork.lane_transpose import WARP
-from metafork.machine import DEFAULT
-from metafork.polynomial import Constraint, Polynomial
+from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.analysis.facts import Scope, program_facts
+from metafork.analysis.memory.lane_transpose import WARP
+from metafork.ir.program import Phase, walk_statements
+from metafork.runtime.machine import DEFAULT
 
 MOST_ELEMENTS = 20_000
 """Most array elements of a point, all arrays together."""

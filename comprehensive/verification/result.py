@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from comprehensive.properties import Check
-from comprehensive.tree import leaf_name
-from comprehensive.verification.translation import Validation
-from metafork.prover import Verdict
+from comprehensive.case_discussion.properties import Check
+from comprehensive.tree.schedule_tree import leaf_name
+from comprehensive.verification.translation.translation import Validation
+from metafork.algebra.prover import Verdict
 
 FORMAT, VERSION = "metafork-verification", 1
 CHECKS = ("guards", "resources", "code", "races", "dataflow")

@@ -1,6 +1,6 @@
 """A second opinion on the polynomials: SymPy reads every condition of a tree as it is printed, and compares.
 
-The arithmetic of the case discussion is the project's own (``metafork.polynomial``).  What users read, what the JSON
+The arithmetic of the case discussion is the project's own (``metafork.algebra.polynomial``).  What users read, what the JSON
 carries and what the generated C computes come from the same objects; this check parses the printed text with another
 system and asks whether both mean the same polynomial, for every condition, system and counter value.
 """
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from comprehensive.properties import Check
-from comprehensive.tree import Node, ScheduleTree, Tree
-from metafork.polynomial import Polynomial
-from metafork.prover import Verdict
+from comprehensive.case_discussion.properties import Check
+from comprehensive.tree.schedule_tree import Node, ScheduleTree, Tree
+from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.prover import Verdict
 
 NAME = "SymPy reads the printed conditions as the polynomials of the tree"
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from metafork.diagnostics import DiagnosticsError
 from metafork.frontend.reporter import Reporter
 from metafork.frontend.tokens import LineMap
 from metafork.frontend.unit import UnitParser
-from metafork.source import Source
-from metafork.translation_unit import TranslationUnit
+from metafork.ir.diagnostics import DiagnosticsError
+from metafork.ir.source import Source
+from metafork.ir.translation_unit import TranslationUnit
 
 
 def parse(source: Source) -> TranslationUnit:
     """Return the parsed file.
 
-    Raises ``metafork.diagnostics.DiagnosticsError`` with all diagnostics of the file, in the order of its text.
+    Raises ``metafork.ir.diagnostics.DiagnosticsError`` with all diagnostics of the file, in the order of its text.
     """
     return UnitParser(source).parse()
 

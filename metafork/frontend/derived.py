@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from metafork import ir
 from metafork.frontend import syntax
 from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
 from metafork.frontend.host import HostFunction, Site, Variable
 from metafork.frontend.reporter import RefusedError, Reporter
-from metafork.source import Source, Span
-from metafork.types import ScalarType
+from metafork.ir import program as ir
+from metafork.ir.source import Source, Span
+from metafork.ir.types import ScalarType
 
 
 class _Silent(Reporter):

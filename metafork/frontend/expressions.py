@@ -1,4 +1,4 @@
-"""Expressions: from syntax to ``metafork.ir``, with names resolved and C's types (section 6.5 of C11).
+"""Expressions: from syntax to ``metafork.ir.program``, with names resolved and C's types (section 6.5 of C11).
 
 What is refused is reported with the span of the culprit; the operands of one operator are all looked at, so that
 several faults of one expression are reported in one run.
@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from metafork import ir
 from metafork.frontend import syntax
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar
 from metafork.frontend.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
-from metafork.source import Span
-from metafork.types import ScalarType, common_type
+from metafork.ir import program as ir
+from metafork.ir.source import Span
+from metafork.ir.types import ScalarType, common_type
 
 
 class Origin(Enum):
@@ -113,7 +113,7 @@ def constant(text: str, span: Span) -> ir.Expr | None:
 
 
 class ExpressionBuilder:
-    """Builds expressions of ``metafork.ir``.
+    """Builds expressions of ``metafork.ir.program``.
 
     ``resolve`` maps a name to what it stands for (``None``: not declared); ``visible`` lists the names in scope for
     suggestions.  A name that is not declared is reported at its first use, and noted in ``undeclared``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metafork.frontend import syntax
 from metafork.frontend.host import Variable
-from metafork.source import Span
+from metafork.ir.source import Span
 
 
 def is_argument(declarator: syntax.Declarator, variables: dict[Span, Variable]) -> bool:

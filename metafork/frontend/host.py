@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from metafork.frontend import syntax
 from metafork.frontend.tokens import TokenKind, addressed, perhaps_written
 from metafork.frontend.vocabulary import MATH_FUNCTIONS, PRINTING_FUNCTIONS, SCANNING_FUNCTIONS, scalar_type
-from metafork.source import Span
-from metafork.types import ScalarType
+from metafork.ir.source import Span
+from metafork.ir.types import ScalarType
 
 
 @dataclass(eq=False)

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from metafork import ir
 from metafork.frontend import syntax
 from metafork.frontend.expressions import Origin, ScalarSymbol, Symbol, integer_constant
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.scopes import Scopes
 from metafork.frontend.statements import Level, StatementBuilder, first_word
-from metafork.source import Span
-from metafork.types import ScalarType
+from metafork.ir import program as ir
+from metafork.ir.source import Span
+from metafork.ir.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from metafork.frontend.definitions import split_commas
 from metafork.frontend.tokens import Token, TokenKind, UnterminatedCommentError, hull, tokenize
-from metafork.source import Span
+from metafork.ir.source import Span
 
 _SPLICE = re.compile(r"\\\r?\n")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

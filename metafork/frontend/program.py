@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 
-from metafork import ir
 from metafork.frontend import syntax
 from metafork.frontend.derived import Definition, HostValues
 from metafork.frontend.expressions import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
@@ -14,8 +13,9 @@ from metafork.frontend.nest import Nest, NestBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar
 from metafork.frontend.vocabulary import DEVICE_WORDS
-from metafork.source import Source
-from metafork.types import ScalarType
+from metafork.ir import program as ir
+from metafork.ir.source import Source
+from metafork.ir.types import ScalarType
 
 
 class ProgramBuilder:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from metafork.diagnostics import Diagnostic, DiagnosticsError, Severity
-from metafork.frontend.catalogue import CATALOGUE
-from metafork.source import Source, Span
+from metafork.ir.catalogue import CATALOGUE
+from metafork.ir.diagnostics import Diagnostic, DiagnosticsError, Severity
+from metafork.ir.source import Source, Span
 
 
 class RefusedError(Exception):

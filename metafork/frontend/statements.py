@@ -10,13 +10,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from metafork import ir
 from metafork.frontend import syntax
 from metafork.frontend.expressions import ArraySymbol, ExpressionBuilder, Origin, ScalarSymbol
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.scopes import Scopes
-from metafork.source import Span
-from metafork.types import ScalarType
+from metafork.ir import program as ir
+from metafork.ir.source import Span
+from metafork.ir.types import ScalarType
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ def first_word(span: Span, word: str) -> Span:
 
 
 class StatementBuilder:
-    """Builds statements of ``metafork.ir``.
+    """Builds statements of ``metafork.ir.program``.
 
     ``phase`` builds a nest of thread loops that stands at block level.  ``shared`` are scalars that no iteration may
     write, ``written`` the arrays that are written, ``uniform_reads`` the reads of arrays at block level.

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from metafork.source import Span
+from metafork.ir.source import Span
 
 
 class TokenKind(Enum):

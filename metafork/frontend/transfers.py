@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from metafork.frontend import syntax
 from metafork.frontend.host import Site
 from metafork.frontend.vocabulary import MATH_FUNCTIONS, PRINTING_FUNCTIONS
-from metafork.ir import Program
-from metafork.source import Span
-from metafork.translation_unit import Transfer
+from metafork.ir.program import Program
+from metafork.ir.source import Span
+from metafork.ir.translation_unit import Transfer
 
 _Loop = syntax.ForStatement | syntax.WhileStatement
 

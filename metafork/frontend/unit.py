@@ -12,7 +12,6 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from metafork import ir
 from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.definitions import FunctionText, declared_name, definitions, split_commas
@@ -35,9 +34,10 @@ from metafork.frontend.tokens import (
 )
 from metafork.frontend.transfers import transfers
 from metafork.frontend.vocabulary import HEADER_TYPES, OTHER_TYPES, scalar_type
-from metafork.source import Source, Span
-from metafork.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
-from metafork.types import ScalarType
+from metafork.ir import program as ir
+from metafork.ir.source import Source, Span
+from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
+from metafork.ir.types import ScalarType
 
 _C_WORDS = frozenset(
     {

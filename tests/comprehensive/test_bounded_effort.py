@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from comprehensive import registry
-from comprehensive.discussion import Discussion
+from comprehensive.case_discussion.discussion import Discussion
+from comprehensive.case_discussion.properties import Judge as Z3Judge
+from comprehensive.case_discussion.properties import Subject, covers_start, disjoint
 from comprehensive.optimize import optimize
-from comprehensive.properties import Judge as Z3Judge
-from comprehensive.properties import Subject, covers_start, disjoint
-from comprehensive.solver import PathSolver
-from comprehensive.systems import Systems
-from comprehensive.tree import Inconsistent, LeafReference, Node, NoLeaf
-from metafork.polynomial import Constraint, Polynomial, at_most, less_than
-from metafork.prover import Prover, Verdict
-from strategies.affine import affine_conflict
+from comprehensive.systems.solver import PathSolver
+from comprehensive.systems.systems import Systems
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
+from metafork.algebra.prover import Prover, Verdict
+from strategies.loops.affine import affine_conflict
 from strategies.strategy import Applied
-from tests.comprehensive.made_up import MadeCounter, MadeStrategy, Result, start, symbol
+from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, Result, start, symbol
 
 ROOT = Path(__file__).parents[2]
 SMOOTH = (ROOT / "examples" / "smooth.mf").read_text(encoding="utf-8")
@@ -179,7 +179,7 @@ def test_a_question_does_not_outlast_the_run():
 def test_isl_gives_up_at_its_limit(monkeypatch):
     rows = [at_most(symbol(f"a{n}") * (7 + n) + 3, symbol(f"a{n + 1}") * 5) for n in range(9)]
     assert affine_conflict(rows) is True
-    monkeypatch.setattr("strategies.affine.OPERATIONS", 50)
+    monkeypatch.setattr("strategies.loops.affine.OPERATIONS", 50)
     assert affine_conflict(rows) is None
     monkeypatch.undo()
     assert affine_conflict(rows) is True
@@ -239,7 +239,7 @@ def test_an_interrupt_writes_nothing_half_way(tmp_path, delay):
 def test_an_interrupt_reaches_through_a_question_to_z3():
     """Z3 on its own answers an interrupt with *unknown*, and the run would go on."""
     code = (
-        "from comprehensive.solver import PathSolver\n"
+        "from comprehensive.systems.solver import PathSolver\n"
         "from tests.comprehensive.test_bounded_effort import FERMAT\n"
         "solver = PathSolver((), integers=True, effort=2**31 - 1, timeout_ms=4000)\n"
         "print('asking', flush=True)\n"

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from comprehensive.cli import cli
+from comprehensive.tree.tree_json import from_json
 from comprehensive.tree_fields import TreeFormatError, parsed
-from comprehensive.tree_json import from_json
 from tests.comprehensive.metafork_command import metafork
-from tests.comprehensive.test_tree_json import EXAMPLE as TREE
+from tests.comprehensive.tree.test_tree_json import EXAMPLE as TREE
 
 SELECT = ("select", "tree.json", "--machine", "sm_80", "s=2", "B=4", "N=100", "t=1")
 FILES = ("tree.json", "tree.dot", "f.mf", "out")

@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 
 import metafork
+from comprehensive.case_discussion.properties import Judge, Subject, consistent, covers_start, disjoint, height_bound
 from comprehensive.emit import rendered_files
-from comprehensive.inequality_text import InequalityError
-from comprehensive.properties import Judge, Subject, consistent, covers_start, disjoint, height_bound
 from comprehensive.registry import UnknownNameError
-from metafork.machine import PRESETS, MachineError
-from metafork.polynomial import Polynomial, at_most
-from metafork.prover import Verdict
+from comprehensive.systems.inequality_text import InequalityError
+from metafork.algebra.polynomial import Polynomial, at_most
+from metafork.algebra.prover import Verdict
+from metafork.runtime.machine import PRESETS, MachineError
 
 EXAMPLES = sorted(path.stem for path in Path("examples").glob("*.mf"))
 TEXT = """

@@ -8,7 +8,7 @@ import pytest
 from comprehensive import registry
 from comprehensive.plugins import PluginError, load
 from comprehensive.spelled_options import OptionError, split_names
-from metafork.ir import Version
+from metafork.ir.program import Version
 from strategies.granularity import STRATEGY as GRANULARITY
 from strategies.strategy import Applied
 from tests.comprehensive.metafork_command import metafork
@@ -46,8 +46,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 from evaluators.counter import CounterValue, Details
-from metafork.machine import OwnLimit
-from metafork.polynomial import Polynomial
+from metafork.runtime.machine import OwnLimit
+from metafork.algebra.polynomial import Polynomial
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from comprehensive import tree_json
+from comprehensive.tree import tree_json
 from evaluators.bank_degree import COUNTER
-from metafork.ir import Version
+from metafork.ir.program import Version
 from tests.comprehensive.metafork_command import metafork
 from tests.metafork.programs import JACOBI, TRANSPOSE, program
 

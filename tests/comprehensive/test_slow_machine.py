@@ -10,8 +10,8 @@ import pytest
 import z3
 
 from comprehensive.optimize import optimize
-from metafork.polynomial import Polynomial, at_most
-from metafork.prover import EFFORT, Prover, Verdict
+from metafork.algebra.polynomial import Polynomial, at_most
+from metafork.algebra.prover import EFFORT, Prover, Verdict
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICK = {"counters": ["threads_per_block", "shared_memory"], "strategies": ["granularity", "caching"]}

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from evaluators.bank_degree import COUNTER, bank_accesses
-from evaluators.bank_simulation import access_degree
+from evaluators.banks.simulation import access_degree
 from evaluators.counter import NotKnown
-from metafork.evaluation import integer_value
-from metafork.ir import Assign, Element, Layout, Version, walk_expression, walk_statements
-from metafork.lowering import lower
-from metafork.polynomial import Polynomial
-from strategies.swizzle.banks import bank_degree
+from metafork.algebra.polynomial import Polynomial
+from metafork.ir.evaluation import integer_value
+from metafork.ir.program import Assign, Element, Layout, Version, walk_expression, walk_statements
+from metafork.lowering.lowering import lower
+from metafork.swizzle.output.banks import bank_degree
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -5,10 +5,10 @@ import pytest
 from comprehensive import registry
 from evaluators.counter import NotKnown
 from evaluators.global_loads import COUNTER
-from metafork.ir import Version
+from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.ir.program import Version
 from metafork.ir_strategies import SHUFFLE
-from metafork.polynomial import Polynomial
-from metafork.symbols import DerivedSymbol
 from strategies.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
 

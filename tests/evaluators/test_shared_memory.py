@@ -4,8 +4,8 @@ import pytest
 
 from evaluators.counter import NotKnown
 from evaluators.shared_memory import COUNTER
-from metafork.ir import Version
-from metafork.polynomial import Polynomial
+from metafork.algebra.polynomial import Polynomial
+from metafork.ir.program import Version
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
 
 N, B, s, B0, B1, ub1, m = (Polynomial.symbol(name) for name in ("N", "B", "s", "B0", "B1", "ub1", "m"))
@@ -147,7 +147,7 @@ def test_a_window_that_moves_with_a_block_level_loop_counts_once():
 
 
 def test_every_value_is_what_a_block_is_launched_with():
-    from metafork.lowering import lower
+    from metafork.lowering.lowering import lower
 
     for text in (JACOBI, TRANSPOSE, MATMUL):
         value = words(text).numerator
@@ -157,6 +157,6 @@ def test_every_value_is_what_a_block_is_launched_with():
 
 
 def evaluate(expr, numbers):
-    from metafork.expression_text import expression
+    from metafork.printing.expressions import expression
 
     return eval(expression(expr).replace("(long long)", "").replace("LL", ""), {}, numbers)

@@ -1,7 +1,7 @@
 from evaluators.counter import NotKnown
 from evaluators.threads_per_block import COUNTER
-from metafork.ir import Version
-from metafork.polynomial import Polynomial
+from metafork.algebra.polynomial import Polynomial
+from metafork.ir.program import Version
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, program
 
 N, B, B0, B1, B2, ub1 = (Polynomial.symbol(name) for name in ("N", "B", "B0", "B1", "B2", "ub1"))

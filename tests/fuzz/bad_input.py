@@ -197,9 +197,9 @@ def outcome(data, directory, whole):
     from click.testing import CliRunner
 
     from comprehensive.cli import cli
-    from metafork.diagnostics import DiagnosticsError, render_json, render_text
+    from metafork.analysis.races.diagnostics import check_races
     from metafork.frontend import parse, read_source
-    from metafork.race_diagnostics import check_races
+    from metafork.ir.diagnostics import DiagnosticsError, render_json, render_text
 
     path = directory / "input.mf"
     path.write_bytes(data)

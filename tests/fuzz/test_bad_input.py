@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from metafork.diagnostics import DiagnosticsError, render_text
+from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse
-from metafork.race_diagnostics import check_races
-from metafork.source import Source
+from metafork.ir.diagnostics import DiagnosticsError, render_text
+from metafork.ir.source import Source
 from tests.fuzz.bad_input import GIGABYTE, bad_input
 
 ROOT = Path(__file__).parents[2]

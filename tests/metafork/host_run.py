@@ -7,11 +7,11 @@ import threading
 import llvmlite.binding as llvm
 import numpy as np
 
-from metafork.kernel import Space
-from metafork.llvm_ir import module_text
-from metafork.llvm_targets import Host
-from metafork.ptx_target import run_pipeline
-from metafork.types import ScalarType
+from metafork.ir.kernel import Space
+from metafork.ir.types import ScalarType
+from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.ptx_target import run_pipeline
+from metafork.llvm.targets import Host
 
 CTYPES = {
     ScalarType.BOOL: ctypes.c_uint8,

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
-from metafork.cuda import kernel_text
-from metafork.expression_text import expression
 from metafork.frontend import parse
-from metafork.ir import Program
-from metafork.lowering import lower
-from metafork.source import Source
-from metafork.translation_unit import Function
+from metafork.ir.program import Program
+from metafork.ir.source import Source
+from metafork.ir.translation_unit import Function
+from metafork.lowering.lowering import lower
+from metafork.printing.cuda import kernel_text
+from metafork.printing.expressions import expression
 from strategies.caching import with_cached_arrays
 
 INCLUDE = Path(__file__).parents[2] / "metafork" / "runtime" / "include"

@@ -1,8 +1,8 @@
 """Programs for tests: the body of a schedule in a few words of C."""
 
 from metafork.frontend import parse
-from metafork.ir import Program
-from metafork.source import Source
+from metafork.ir.program import Program
+from metafork.ir.source import Source
 from strategies.caching import with_cached_arrays
 
 

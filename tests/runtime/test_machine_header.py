@@ -1,11 +1,11 @@
-"""machine.h: METAFORK_MACHINE is read as metafork.machine reads it, in C11 and in C++."""
+"""machine.h: METAFORK_MACHINE is read as metafork.runtime.machine reads it, in C11 and in C++."""
 
 import ctypes
 from fractions import Fraction
 
 import pytest
 
-from metafork.machine import FIELDS, MachineError, parse_machine
+from metafork.runtime.machine import FIELDS, MachineError, parse_machine
 from tests.runtime.compiling import INCLUDE, WARNINGS, run, succeed
 
 SOURCE = """

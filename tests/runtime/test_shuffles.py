@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 
-from tests.strategies.swizzle.running import compiled
+from tests.metafork.swizzle.running import compiled
 
 TEXT = """
 #define METAFORK_CPU

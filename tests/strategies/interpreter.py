@@ -8,7 +8,7 @@ import random
 from itertools import product
 
 from metafork.frontend import parse
-from metafork.ir import (
+from metafork.ir.program import (
     Assign,
     Binary,
     BlockArray,
@@ -28,7 +28,7 @@ from metafork.ir import (
     Var,
     While,
 )
-from metafork.source import Source
+from metafork.ir.source import Source
 
 
 class UndefinedBehaviourError(Exception):

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from metafork.frontend import parse
-from metafork.ir import Version
-from metafork.source import Source
+from metafork.ir.program import Version
+from metafork.ir.source import Source
 from strategies.caching import STRATEGY, with_cached_arrays
 from strategies.strategy import Applied, NotApplied
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from metafork.ir import Version
-from metafork.metafork_text import metafork_text
+from metafork.ir.program import Version
+from metafork.printing.metafork_text import metafork_text
 from strategies.cse import STRATEGIES
 from strategies.granularity import STRATEGY as GRANULARITY
 from strategies.strategy import Applied, NotApplied

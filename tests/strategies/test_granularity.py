@@ -4,8 +4,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from metafork.ir import For, If, Phase, Version, walk_statements
-from metafork.metafork_text import metafork_text
+from metafork.ir.program import For, If, Phase, Version, walk_statements
+from metafork.printing.metafork_text import metafork_text
 from strategies.cse import STRATEGIES
 from strategies.granularity import STRATEGY
 from strategies.strategy import Applied, NotApplied

@@ -2,11 +2,11 @@ import pytest
 
 from evaluators.registers_per_thread import COUNTER
 from metafork.frontend import parse
-from metafork.ir import Version
-from metafork.llvm_ir import module_text
-from metafork.lowering import lower
-from metafork.ptx_target import emit_ptx, optimize
-from metafork.source import Source
+from metafork.ir.program import Version
+from metafork.ir.source import Source
+from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.ptx_target import emit_ptx, optimize
+from metafork.lowering.lowering import lower
 from strategies.register_pressure import PIPELINES, STRATEGIES
 from strategies.strategy import Applied, NotApplied
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from comprehensive.optimize import optimize
 from evaluators.global_loads import global_loads
-from metafork.ir import Version
-from metafork.metafork_text import metafork_text
+from metafork.ir.program import Version
+from metafork.printing.metafork_text import metafork_text
 from strategies.granularity import STRATEGY as GRANULARITY
 from strategies.scalar_replacement import STRATEGY
 from strategies.strategy import Applied, NotApplied

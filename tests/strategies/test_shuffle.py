@@ -11,13 +11,13 @@ import pytest
 
 from comprehensive.optimize import optimize
 from metafork.frontend import parse
-from metafork.ir import Version
+from metafork.ir.program import Version
+from metafork.ir.source import Source
 from metafork.ir_strategies import SHUFFLE
-from metafork.leaf_ptx import leaf_ptx, load_places
-from metafork.lowering import lower
+from metafork.llvm.leaf_ptx import leaf_ptx, load_places
+from metafork.lowering.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
-from metafork.ptx.parser import parse as parse_ptx
-from metafork.source import Source
+from metafork.ptx.text.parser import parse as parse_ptx
 from strategies.register_pressure import PIPELINES as PRESSURE
 from strategies.shuffle import STRATEGY
 from strategies.strategy import Applied, NotApplied

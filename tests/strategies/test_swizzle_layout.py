@@ -10,10 +10,10 @@ from comprehensive.optimize import optimize
 from comprehensive.verification import Options, verify
 from evaluators.bank_degree import COUNTER
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
-from metafork.evaluation import integer_value
-from metafork.ir import BlockArray, IntConst, Layout, Var, Version, walk_statements
-from metafork.tile_layout import declare_masks, place_in_line, place_in_tile
-from metafork.types import ScalarType
+from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
+from metafork.ir.evaluation import integer_value
+from metafork.ir.program import BlockArray, IntConst, Layout, Var, Version, walk_statements
+from metafork.ir.types import ScalarType
 from strategies.caching import STRATEGY as CACHING
 from strategies.strategy import Applied, NotApplied
 from strategies.swizzle_layout import STRATEGY
@@ -214,7 +214,7 @@ def degree_matters(case):
 
 
 def test_a_wrong_layout_is_noticed(tmp_path, monkeypatch):
-    monkeypatch.setattr("metafork.tile_layout.mask_of", lambda layout, columns, element: IntConst(3))
+    monkeypatch.setattr("metafork.analysis.memory.tile_layout.mask_of", lambda layout, columns, element: IntConst(3))
     case = with_layout(Case(TRUE, [{"N": 12, "s": 1, "B0": 3, "B1": 2}]), Layout("row"))
     assert len(run([case], tmp_path)) == 1
 
@@ -284,7 +284,9 @@ def test_leaves_as_they_are_shipped():
 
 
 def test_a_wrong_transposition_is_noticed(monkeypatch):
-    monkeypatch.setattr("metafork.lane_transpose.LaneTranspose.order", property(lambda self: tuple(range(self.stride))))
+    monkeypatch.setattr(
+        "metafork.analysis.memory.lane_transpose.LaneTranspose.order", property(lambda self: tuple(range(self.stride)))
+    )
     chosen = {"counters": COUNTERS, "strategies": ("granularity", "caching", "swizzle")}
     found = verify(EXAMPLES / "aos.mf", **chosen, options=Options(points=6))
     assert {(failure.schedule, failure.leaf) for failure in found.failures} == {("aos_k0", 2), ("aos_k1", 2)}

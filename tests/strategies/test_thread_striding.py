@@ -4,9 +4,9 @@ import pytest
 
 from comprehensive.optimize import optimize
 from comprehensive.verification import Options, verify
-from metafork.ir import Version
-from metafork.polynomial import Polynomial, at_most
-from metafork.prover import Prover
+from metafork.algebra.polynomial import Polynomial, at_most
+from metafork.algebra.prover import Prover
+from metafork.ir.program import Version
 from strategies.strategy import Applied, NotApplied
 from strategies.thread_striding import STRATEGY, WARP
 from tests.metafork import programs

@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from metafork.ptx.evaluate import instruction_types
+from metafork.ptx.emulation.evaluate import instruction_types
 from metafork.ptx.interpreter.alu import NUMPY_TYPES, unsupported
 from metafork.ptx.interpreter.frame import Frame
 from metafork.ptx.interpreter.memory import UNSIGNED
 from metafork.ptx.interpreter.operands import LOCAL_WINDOW, SHARED_WINDOW, Operands, Reader
-from metafork.ptx.source import PtxError
-from metafork.ptx.syntax import Address, Instruction, Name, Vector
+from metafork.ptx.text.source import PtxError
+from metafork.ptx.text.syntax import Address, Instruction, Name, Vector
 
 Array: TypeAlias = npt.NDArray[Any]
 Step: TypeAlias = Callable[[Frame, Array], None]

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from metafork.ptx.evaluate import instruction_types
+from metafork.ptx.emulation.evaluate import instruction_types
 from metafork.ptx.interpreter import floats, integers
-from metafork.ptx.source import PtxError
-from metafork.ptx.syntax import Instruction
+from metafork.ptx.text.source import PtxError
+from metafork.ptx.text.syntax import Instruction
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from metafork.ptx.flatten import FlatBody, flatten
 from metafork.ptx.interpreter.frame import WARP, Batch, Frame, ParameterSpace
 from metafork.ptx.interpreter.memory import AccessError, Arena, GlobalMemory
 from metafork.ptx.interpreter.operands import Operands, register_type
@@ -27,8 +26,9 @@ from metafork.ptx.interpreter.variables import (
     layout_module,
     pack_argument,
 )
-from metafork.ptx.source import PtxError, Span
-from metafork.ptx.syntax import SPACES, Function, Instruction, Module, Name
+from metafork.ptx.text.flatten import FlatBody, flatten
+from metafork.ptx.text.source import PtxError, Span
+from metafork.ptx.text.syntax import SPACES, Function, Instruction, Module, Name
 
 Array: TypeAlias = npt.NDArray[Any]
 Dimensions: TypeAlias = "tuple[int, int, int]"

@@ -8,14 +8,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from metafork.ptx.evaluate import float_bits, type_width
-from metafork.ptx.flatten import FlatBody
+from metafork.ptx.emulation.evaluate import float_bits, type_width
 from metafork.ptx.interpreter.alu import NUMPY_TYPES
 from metafork.ptx.interpreter.frame import Frame
 from metafork.ptx.interpreter.memory import UNSIGNED
-from metafork.ptx.parser import integer_literal
-from metafork.ptx.source import PtxError
-from metafork.ptx.syntax import Address, Immediate, Instruction, Name, Negated, Offset, Operand
+from metafork.ptx.text.flatten import FlatBody
+from metafork.ptx.text.parser import integer_literal
+from metafork.ptx.text.source import PtxError
+from metafork.ptx.text.syntax import Address, Immediate, Instruction, Name, Negated, Offset, Operand
 
 Array: TypeAlias = npt.NDArray[Any]
 Reader: TypeAlias = Callable[[Frame], Array]

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from metafork.ptx.evaluate import instruction_types
+from metafork.ptx.emulation.evaluate import instruction_types
 from metafork.ptx.interpreter.access import Accesses
 from metafork.ptx.interpreter.alu import NUMPY_TYPES, comparison, compile_operation, unsupported
 from metafork.ptx.interpreter.frame import Frame, ParameterSpace
 from metafork.ptx.interpreter.operands import LOCAL_WINDOW, SHARED_WINDOW, Operands, Reader
 from metafork.ptx.interpreter.warp import WARP_OPCODES, compile_warp_operation
-from metafork.ptx.source import PtxError, Span
-from metafork.ptx.syntax import Group, Instruction, Name, Pair, Vector
+from metafork.ptx.text.source import PtxError, Span
+from metafork.ptx.text.syntax import Group, Instruction, Name, Pair, Vector
 
 if TYPE_CHECKING:
     from typing import Protocol

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from metafork.ptx.evaluate import float_bits
-from metafork.ptx.flatten import FlatBody, flatten
+from metafork.ptx.emulation.evaluate import float_bits
 from metafork.ptx.interpreter.memory import GlobalMemory
-from metafork.ptx.parser import integer_literal
-from metafork.ptx.source import PtxError
-from metafork.ptx.syntax import TYPE_BYTES, Declaration, Declarator, Function, Module
+from metafork.ptx.text.flatten import FlatBody, flatten
+from metafork.ptx.text.parser import integer_literal
+from metafork.ptx.text.source import PtxError
+from metafork.ptx.text.syntax import TYPE_BYTES, Declaration, Declarator, Function, Module
 
 Array: TypeAlias = npt.NDArray[Any]
 

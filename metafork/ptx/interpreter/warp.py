@@ -15,8 +15,8 @@ import numpy.typing as npt
 from metafork.ptx.interpreter.alu import unsupported
 from metafork.ptx.interpreter.frame import WARP, Frame
 from metafork.ptx.interpreter.operands import Operands, Reader
-from metafork.ptx.source import PtxError
-from metafork.ptx.syntax import Instruction, Pair
+from metafork.ptx.text.source import PtxError
+from metafork.ptx.text.syntax import Instruction, Pair
 
 Array: TypeAlias = npt.NDArray[Any]
 Step: TypeAlias = Callable[[Frame, Array], None]

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 
 from comprehensive.emit import LeafCode
-from comprehensive.tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree
+from comprehensive.tree.schedule_tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree
 from evaluators.counter import CounterValue
-from metafork.ir import (
+from metafork.algebra.polynomial import ZERO, Polynomial, at_most
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.ir.kernel import Argument, Kernel, Memory, Space
+from metafork.ir.program import (
     Array,
     Assign,
     Cast,
@@ -23,12 +26,9 @@ from metafork.ir import (
     Version,
     binary,
 )
-from metafork.kernel import Argument, Kernel, Memory, Space
-from metafork.polynomial import ZERO, Polynomial, at_most
-from metafork.source import Source, Span
-from metafork.symbols import DerivedSymbol
-from metafork.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
-from metafork.types import ScalarType
+from metafork.ir.source import Source, Span
+from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
+from metafork.ir.types import ScalarType
 
 FLOAT, INT, UNSIGNED, LONG = ScalarType.FLOAT, ScalarType.INT, ScalarType.UNSIGNED_INT, ScalarType.LONG_LONG
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from comprehensive.emit.checked_expressions import ComputationError, checked
-from metafork.ir import (
+from metafork.ir.program import (
     COMPARISONS,
     LOGICAL,
     Binary,
@@ -21,7 +21,7 @@ from metafork.ir import (
     binary,
     unary,
 )
-from metafork.types import ScalarType, common_type
+from metafork.ir.types import ScalarType, common_type
 from tests.runtime.compiling import INCLUDE, WARNINGS, succeed
 
 INT, UNSIGNED, LONG = ScalarType.INT, ScalarType.UNSIGNED_INT, ScalarType.LONG

@@ -7,9 +7,9 @@ import pytest
 from comprehensive.emit.header_file import header_file
 from comprehensive.emit.host_file import host_file
 from comprehensive.emit.identifiers import c_string, safe_identifiers
-from comprehensive.tree import NoLeaf, ScheduleTree
+from comprehensive.tree.schedule_tree import NoLeaf, ScheduleTree
 from metafork.frontend import parse
-from metafork.source import Source
+from metafork.ir.source import Source
 from tests.runtime.compiling import INCLUDE, WARNINGS, succeed
 
 LOOP = """\

@@ -12,7 +12,7 @@ from comprehensive.commands.include_dir import command
 from comprehensive.emit import write_outputs
 from comprehensive.emit.condition_tables import ConditionTables, TabulationError
 from comprehensive.emit.outputs import write_files
-from metafork.polynomial import Polynomial, at_most
+from metafork.algebra.polynomial import Polynomial, at_most
 from tests.comprehensive.emit.blend_example import code_of, example
 
 X, Y, Q = (Polynomial.symbol(name) for name in "xyq")

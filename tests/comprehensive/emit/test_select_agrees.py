@@ -8,8 +8,8 @@ import pytest
 
 from comprehensive.emit import write_outputs
 from comprehensive.optimize import optimize
-from comprehensive.selection import select
-from metafork.machine import DEFAULT, FIELDS, SYMBOLS
+from comprehensive.tree.selection import select
+from metafork.runtime.machine import DEFAULT, FIELDS, SYMBOLS
 from tests.runtime.compiling import CPLUSPLUS, WARNINGS, succeed
 from tests.runtime.test_machine_header import Machine
 

@@ -9,15 +9,15 @@ import pytest
 from comprehensive import registry
 from comprehensive.emit import LeafCode
 from comprehensive.optimize import Result, discuss, optimize
-from comprehensive.tree import Node
+from comprehensive.tree.schedule_tree import Node
 from comprehensive.verification import Options, plain_code, verify
-from metafork.cuda import kernel_text
-from metafork.diagnostics import DiagnosticsError
+from metafork.algebra.polynomial import at_most
 from metafork.frontend import parse
-from metafork.ir import Assign, Barrier, Binary, Element, For, If, IntConst, While, binary
-from metafork.kernel import Space
-from metafork.polynomial import at_most
-from metafork.source import Source
+from metafork.ir.diagnostics import DiagnosticsError
+from metafork.ir.kernel import Space
+from metafork.ir.program import Assign, Barrier, Binary, Element, For, If, IntConst, While, binary
+from metafork.ir.source import Source
+from metafork.printing.cuda import kernel_text
 from strategies.caching import with_cached_arrays
 
 OPTIONS = Options(points=12, jobs=2, optimization="-O0", dataflow_seconds=0)

@@ -9,7 +9,7 @@ from comprehensive.verification.optimality import (
     optimality_checks,
     optimality_notes,
 )
-from metafork.prover import Verdict
+from metafork.algebra.prover import Verdict
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.mf"))
 

@@ -2,10 +2,10 @@
 
 import json
 
-from comprehensive.properties import Check
+from comprehensive.case_discussion.properties import Check
 from comprehensive.verification.result import Failure, LeafResult, Verification
-from comprehensive.verification.translation import Validation
-from metafork.prover import Verdict
+from comprehensive.verification.translation.translation import Validation
+from metafork.algebra.prover import Verdict
 
 
 def verification():

@@ -4,8 +4,8 @@ import pytest
 
 from comprehensive.optimize import optimize
 from comprehensive.verification.second_opinion import agrees, sympy_check
-from metafork.polynomial import Polynomial
-from metafork.prover import Verdict
+from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.prover import Verdict
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from comprehensive.optimize import optimize
-from comprehensive.verification.translation import validate, validations
-from metafork.prover import Verdict
+from comprehensive.verification.translation.translation import validate, validations
+from metafork.algebra.prover import Verdict
 from tests.metafork.frontend.marked import program_of
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.mf"))
@@ -309,7 +309,7 @@ def test_loops_that_depend_on_data_are_open():
 
 
 def test_a_limit_of_operations_leaves_it_unknown(monkeypatch):
-    monkeypatch.setattr("comprehensive.verification.translation.OPERATIONS", 20_000)
+    monkeypatch.setattr("comprehensive.verification.translation.translation.OPERATIONS", 20_000)
     found = validate(SMOOTH, SMOOTH)
     assert found.verdict is Verdict.UNKNOWN
     assert "isl gave up at its limit of operations" in found.detail

@@ -1,8 +1,8 @@
 """Sources with the expected places written into them: ``«`` and ``»`` stand around the text of a diagnostic's span."""
 
-from metafork.diagnostics import DiagnosticsError
 from metafork.frontend import parse
-from metafork.source import Source
+from metafork.ir.diagnostics import DiagnosticsError
+from metafork.ir.source import Source
 
 
 def unmark(marked):

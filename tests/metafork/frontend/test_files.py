@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metafork.diagnostics import DiagnosticsError, render_json, render_sarif, render_text
 from metafork.frontend import parse, read_source
-from metafork.source import Source
+from metafork.ir.diagnostics import DiagnosticsError, render_json, render_sarif, render_text
+from metafork.ir.source import Source
 from tests.metafork.frontend.marked import assert_refused, diagnostics_of, loops, thread
 
 GOOD = thread("a[i] = b[i][j];")

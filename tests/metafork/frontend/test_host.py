@@ -2,9 +2,9 @@
 
 import pytest
 
-from metafork import ir
-from metafork.ir import binary
-from metafork.types import ScalarType
+from metafork.ir import program as ir
+from metafork.ir.program import binary
+from metafork.ir.types import ScalarType
 from tests.metafork.frontend.marked import assert_refused, diagnostics_of, program_of
 
 INT = ScalarType.INT

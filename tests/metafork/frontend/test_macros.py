@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-from metafork import ir
 from metafork.frontend import parse
 from metafork.frontend.preprocessor import Preprocessed
 from metafork.frontend.tokens import tokenize
-from metafork.ir import binary
-from metafork.source import Source
-from metafork.types import ScalarType
+from metafork.ir import program as ir
+from metafork.ir.program import binary
+from metafork.ir.source import Source
+from metafork.ir.types import ScalarType
 from tests.metafork.frontend.marked import assert_refused, diagnostics_of, program_of, thread
 
 INNER = "( ( 1 ) < ( 2 ) ? ( 1 ) : ( 2 ) )"

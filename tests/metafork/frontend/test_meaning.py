@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from metafork.frontend import parse
-from metafork.metafork_text import metafork_text
-from metafork.source import Source
+from metafork.ir.source import Source
+from metafork.printing.metafork_text import metafork_text
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler to compare with")

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from metafork import ir
 from metafork.frontend import parse, read_source
-from metafork.ir import ParameterKind, binary
-from metafork.source import Source
-from metafork.types import ScalarType
+from metafork.ir import program as ir
+from metafork.ir.program import ParameterKind, binary
+from metafork.ir.source import Source
+from metafork.ir.types import ScalarType
 from tests.metafork.frontend.marked import block, program_of, thread
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

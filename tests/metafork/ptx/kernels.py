@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
-from metafork.ptx.parser import parse
+from metafork.ptx.text.parser import parse
 
 DATA = Path(__file__).parent / "data"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
-from metafork.ptx.parser import parse
-from metafork.ptx.shuffle import Options, shuffle_text
+from metafork.ptx.shuffles.shuffle import Options, shuffle_text
+from metafork.ptx.text.parser import parse
 
 PTXAS = shutil.which("ptxas")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
-from metafork.ptx.parser import parse
+from metafork.ptx.text.parser import parse
 from tests.metafork.ptx.snippets import assert_same_results, deltas, kernel, run, shuffled
 
 PAIR = """

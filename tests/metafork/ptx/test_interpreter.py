@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
-from metafork.ptx.parser import parse
-from metafork.ptx.source import PtxError
-from metafork.ptx_target import emit_ptx, optimize
+from metafork.ptx.text.parser import parse
+from metafork.ptx.text.source import PtxError
 from tests.metafork.ptx.snippets import kernel
 
 UNSIGNED = {"32": np.uint32, "64": np.uint64, "16": np.uint16}

@@ -6,12 +6,12 @@ import subprocess
 import numpy as np
 import pytest
 
+from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
-from metafork.ptx.parser import parse
-from metafork.ptx.printer import print_module
-from metafork.ptx.shuffle import Options, shuffle_text
-from metafork.ptx.synthesis import Variant
-from metafork.ptx_target import emit_ptx, optimize
+from metafork.ptx.shuffles.shuffle import Options, shuffle_text
+from metafork.ptx.shuffles.synthesis import Variant
+from metafork.ptx.text.parser import parse
+from metafork.ptx.text.printer import print_module
 from tests.metafork.ptx.kernels import CASES, launch
 
 PTXAS = shutil.which("ptxas")

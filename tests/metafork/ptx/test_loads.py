@@ -3,8 +3,8 @@
 import pytest
 
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
-from metafork.ptx.loads import COUNTING_LOOPS, count_global_loads
-from metafork.ptx.parser import parse
+from metafork.ptx.shuffles.loads import COUNTING_LOOPS, count_global_loads
+from metafork.ptx.text.parser import parse
 from tests.metafork.ptx.kernels import CASES, launch
 from tests.metafork.ptx.snippets import kernel, shuffled
 

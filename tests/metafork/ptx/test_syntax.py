@@ -6,12 +6,12 @@ import subprocess
 
 import pytest
 
-from metafork.ptx.cfg import EXIT, build_cfg
-from metafork.ptx.flatten import flatten
-from metafork.ptx.parser import parse
-from metafork.ptx.printer import print_instruction, print_module
-from metafork.ptx.source import PtxError
-from metafork.ptx.syntax import Address, Immediate, Name, Pair, Vector
+from metafork.ptx.text.cfg import EXIT, build_cfg
+from metafork.ptx.text.flatten import flatten
+from metafork.ptx.text.parser import parse
+from metafork.ptx.text.printer import print_instruction, print_module
+from metafork.ptx.text.source import PtxError
+from metafork.ptx.text.syntax import Address, Immediate, Name, Pair, Vector
 from tests.metafork.ptx.kernels import CASES
 from tests.metafork.ptx.snippets import kernel
 

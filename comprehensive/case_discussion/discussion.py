@@ -1,0 +1,320 @@
+"""The case discussion: Algorithms 1 and 2 of the paper (section 3.7) on quintuples (section 3.6).
+
+In comes a version of a program, its Start, counters r1..rs, p1..pt and strategies O1..Ow; out comes a decision tree
+with its cases.  The algorithms know nothing of programs: a version is anything hashable that counters measure and
+strategies transform, so that they are tested on made-up ones.
+
+Where this differs from the printed algorithms, DESIGN section 6 and ``docs/algorithm.md`` say why.  The main point:
+after a refusal, r1..ri are put back *in that order*.  gamma is then always a suffix of r1..rs, p1..pt, every leaf
+has had all its counters accepted on its final version, and the height is at most (w + 1)(s + t).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Generic
+
+from comprehensive.case_discussion.measurements import Measurements
+from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome, Quintuple, Step, StrategyOf, V
+from comprehensive.systems.start import Start
+from comprehensive.systems.systems import Consistency, System, Systems
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree
+from evaluators.counter import CounterValue, NotKnown
+from metafork.algebra.polynomial import Constraint
+from metafork.algebra.prover import Verdict
+from strategies.strategy import NotApplied
+
+
+class Discussion(Generic[V]):
+    """One run.  Everything that is remembered (values, transformed versions, points) lives and dies with it."""
+
+    def __init__(
+        self,
+        start: Start,
+        counters: Sequence[CounterOf[V]],
+        strategies: Sequence[StrategyOf[V]],
+        time_limit: float | None = None,
+        progress: Callable[[Statistics], None] | None = None,
+    ) -> None:
+        self.start = start
+        self._deadline = None if time_limit is None else time.monotonic() + time_limit
+        self.systems = Systems(start, self._deadline)
+        self.statistics = Statistics()
+        # As in the paper, resource counters stand before performance counters.
+        self._counters = tuple(sorted(counters, key=lambda counter: counter.kind == "performance"))
+        self._strategies = tuple(strategies)
+        self._measured: Measurements[V] = Measurements(start, self.systems, self.statistics, self._deadline)
+        self._notes: dict[tuple[str, str], None] = {}
+        self._cases: list[Case[V]] = []
+        self._complete = True
+        self._progress = progress
+
+    def run(self, version: V) -> Outcome[V]:
+        """Discuss one version; the tree's leaves are numbered by preference, fewest refusals first."""
+        began = time.monotonic()
+        version = self._measured.keep(version)
+        self._counters = tuple(counter for counter in self._counters if self._is_known(counter, version))
+        first = self.systems.has_solution()
+        root: Tree
+        if first.kept:
+            root = self.comprehensive_optimization(
+                Quintuple(version, self._strategies, self._counters, point=first.witness)
+            )
+        else:
+            self._note("start", "the start system has no solution: no parameter values satisfy the assertions")
+            root = Inconsistent()
+        root, cases = self._merged(root)
+        self.statistics.leaves = len(cases)
+        self.statistics.solver_calls = self.systems.solver_calls
+        self.statistics.seconds = time.monotonic() - began
+        return Outcome(
+            root,
+            cases,
+            self._counters,
+            tuple(self.systems.derived),
+            tuple(self._notes),
+            self._complete and not self._measured.interrupted,
+            self.statistics,
+        )
+
+    def comprehensive_optimization(self, quintuple: Quintuple[V]) -> Tree:
+        """Algorithm 1: a processed quintuple is a leaf, any other is split by Algorithm 2."""
+        return self.optimize(quintuple) if quintuple.counters else self._leaf(quintuple)
+
+    def optimize(self, quintuple: Quintuple[V]) -> Tree:
+        """Algorithm 2: take the next counter, and split into the branch that accepts its value and that which does not.
+
+        The systems that are inconsistent are removed on the way (the printed algorithm removes them at its end).
+        """
+        self.statistics.nodes += 1
+        if self._progress is not None:
+            self._progress(self.statistics)
+        counter, rest = quintuple.counters[0], quintuple.counters[1:]
+        value = self._measured.value(counter, quintuple.version)
+        assert isinstance(value, CounterValue), "versions with unknown counters are not entered"
+        condition = self._measured.condition(counter, value)
+
+        accept: Tree = Inconsistent()
+        branch = self._branch(quintuple, condition)
+        if branch.kept:
+            accept = self.comprehensive_optimization(
+                replace(
+                    quintuple,
+                    counters=rest,
+                    system=_extended(quintuple.system, condition),
+                    steps=(*quintuple.steps, Step(counter.name, None)),
+                    point=branch.witness,
+                )
+            )
+
+        refused_condition = condition.negated()
+        branch = self._branch(quintuple, refused_condition)
+        if not branch.kept:
+            return Node(counter.name, value, condition, accept, None, Inconsistent())
+        refused = replace(quintuple, system=_extended(quintuple.system, refused_condition), point=branch.witness)
+        if self._late():
+            self._complete = False
+            brief = f"time limit reached with {counter.name} refused"
+            region = self._region(refused, brief, ("strategies left untried",))
+            return Node(counter.name, value, condition, accept, None, region)
+        improved = self._improved(refused, counter)
+        if isinstance(improved, NoLeaf):
+            return Node(counter.name, value, condition, accept, None, improved)
+        return Node(
+            counter.name, value, condition, accept, improved.applied[-1], self.comprehensive_optimization(improved)
+        )
+
+    def _branch(self, quintuple: Quintuple[V], condition: Constraint) -> Consistency:
+        point = quintuple.point
+        found = self.systems.consistent(quintuple.system, condition, None if point is None else dict(point))
+        if found.verdict is Verdict.UNKNOWN:
+            order = self.start.order
+            path = " and ".join(member.text(order) for member in quintuple.system)
+            case = f"{condition.text(order)} with {path}" if path else condition.text(order)
+            self._note(
+                "undecided cases", f"kept, for Z3 did not decide within its limits whether there are any: {case}"
+            )
+        return found
+
+    def _late(self) -> bool:
+        """Say whether the time is up: from then on nothing is transformed, measured or simplified any more."""
+        return self._deadline is not None and time.monotonic() > self._deadline
+
+    def _improved(self, refused: Quintuple[V], counter: CounterOf[V]) -> Quintuple[V] | NoLeaf:
+        """Apply the next strategy of omega that may improve the counter, and put counters back onto gamma."""
+        tried: list[str] = [step.strategy for step in refused.steps if step.strategy is not None]
+        skipped: list[str] = []
+        for strategy in refused.remaining:
+            if counter.name not in strategy.improves:
+                continue
+            version = self._transformed(strategy, refused)
+            if isinstance(version, NotApplied):
+                skipped.append(f"{strategy.name} ({version.reason})")
+                continue
+            # After r_i: r1..ri.  After p_i: r1..rs, p1..pi.  What gamma still holds follows, so that all are there.
+            return replace(
+                refused,
+                version=version,
+                remaining=tuple(other for other in refused.remaining if other is not strategy),
+                counters=self._counters,
+                applied=(*refused.applied, strategy.name),
+                steps=(*refused.steps, Step(counter.name, strategy.name)),
+            )
+        value = self._measured.value(counter, refused.version)
+        assert isinstance(value, CounterValue)
+        violated = self._measured.condition(counter, value).text(self.start.order)
+        story = [f"applied: {', '.join(tried)}" if tried else "no strategy applied"]
+        if skipped:
+            story.append(f"not applicable: {', '.join(skipped)}")
+        return self._region(refused, f"{counter.name}: {violated} does not hold", story)
+
+    def _region(self, quintuple: Quintuple[V], brief: str, story: Sequence[str]) -> NoLeaf:
+        return NoLeaf("; ".join((brief, *story)), self._irredundant(quintuple.system), brief)
+
+    def _irredundant(self, system: System) -> System:
+        return system if self._late() else self.systems.irredundant(system)
+
+    def _transformed(self, strategy: StrategyOf[V], quintuple: Quintuple[V], measured: bool = True) -> V | NotApplied:
+        """Apply a strategy; the result counts only where every counter is known on it (within Start and the path).
+
+        With ``measured`` false the caller sees to the counters.
+        """
+        applied = self._measured.apply(strategy, quintuple.version)
+        where = f"to {_described(quintuple.applied)}"
+        if isinstance(applied, NotApplied):
+            self._note(strategy.name, f"not applied {where}: {applied.reason}")
+            return applied
+        version, note = applied
+        if version is quintuple.version:
+            self._note(strategy.name, f"not applied {where}: it changes nothing there")
+            return NotApplied("it changes nothing")
+        for counter in self._counters if measured else ():
+            value = self._measured.value(counter, version)
+            reason = value.reason if isinstance(value, NotKnown) else self._measured.outside(value, quintuple.system)
+            if reason:
+                self._note(strategy.name, f"not applied {where}: {counter.name} is not known afterwards: {reason}")
+                return NotApplied(f"{counter.name} is not known afterwards: {reason}")
+        self._note(strategy.name, f"applied {where}: {note}")
+        return version
+
+    def _is_known(self, counter: CounterOf[V], version: V) -> bool:
+        """Say whether a counter takes part: it does where its value is known on the input, throughout Start.
+
+        That is found out whatever it takes: a limit that was not looked at is none that a leaf could keep.
+        """
+        value = self._measured.value(counter, version, patient=True)
+        reason = value.reason if isinstance(value, NotKnown) else self._measured.outside(value, ())
+        if reason:
+            self._note(counter.name, f"left out: {reason}")
+        return not reason
+
+    def _leaf(self, quintuple: Quintuple[V]) -> LeafReference:
+        """End a path: apply the strategies that worsen nothing, and note the case under a preliminary number."""
+        self.statistics.paths += 1
+        finished = self._finished(quintuple)
+        values = {counter.name: self._measured.value(counter, finished.version) for counter in self._counters}
+        system = self._irredundant(quintuple.system)
+        witness = None if self._late() else self.systems.witness(quintuple.system)
+        self._cases.append(
+            Case(
+                finished.version,
+                (_displayed(system),),
+                (quintuple.system,),
+                finished.applied,
+                quintuple.steps,
+                quintuple.refusals,
+                {name: value for name, value in values.items() if isinstance(value, CounterValue)},
+                quintuple.point if witness is None else witness,
+            )
+        )
+        return LeafReference(len(self._cases))
+
+    def _finished(self, quintuple: Quintuple[V]) -> Quintuple[V]:
+        candidates = [strategy for strategy in quintuple.remaining if strategy.at_leaf]
+        if not candidates:
+            return quintuple
+        if self._late():
+            self._complete = False
+            names = ", ".join(strategy.name for strategy in candidates)
+            self._note("time limit", f"{names} not tried at the leaf after {_described(quintuple.applied)}")
+            return quintuple
+        together = self._extended(quintuple, candidates)
+        if self._still_accepted(quintuple, together):
+            return together
+        for strategy in candidates:
+            extended = self._extended(quintuple, [strategy])
+            if self._still_accepted(quintuple, extended):
+                quintuple = extended
+            else:
+                self._note(strategy.name, f"not applied to {_described(quintuple.applied)}: a counter may get worse")
+        return quintuple
+
+    def _extended(self, quintuple: Quintuple[V], strategies: Sequence[StrategyOf[V]]) -> Quintuple[V]:
+        for strategy in strategies:
+            version = self._transformed(strategy, quintuple, measured=False)
+            if not isinstance(version, NotApplied):
+                quintuple = replace(quintuple, version=version, applied=(*quintuple.applied, strategy.name))
+        return quintuple
+
+    def _still_accepted(self, before: Quintuple[V], after: Quintuple[V]) -> bool:
+        """Say whether the path's system implies that every counter is accepted on the new version too."""
+        if after.version is before.version:
+            return True
+        for counter in self._counters:
+            old, new = self._measured.value(counter, before.version), self._measured.value(counter, after.version)
+            if isinstance(new, NotKnown) or self._measured.outside(new, before.system):
+                return False
+            condition = self._measured.condition(counter, new)
+            if new != old and self.systems.implies(before.system, condition) is not Verdict.YES:
+                return False
+        return True
+
+    def _merged(self, root: Tree) -> tuple[Tree, tuple[Case[V], ...]]:
+        """Make one leaf of cases with the same version, and number leaves by preference."""
+        groups: dict[int, list[int]] = {}
+        for index, case in enumerate(self._cases):
+            groups.setdefault(id(case.version), []).append(index)  # versions are kept: equal ones are the same
+        for members in groups.values():
+            members.sort(key=lambda index: (self._cases[index].refusals, index))
+        ranked = sorted(groups.values(), key=lambda members: (self._cases[members[0]].refusals, members[0]))
+        numbers = {index + 1: number for number, members in enumerate(ranked, 1) for index in members}
+        cases = []
+        for members in ranked:
+            best = self._cases[members[0]]
+            systems = dict.fromkeys(system for index in members for system in self._cases[index].systems)
+            paths = tuple(path for index in members for path in self._cases[index].paths)
+            joined = tuple(systems) if self._late() else self.systems.joined(tuple(systems))
+            joined = tuple(_displayed(system) for system in joined)
+            cases.append(replace(best, systems=joined, paths=paths))
+        return _renumbered(root, numbers), tuple(cases)
+
+    def _note(self, subject: str, sentence: str) -> None:
+        self._notes[subject, sentence] = None
+
+
+def _renumbered(tree: Tree, numbers: Mapping[int, int]) -> Tree:
+    match tree:
+        case LeafReference(leaf=leaf):
+            return LeafReference(numbers[leaf])
+        case Node(condition=condition, accept=accept, refuse=refuse):
+            if condition.difference.is_constant:  # a fixed machine has decided it
+                return _renumbered(accept if condition.holds({}) else refuse, numbers)
+            return replace(tree, accept=_renumbered(accept, numbers), refuse=_renumbered(refuse, numbers))
+        case NoLeaf() | Inconsistent():
+            return tree
+
+
+def _displayed(system: System) -> System:
+    """Order a system for display: limits that hold first, then those that do not."""
+    return tuple(sorted(system, key=lambda constraint: constraint.relation == "<"))
+
+
+def _extended(system: System, condition: Constraint) -> System:
+    """Add a condition to a path that may have it already, from before the counters were put back."""
+    return system if condition in system else (*system, condition)
+
+
+def _described(applied: Sequence[str]) -> str:
+    return f"the result of {', '.join(applied)}" if applied else "the input"

@@ -1,0 +1,119 @@
+"""Quintuples (section 3.6 of the paper), what they become, and what the discussion asks of counters and strategies.
+
+The discussion knows nothing of programs: a version is anything hashable that counters measure and strategies
+transform.  For real programs the protocols below are those of ``evaluators.counter`` and ``strategies.strategy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Generic, Literal, Protocol, TypeVar
+
+from comprehensive.systems.points import Number
+from comprehensive.systems.systems import System
+from comprehensive.tree.schedule_tree import Statistics, Tree
+from evaluators.counter import CounterValue, NotKnown
+from metafork.algebra.symbols import DerivedSymbol
+from strategies.strategy import NotApplied
+
+V = TypeVar("V", bound=Hashable)
+V_co = TypeVar("V_co", bound=Hashable, covariant=True)
+V_contra = TypeVar("V_contra", bound=Hashable, contravariant=True)
+
+
+class CounterOf(Protocol[V_contra]):
+    """``evaluators.counter.Counter`` for any kind of version; what its members mean is said there."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def kind(self) -> Literal["resource", "performance"]: ...  # noqa: D102
+    @property
+    def symbol(self) -> str: ...  # noqa: D102
+    @property
+    def less_is_better(self) -> bool: ...  # noqa: D102
+    @property
+    def default_target(self) -> Fraction | None: ...  # noqa: D102
+    def evaluate(self, version: V_contra) -> CounterValue | NotKnown: ...  # noqa: D102
+
+
+class AppliedOf(Protocol[V_co]):
+    """``strategies.strategy.Applied`` for any kind of version."""
+
+    @property
+    def version(self) -> V_co: ...  # noqa: D102
+    @property
+    def note(self) -> str: ...  # noqa: D102
+
+
+class StrategyOf(Protocol[V]):
+    """``strategies.strategy.Strategy`` for any kind of version."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def improves(self) -> frozenset[str]: ...  # noqa: D102
+    @property
+    def on_ir(self) -> bool: ...  # noqa: D102
+    @property
+    def at_leaf(self) -> bool: ...  # noqa: D102
+    def apply(self, version: V) -> AppliedOf[V] | NotApplied: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One decision on a path: a counter accepted, or refused and the strategy then applied."""
+
+    counter: str
+    strategy: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quintuple(Generic[V]):
+    """Q(S) of section 3.6: G_C and lambda are ``version``, then omega, gamma and C (on top of Start).
+
+    ``applied`` are the strategies applied so far and ``steps`` the decisions, for the report; ``point`` is a known
+    integer solution of the system, where there is one.
+    """
+
+    version: V
+    remaining: tuple[StrategyOf[V], ...]
+    counters: tuple[CounterOf[V], ...]
+    system: System = ()
+    applied: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    point: Mapping[str, Number] | None = field(default=None, compare=False)
+
+    @property
+    def refusals(self) -> int:
+        """How many refuse edges lead here."""
+        return sum(step.strategy is not None for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Generic[V]):
+    """A leaf of the discussion: a version, the systems under which it is chosen, and how it came about."""
+
+    version: V
+    systems: tuple[System, ...]
+    paths: tuple[System, ...]
+    strategies: tuple[str, ...]
+    steps: tuple[Step, ...]
+    refusals: int
+    counters: Mapping[str, CounterValue] = field(compare=False)
+    witness: Mapping[str, Number] | None = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[V]):
+    """The result of a discussion; leaf n of the tree is ``cases[n - 1]``."""
+
+    root: Tree
+    cases: tuple[Case[V], ...]
+    counters: tuple[CounterOf[V], ...]
+    derived: tuple[DerivedSymbol, ...]
+    notes: tuple[tuple[str, str], ...]
+    complete: bool
+    statistics: Statistics

@@ -1,0 +1,1 @@
+"""Constraint systems: Start, branches, points, solver, their text."""

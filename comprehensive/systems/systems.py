@@ -1,0 +1,170 @@
+"""Constraint systems of one case discussion: consistency, implication, irredundant display, integer witnesses.
+
+A system is a path of the tree: a sequence of conditions on top of Start.  DESIGN section 6 says when a branch is kept:
+its system has a real solution, and is not proved empty over the integers; *unknown* never drops a branch.  Three means
+are tried in this order: a known integer point (``points``) proves consistency, signs of coefficients (``signs``) prove
+emptiness, and Z3 (``solver``) decides the rest, over the reals first and then over the integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from comprehensive.systems.points import Number, Points
+from comprehensive.systems.signs import Signs
+from comprehensive.systems.solver import PathSolver, as_integers
+from comprehensive.systems.start import Start
+from metafork.algebra.polynomial import Constraint
+from metafork.algebra.prover import Verdict
+from metafork.algebra.symbols import DerivedSymbol
+
+System = tuple[Constraint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Consistency:
+    """Whether a system has a solution; ``witness`` is an integer point of a consistent one where one was found."""
+
+    verdict: Verdict
+    witness: dict[str, Number] | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the branch stays in the tree: not proved empty."""
+        return self.verdict is not Verdict.NO
+
+
+class Systems:
+    """Answers questions about systems over one Start.  Solvers are made when first needed.
+
+    After ``deadline`` (of ``time.monotonic``) Z3 is not asked any more: what that leaves open is unknown.
+    """
+
+    def __init__(self, start: Start, deadline: float | None = None) -> None:
+        self.start = start
+        self._deadline = deadline
+        self.derived: list[DerivedSymbol] = list(start.derived)
+        self._background = list(start.constraints)
+        real = start.real
+        self._real = real
+        self._signs = Signs(self._background, real)
+        self._points = Points(self._background, start.derived, start.small_values(), start.unknown_machine, real)
+        self._over_reals: PathSolver | None = None
+        self._over_integers: PathSolver | None = None
+        self._implied: dict[tuple[frozenset[Constraint], Constraint], Verdict] = {}
+
+    @property
+    def solver_calls(self) -> int:
+        """How many questions Z3 was asked."""
+        return sum(solver.calls for solver in (self._over_reals, self._over_integers) if solver is not None)
+
+    def define(self, symbol: DerivedSymbol) -> None:
+        """Add a derived symbol: its defining constraints hold in every system from now on."""
+        facts = symbol.constraints()
+        self.derived.append(symbol)
+        self._background += facts
+        self._signs.add(facts)
+        self._points.define(symbol, facts)
+        for solver in (self._over_reals, self._over_integers):
+            if solver is not None:
+                solver.add(facts)
+
+    def consistent(self, path: System, last: Constraint, known: dict[str, Number] | None = None) -> Consistency:
+        """Say whether ``path`` with ``last`` has a solution; ``known`` is a point of ``path`` where one is at hand."""
+        if last.difference.is_constant:
+            return Consistency(Verdict.YES, known) if last.holds({}) else Consistency(Verdict.NO)
+        if last in path:
+            return Consistency(Verdict.YES, known)
+        if known is not None and last.symbols <= known.keys() and last.holds(known):
+            return Consistency(Verdict.YES, known)
+        if self._signs.empty(path, last):
+            return Consistency(Verdict.NO)
+        point = self._points.find((*path, last))
+        if point is not None:
+            return Consistency(Verdict.YES, point)
+        return self._by_solver((*path, last))
+
+    def has_solution(self) -> Consistency:
+        """Say whether Start itself has a solution."""
+        point = self._points.find(())
+        return Consistency(Verdict.YES, point) if point is not None else self._by_solver(())
+
+    def implies(self, system: System, goal: Constraint) -> Verdict:
+        """Say whether Start and ``system`` imply ``goal`` over the integers (unknown where no proof was found)."""
+        if goal.relation == "==":
+            sides = (Constraint(goal.left, "<=", goal.right), Constraint(goal.right, "<=", goal.left))
+            verdicts = {self.implies(system, side) for side in sides}
+            for verdict in (Verdict.NO, Verdict.UNKNOWN):
+                if verdict in verdicts:
+                    return verdict
+            return Verdict.YES
+        key = (frozenset(system), goal)
+        if key not in self._implied:
+            answer = self.consistent(system, goal.negated())
+            opposite = {Verdict.YES: Verdict.NO, Verdict.NO: Verdict.YES, Verdict.UNKNOWN: Verdict.UNKNOWN}
+            verdict = opposite[answer.verdict]
+            # A real solution that is no integer point refutes nothing over the integers.
+            self._implied[key] = Verdict.UNKNOWN if verdict is Verdict.NO and answer.witness is None else verdict
+        return self._implied[key]
+
+    def irredundant(self, system: System) -> System:
+        """Return the system without the members that the others imply (within Start), the oldest dropped first."""
+        kept = list(dict.fromkeys(system))
+        for member in tuple(kept):
+            others = tuple(other for other in kept if other != member)
+            if self.implies(others, member) is Verdict.YES:
+                kept.remove(member)
+        return tuple(kept)
+
+    def joined(self, systems: tuple[System, ...]) -> tuple[System, ...]:
+        """Return systems with the same union, two made one where that is possible; the first keeps its place.
+
+        ``A and c`` with ``B and not c`` is ``A and B`` where the first implies B and the second implies A.
+        """
+        kept = list(systems)
+        place = 0
+        while place < len(kept):
+            for number in range(place + 1, len(kept)):
+                union = self._union(kept[place], kept[number])
+                if union is not None:
+                    kept[place] = union
+                    del kept[number]
+                    place = 0  # the new system may go with an earlier one
+                    break
+            else:
+                place += 1
+        return tuple(kept)
+
+    def _union(self, first: System, second: System) -> System | None:
+        """Return the union of two systems as one system, ``None`` where it is not shown to be one."""
+        for member in first:
+            if member.relation == "==" or member.negated() not in second:
+                continue
+            ours = tuple(other for other in first if other != member)
+            theirs = tuple(other for other in second if other != member.negated())
+            sides = ((first, theirs), (second, ours))
+            if all(goal in side or self.implies(side, goal) is Verdict.YES for side, goals in sides for goal in goals):
+                return self.irredundant((*ours, *theirs))
+        return None
+
+    def witness(self, system: System) -> dict[str, Number] | None:
+        """Return an integer point of a system, small where that is easy; ``None`` where none was found."""
+        point = self._points.find(system, smallest=True)
+        return point if point is not None else self._by_solver(system).witness
+
+    def _by_solver(self, system: System) -> Consistency:
+        if self._over_reals is None:
+            self._over_reals = PathSolver(self._background, integers=False, real=self._real, deadline=self._deadline)
+        real_answer = self._over_reals.check(system)
+        if real_answer == "unsat":
+            return Consistency(Verdict.NO)
+        if self._over_integers is None:
+            self._over_integers = PathSolver(self._background, integers=True, real=self._real, deadline=self._deadline)
+        answer = self._over_integers.check(system)
+        if answer == "unsat":
+            return Consistency(Verdict.NO)
+        if answer == "sat":
+            model = as_integers(self._over_integers.model(), self._real)
+            return Consistency(Verdict.YES, None if model is None else self._points.learn(model, system))
+        # A real solution suffices to keep the branch; without an integer point it has no witness.
+        return Consistency(Verdict.YES if real_answer == "sat" else Verdict.UNKNOWN)

@@ -1,0 +1,1 @@
+"""The decision tree and what is read from and written of it."""

@@ -1,0 +1,146 @@
+"""A tree without its programs: what ``*.tree.json`` holds, and what rendering and selection read (DESIGN section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from comprehensive.systems.points import Number
+from comprehensive.systems.signs import Signs
+from comprehensive.systems.systems import System
+from comprehensive.tree.schedule_tree import CounterInfo, ScheduleTree, Tree
+from evaluators.counter import CounterValue
+from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.ir.program import ParameterKind
+from metafork.runtime.machine import SYMBOLS as LIMITS
+
+
+@dataclass(frozen=True, slots=True)
+class LeafDocument:
+    """A leaf as ``Leaf`` has it, without its program."""
+
+    id: int
+    systems: tuple[System, ...]
+    strategies: tuple[str, ...]
+    trace: tuple[str, ...]
+    kernel: str
+    counters: Mapping[str, CounterValue] = field(hash=False)
+    witness: Mapping[str, Number] | None = field(hash=False, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleDocument:
+    """One schedule's tree.  ``fields`` maps machine symbols to the machine's fields (targets to themselves).
+
+    ``start`` leaves out what is understood: that every listed parameter is non-negative, and the definitions of
+    ``derived``.  ``opaque`` are scalars that only the C code computes.
+    """
+
+    name: str
+    function: str
+    line: int
+    data: tuple[str, ...]
+    program: tuple[str, ...]
+    machine: tuple[str, ...]
+    fields: Mapping[str, str] = field(hash=False)
+    derived: tuple[DerivedSymbol, ...]
+    start: tuple[Constraint, ...]
+    counters: tuple[CounterInfo, ...]
+    strategies: tuple[str, ...]
+    root: Tree
+    leaves: tuple[LeafDocument, ...]
+    fixed: Mapping[str, Number] = field(hash=False, default_factory=dict)
+    opaque: tuple[str, ...] = ()
+    complete: bool = True
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The order of symbols within a printed product."""
+        return (*self.program, *self.data, *(symbol.name for symbol in self.derived), *self.opaque, *self.machine)
+
+    def text(self, constraint: Constraint) -> str:
+        """Print a constraint with this schedule's order of symbols."""
+        return constraint.text(self.order)
+
+    def value_text(self, value: CounterValue) -> str:
+        """Print the value of a counter."""
+        return value_text(value, self.order)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeDocument:
+    """The trees of one file."""
+
+    source: str
+    schedules: tuple[ScheduleDocument, ...]
+
+
+def value_text(value: CounterValue, order: Sequence[str]) -> str:
+    """Print a counter's value: a polynomial, or ``(numerator)/(denominator)``."""
+    if value.denominator == ONE:
+        return value.numerator.text(order)
+    return f"({value.numerator.text(order)})/({value.denominator.text(order)})"
+
+
+def document_of(tree: ScheduleTree) -> ScheduleDocument:
+    """Return the document of a finished tree."""
+    program = tree.program
+    fields = {symbol: name for name, symbol in tree.machine.items()}
+    return ScheduleDocument(
+        name=program.name,
+        function=program.function,
+        line=program.span.line,
+        data=tuple(p.name for p in program.parameters if p.kind is ParameterKind.DATA),
+        program=tuple(p.name for p in program.parameters if p.kind is ParameterKind.PROGRAM),
+        machine=tuple(symbol for symbol in fields if symbol not in tree.fixed and _listed(tree, symbol)),
+        fields={symbol: name for symbol, name in fields.items() if _listed(tree, symbol)},
+        derived=tree.derived,
+        start=displayed_start(tree.start, tree.derived),
+        counters=tree.counters,
+        strategies=tree.strategies,
+        root=tree.root,
+        leaves=tuple(
+            LeafDocument(x.id, x.systems, x.strategies, x.trace, x.kernel, x.counters, x.witness) for x in tree.leaves
+        ),
+        fixed=tree.fixed,
+        opaque=tree.opaque,
+        complete=tree.complete,
+    )
+
+
+def _listed(tree: ScheduleTree, symbol: str) -> bool:
+    """The four limits are always listed, other machine symbols where a condition has them."""
+    if symbol in {tree.machine.get(name) for name in LIMITS} or symbol in {c.limit for c in tree.counters}:
+        return True
+    return any(symbol in constraint.symbols for constraint in tree.start if not is_sign(constraint))
+
+
+def is_sign(constraint: Constraint) -> bool:
+    """Say whether a constraint is ``0 <= x`` for a symbol."""
+    right = constraint.right
+    return (
+        constraint.relation == "<="
+        and not constraint.left
+        and len(right.symbols) == 1
+        and right in {Polynomial.symbol(name) for name in right.symbols}
+    )
+
+
+def displayed_start(start: Iterable[Constraint], derived: Iterable[DerivedSymbol]) -> tuple[Constraint, ...]:
+    """Return the start system without what is understood or follows at sight (``1 <= s*B`` from ``1 <= s, 1 <= B``)."""
+    understood = {constraint for symbol in derived for constraint in _definition(symbol)}
+    kept = [c for c in dict.fromkeys(start) if c not in understood and not is_sign(c)]
+    symbols = {name for constraint in kept for name in constraint.symbols}
+    signs = [at_most(ZERO, Polynomial.symbol(name)) for name in symbols]
+    for constraint in tuple(kept):
+        others = [other for other in kept if other != constraint]
+        if constraint.relation != "==" and Signs([*signs, *others]).empty((), constraint.negated()):
+            kept = others
+    return tuple(kept)
+
+
+def _definition(symbol: DerivedSymbol) -> tuple[Constraint, ...]:
+    """The constraints that say what a derived symbol is, less those under which it is defined at all."""
+    facts = symbol.constraints()
+    return facts[2:] if symbol.kind in ("floor", "ceiling") else facts

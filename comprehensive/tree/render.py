@@ -1,0 +1,245 @@
+"""Drawings of decision trees: DOT text, and SVG by Graphviz (section 3.7 of the paper, Figure 5).
+
+Inner nodes show counter and condition.  Accept edges are solid and thick with a filled head, refuse edges dashed with
+an open one, and both carry their word, so that colour is never needed to tell them apart.  Conditions that the path has
+already decided are left out of the drawing (``full`` draws them); the strategies applied there stand on the edge.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from comprehensive.systems.systems import System
+from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, Tree
+
+MOST_DRAWN = 300
+"""Boxes that are laid out; as many in one chain take the slower of the two programs a minute, in a tree seconds."""
+
+WIDTH = 40
+"""Characters to a line of a condition or a system."""
+
+SHOWN = 3
+"""Systems of one leaf that are drawn; the report has all of them."""
+
+TOP_DOWN_UP_TO = 4
+"""Trees with more leaves than this grow to the right, where their height is the number of leaves."""
+
+_FONT = "Courier"
+"""A font of fixed width: Graphviz's estimate of a text's width then holds whatever font the viewer has."""
+
+_VIEWED = "ui-monospace,'DejaVu Sans Mono',Menlo,'Liberation Mono','Courier New',monospace"
+
+
+_Edge = tuple[str, str, list[str]]
+"""Where an edge comes from, its word, and the strategies applied on it."""
+
+
+class NoGraphvizError(Exception):
+    """There is no Graphviz to draw with; the message says what to install."""
+
+
+class TooLargeError(Exception):
+    """The tree has more boxes than are laid out within reasonable time; DOT text can be had of it."""
+
+
+def dot(document: TreeDocument, full: bool = False) -> str:
+    """Return the drawing of all schedules of a file as DOT text; equal documents give equal texts."""
+    most = max((len(schedule.leaves) for schedule in document.schedules), default=0)
+    lines = [
+        "digraph metafork {",
+        f'  graph [rankdir={"TB" if most <= TOP_DOWN_UP_TO else "LR"}, fontname="{_FONT}", fontsize=12, nodesep=0.25,'
+        ' ranksep=0.6, pad=0.2, labeljust=l, style=rounded, color="#888888"];',
+        f'  node [fontname="{_FONT}", fontsize=11, margin="0.12,0.06", color="#222222"];',
+        f'  edge [fontname="{_FONT}", fontsize=10];',
+    ]
+    for index, schedule in enumerate(document.schedules):
+        title = f"{schedule.name}: schedule at line {schedule.line} of {document.source}, function {schedule.function}"
+        lines += [f"  subgraph cluster_{index} {{", f'    label="{_quoted(title)}";']
+        lines += [f"    {line}" for line in _Drawing(schedule, f"k{index}", full).lines()]
+        lines.append("  }")
+    lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def svg(dot_text: str, seconds: float | None = None) -> str:
+    """Return the SVG of a DOT text; ``seconds`` bound how long that takes.
+
+    Raises ``NoGraphvizError``, ``TooLargeError``, ``TimeoutExpired``, and ``CalledProcessError`` where drawing fails.
+    """
+    boxes = dot_text.count(" [shape=")
+    if boxes > MOST_DRAWN:
+        raise TooLargeError(f"the tree has {boxes} boxes, and more than {MOST_DRAWN} take Graphviz too long")
+    completed = subprocess.run(
+        [_graphviz(), "-Tsvg"],
+        input=dot_text,
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
+        timeout=seconds,
+    )
+    return completed.stdout.replace(f'font-family="{_FONT}"', f'font-family="{_VIEWED}"').replace(
+        f'font-family="{_FONT},monospace"', f'font-family="{_VIEWED}"'
+    )
+
+
+def _graphviz() -> str:
+    """Find ``dot``, or the ``graphviz-pure`` that is installed beside this interpreter."""
+    beside = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
+    found = shutil.which("dot") or shutil.which("graphviz-pure")
+    if found is None:
+        found = next((hit for folder in beside if (hit := shutil.which("graphviz-pure", path=folder))), None)
+    if found is None:
+        raise NoGraphvizError("neither dot nor graphviz-pure is installed; `pip install graphviz-pure` brings one")
+    return found
+
+
+class _Drawing:
+    """The statements of one schedule's cluster."""
+
+    def __init__(self, schedule: ScheduleDocument, prefix: str, full: bool) -> None:
+        self._schedule = schedule
+        self._prefix = prefix
+        self._full = full
+        self._nodes: list[str] = []
+        self._edges: list[str] = []
+        self._count = 0
+
+    def lines(self) -> list[str]:
+        root, applied = self._skipped(self._schedule.root)
+        if applied:
+            # The first decisions were no choice: say what was done before the first real one.
+            name = self._fresh("start")
+            self._nodes.append(f'{name} [shape=plain, label="start"];')
+            self._draw(root, (name, "", applied))
+        else:
+            self._draw(root, None)
+        return self._nodes + [self._leaf(leaf) for leaf in self._schedule.leaves] + self._edges
+
+    def _draw(self, root: Tree, edge: _Edge | None) -> None:
+        """Enter the nodes of a tree, parents first, and each edge after all that is below it.
+
+        A chain of refusals may be long, so what is left to do stands on a stack of its own.
+        """
+        waiting: list[tuple[Tree, _Edge | None] | tuple[str, _Edge]] = [(root, edge)]
+        while waiting:
+            entry, above = waiting.pop()
+            if isinstance(entry, str):
+                assert above is not None
+                self._edge(above[0], entry, above[1], above[2])
+                continue
+            name = self._node(entry)
+            if above is not None:
+                waiting.append((name, above))
+            if isinstance(entry, Node):
+                below: list[tuple[Tree, _Edge | None]] = []
+                for side, subtree in (("accept", entry.accept), ("refuse", entry.refuse)):
+                    if isinstance(subtree, Inconsistent):
+                        continue  # the other side always holds
+                    first = [entry.strategy] if side == "refuse" and entry.strategy is not None else []
+                    target, applied = self._skipped(subtree)
+                    below.append((target, (name, side, first + applied)))
+                waiting += reversed(below)
+
+    def _node(self, tree: Tree) -> str:
+        """Enter one node, and return its name."""
+        match tree:
+            case LeafReference(leaf=leaf):
+                return f"{self._prefix}_leaf{leaf}"
+            case Inconsistent():
+                return self._without_leaf([_row("<b>inconsistent</b>")])
+            case NoLeaf(reason=reason, brief=brief):
+                # The path says when; the strategies tried, and why others did not apply, stand in the report.
+                lines = textwrap.wrap(brief or reason, WIDTH)
+                return self._without_leaf([_row("<b>no leaf</b>"), *(_row(escape(line)) for line in lines)])
+            case Node():
+                name = self._fresh("node")
+                rows = [_row(f"<i>{escape(tree.counter)}</i>{' (sampled)' if tree.value.sampled else ''}", "center")]
+                rows += [_row(line, "center") for line in _wrapped(self._schedule.text(tree.condition))]
+                self._nodes.append(
+                    f'{name} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", label={_table(rows)}];'
+                )
+                return name
+
+    def _without_leaf(self, rows: Sequence[str]) -> str:
+        name = self._fresh("none")
+        self._nodes.append(f'{name} [shape=box, style=dashed, margin="0.06,0.04", label={_table(rows)}];')
+        return name
+
+    def _skipped(self, tree: Tree) -> tuple[Tree, list[str]]:
+        """Pass over conditions that the path decides; return what follows and the strategies applied on the way."""
+        applied: list[str] = []
+        while not self._full and isinstance(tree, Node):
+            if isinstance(tree.refuse, Inconsistent):
+                tree = tree.accept
+            elif isinstance(tree.accept, Inconsistent):
+                applied += [tree.strategy] if tree.strategy is not None else []
+                tree = tree.refuse
+            else:
+                break
+        return tree, applied
+
+    def _edge(self, source: str, target: str, word: str, applied: Sequence[str]) -> None:
+        lines = [word] if word else []
+        lines += [f"+ {strategy}" for strategy in applied]
+        label = "\\n".join(_quoted(line) for line in lines)
+        look = (
+            'style=solid, penwidth=1.8, arrowhead=normal, color="#1b5e20", fontcolor="#1b5e20"'
+            if word != "refuse"
+            else 'style=dashed, penwidth=1.2, arrowhead=empty, color="#8e2424", fontcolor="#8e2424"'
+        )
+        self._edges.append(f'{source} -> {target} [label=" {label} ", {look}];')
+
+    def _leaf(self, leaf: LeafDocument) -> str:
+        rows = [_row(f"<b>leaf {leaf.id}: {escape(leaf.kernel)}</b>")]
+        for index, system in enumerate(leaf.systems[:SHOWN]):
+            if index:
+                rows.append(_row("<i>or</i>"))
+            rows += [_row(line) for line in self._system(system)]
+        if len(leaf.systems) > SHOWN:
+            rows.append(_row(f"<i>or {len(leaf.systems) - SHOWN} more</i>"))
+        strategies = textwrap.wrap(", ".join(leaf.strategies) or "as written", WIDTH)
+        rows += [_row(f"<i>{escape(line)}</i>") for line in strategies]
+        return f'{self._prefix}_leaf{leaf.id} [shape=box, penwidth=1.6, margin="0.06,0.04", label={_table(rows)}];'
+
+    def _system(self, system: System) -> list[str]:
+        if not system:
+            return ["always"]
+        return [line for constraint in system for line in _wrapped(self._schedule.text(constraint))]
+
+    def _fresh(self, kind: str) -> str:
+        self._count += 1
+        return f"{self._prefix}_{kind}{self._count}"
+
+
+def _wrapped(condition: str) -> list[str]:
+    """Break a condition before operators; continuation lines are indented.  The lines are escaped for labels."""
+    lines = textwrap.wrap(
+        condition.replace(" + ", " +\u00a0").replace(" - ", " -\u00a0").replace(" <= ", " <=\u00a0"),
+        WIDTH,
+        subsequent_indent="\u00a0\u00a0\u00a0",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [escape(re.sub(r"(?<=\S)\u00a0", " ", line)) for line in lines]
+
+
+def _row(text: str, align: str = "left") -> str:
+    return f'<tr><td align="{align}">{text}</td></tr>'
+
+
+def _table(rows: Iterable[str]) -> str:
+    return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="1">{"".join(rows)}</table>>'
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

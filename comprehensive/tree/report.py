@@ -1,0 +1,133 @@
+"""``report.md``: what was measured, tried and refused for every schedule of a file, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Statistics, Tree
+
+
+def markdown(document: TreeDocument, trees: Sequence[ScheduleTree]) -> str:
+    """Return the report of a file."""
+    lines = [f"# {document.source}", ""]
+    if not document.schedules:
+        lines += ["There is no `meta_schedule` in this file.", ""]
+    for schedule, tree in zip(document.schedules, trees, strict=True):
+        lines += _schedule(schedule, tree)
+    return "\n".join(lines)
+
+
+def _schedule(schedule: ScheduleDocument, tree: ScheduleTree) -> list[str]:
+    count = len(schedule.leaves)
+    lines = [
+        f"## {schedule.name}: the schedule at line {schedule.line}, function `{schedule.function}`",
+        "",
+        f"{count} {'leaf' if count == 1 else 'leaves'}; "
+        f"counters {_code(c.name for c in schedule.counters)}; strategies {_code(schedule.strategies)}.",
+        "",
+        f"Parameters: data {_code(schedule.data)}, program {_code(schedule.program)}, "
+        f"machine {_code(schedule.machine)}.",
+    ]
+    if schedule.fixed:
+        lines.append(f"Fixed by the user: {_code(f'{name} = {value}' for name, value in schedule.fixed.items())}.")
+    if schedule.derived:
+        texts = (f"{d.name} = {d.definition(schedule.order)}" for d in schedule.derived)
+        lines.append(f"Derived: {_code(texts)}.")
+    if not schedule.complete:
+        lines += ["", "**The time limit ended the discussion early; the regions it left are listed below.**"]
+    lines += ["", "### When it applies", ""]
+    lines += [f"- `{schedule.text(constraint)}`" for constraint in schedule.start] or ["- always"]
+    lines += ["", "Outside these conditions the serial code runs.", "", "### Leaves, in order of preference", ""]
+    for leaf in schedule.leaves:
+        lines += _leaf(schedule, leaf)
+    if not schedule.leaves:
+        lines += ["None: no parameter values satisfy the conditions above and the machine's limits.", ""]
+    lines += _regions(schedule)
+    lines += ["### The tree", "", "```text", *_tree(schedule, schedule.root), "```", ""]
+    lines += _notes(tree.notes)
+    return lines + _statistics(tree.statistics)
+
+
+def _leaf(schedule: ScheduleDocument, leaf: LeafDocument) -> list[str]:
+    signs = "".join(f"({sign})" for sign in leaf.trace)
+    lines = [
+        f"**Leaf {leaf.id}**, `{leaf.kernel}`: {', '.join(leaf.strategies) or 'as written'}; trace {signs or '-'}",
+        "",
+    ]
+    units = {counter.name: counter.unit for counter in schedule.counters}
+    cases = (" and ".join(f"`{schedule.text(c)}`" for c in system) for system in leaf.systems)
+    lines += [f"- when {case or 'always'}" for case in cases]
+    for name, value in leaf.counters.items():
+        unit = units.get(name)
+        sampled = f" (sampled: {value.sampled})" if value.sampled else ""
+        lines.append(f"- {name}: `{schedule.value_text(value)}`{f' {unit}' if unit else ''}{sampled}")
+    if leaf.witness is not None:
+        lines.append(f"- for example {_code(f'{name} = {value}' for name, value in leaf.witness.items())}")
+    else:
+        lines.append("- no integer example was found; the conditions were not shown to be contradictory either")
+    return [*lines, ""]
+
+
+def _regions(schedule: ScheduleDocument) -> list[str]:
+    found: list[NoLeaf] = []
+
+    def visit(tree: Tree) -> None:
+        if isinstance(tree, Node):
+            visit(tree.accept)
+            visit(tree.refuse)
+        elif isinstance(tree, NoLeaf):
+            found.append(tree)
+
+    visit(schedule.root)
+    if not found:
+        return []
+    lines = ["### Where no leaf applies", "", "There the dispatcher runs the serial code.", ""]
+    for region in found:
+        conditions = " and ".join(f"`{schedule.text(c)}`" for c in region.system) or "everywhere"
+        lines.append(f"- {conditions}: {region.reason}")
+    return [*lines, ""]
+
+
+def _tree(schedule: ScheduleDocument, tree: Tree, indent: str = "") -> list[str]:
+    match tree:
+        case LeafReference(leaf=leaf):
+            return [f"{indent}leaf {leaf}"]
+        case Inconsistent():
+            return [f"{indent}no leaf (inconsistent)"]
+        case NoLeaf(reason=reason):
+            return [f"{indent}no leaf ({reason})"]
+        case Node():
+            strategy = f" by {tree.strategy}" if tree.strategy is not None else ""
+            return [
+                f"{indent}{tree.counter}: {schedule.text(tree.condition)}{' (sampled)' if tree.value.sampled else ''}",
+                *_tree(schedule, tree.accept, indent + "    "),
+                f"{indent}else{strategy}",
+                *_tree(schedule, tree.refuse, indent + "    "),
+            ]
+
+
+def _notes(notes: Sequence[tuple[str, str]]) -> list[str]:
+    """List what counters and strategies had to say, by subject."""
+    if not notes:
+        return []
+    lines = ["### What was tried", ""]
+    for subject in dict.fromkeys(subject for subject, _ in notes):
+        lines += [f"- **{subject}**"]
+        lines += [f"  - {sentence}" for name, sentence in notes if name == subject]
+    return [*lines, ""]
+
+
+def _statistics(statistics: Statistics) -> list[str]:
+    return [
+        "### Work",
+        "",
+        f"{statistics.nodes} inner nodes, {statistics.paths} paths to {statistics.leaves} leaves; "
+        f"{statistics.evaluations} counter evaluations, {statistics.applications} strategy applications, "
+        f"{statistics.solver_calls} questions to Z3.",
+        "",
+    ]
+
+
+def _code(texts: Iterable[str]) -> str:
+    return ", ".join(f"`{text}`" for text in texts) or "none"

@@ -1,0 +1,157 @@
+"""The result of the case discussion: a decision tree and its leaves (section 3.7 of the paper, DESIGN 6 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from evaluators.counter import CounterValue, Measure
+from metafork.algebra.polynomial import Constraint
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.ir.program import Program, Version
+from metafork.runtime.machine import OwnLimit
+
+
+@dataclass(frozen=True, slots=True)
+class LeafReference:
+    """A child that is a leaf; ``leaf`` is its number, from 1, in the order of preference."""
+
+    leaf: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inconsistent:
+    """A child at which no machine and no parameters arrive: its system has no solution."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoLeaf:
+    """A child without a leaf: ``reason`` names the violated limit and the strategies tried.
+
+    ``system`` is the region where no leaf applies (within Start).  ``brief`` is the limit alone, for drawings; empty
+    where the reason has nothing more.
+    """
+
+    reason: str
+    system: tuple[Constraint, ...] = ()
+    brief: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An inner node: ``condition`` holds on the accept edge, its negation on the refuse edge.
+
+    ``strategy`` is the one applied on the refuse edge, ``None`` where there was none left.
+    """
+
+    counter: str
+    value: CounterValue
+    condition: Constraint
+    accept: Tree
+    strategy: str | None
+    refuse: Tree
+
+
+Tree = Node | LeafReference | NoLeaf | Inconsistent
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One leaf: a version of the program and the systems under which it is chosen.
+
+    ``systems`` are displayed systems, irredundant within Start; ``strategies`` were applied in that order; ``trace``
+    uses the paper's abbreviations (section 5); ``counters`` maps a counter's name to its value on this version;
+    ``witness`` is an integer point of the first system (targets of performance counters may be fractions), ``None``
+    where none was found.
+    """
+
+    id: int
+    version: Version
+    systems: tuple[tuple[Constraint, ...], ...]
+    strategies: tuple[str, ...]
+    trace: tuple[str, ...]
+    kernel: str
+    counters: Mapping[str, CounterValue] = field(hash=False)
+    witness: Mapping[str, int | Fraction] | None = field(hash=False, default=None)
+
+
+def leaf_name(number: int, strategies: Sequence[str]) -> str:
+    """Return what a leaf is called where people read of it: ``leaf 2 (granularity)``."""
+    return f"leaf {number} ({', '.join(strategies) or 'as written'})"
+
+
+@dataclass(frozen=True, slots=True)
+class CounterInfo:
+    """A counter as the tree uses it; ``limit`` is the machine symbol after renaming away from the input's names.
+
+    ``target`` is the default of a performance counter's target, ``less_is_better`` its direction; ``unit`` stands
+    behind values, ``measure`` is what the dispatcher reads from the compiled kernel in place of the estimate, ``own``
+    has the numbers of a limit that no field of a machine has.
+    """
+
+    name: str
+    kind: str
+    limit: str
+    less_is_better: bool = True
+    target: Fraction | None = None
+    unit: str = ""
+    measure: Measure | None = field(default=None, compare=False)
+    own: OwnLimit | None = None
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What a run did: inner nodes, paths that end in a leaf, leaves after merging, and the work behind them."""
+
+    nodes: int = 0
+    paths: int = 0
+    leaves: int = 0
+    evaluations: int = 0
+    applications: int = 0
+    solver_calls: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleTree:
+    """The comprehensive optimization of one schedule.
+
+    ``machine`` maps the fields of a machine (``threads_per_block``) to their symbols here (``T_`` where the input has a
+    ``T``).  ``derived`` are the symbols that stand for quotients, ceilings and extrema, in the order in which they can
+    be computed; ``opaque`` are scalars of the program that occur in conditions and are computed by C code only.
+    ``fixed`` gives the numbers of machine symbols that the user fixed: conditions hold them already.
+    ``notes`` are (subject, sentence) pairs for the report.
+    """
+
+    program: Program
+    machine: Mapping[str, str] = field(hash=False)
+    start: tuple[Constraint, ...]
+    derived: tuple[DerivedSymbol, ...]
+    counters: tuple[CounterInfo, ...]
+    strategies: tuple[str, ...]
+    root: Tree
+    leaves: tuple[Leaf, ...]
+    notes: tuple[tuple[str, str], ...] = ()
+    complete: bool = True
+    fixed: Mapping[str, int | Fraction] = field(hash=False, default_factory=dict)
+    opaque: tuple[str, ...] = ()
+    statistics: Statistics = field(compare=False, hash=False, default_factory=Statistics)
+
+    @property
+    def no_leaf_regions(self) -> tuple[NoLeaf, ...]:
+        """The listed regions of Start in which no leaf applies, left to right."""
+        found: list[NoLeaf] = []
+
+        def visit(tree: Tree) -> None:
+            match tree:
+                case Node(accept=accept, refuse=refuse):
+                    visit(accept)
+                    visit(refuse)
+                case NoLeaf(system=system) if system:
+                    found.append(tree)
+                case _:
+                    pass
+
+        visit(self.root)
+        return tuple(found)

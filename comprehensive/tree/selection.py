@@ -1,0 +1,112 @@
+"""Which leaf a machine and parameter values choose, and why not the others (``metafork select``).
+
+The walk is that of the generated ``select``: derived symbols are computed, Start is checked, then one condition after
+the other; all arithmetic is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from comprehensive.systems.points import Number
+from comprehensive.tree.document import LeafDocument, ScheduleDocument
+from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf
+from metafork.algebra.polynomial import Constraint
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A condition that does not hold at a point, with the numbers of its two sides."""
+
+    condition: str
+    left: Number
+    relation: str
+    right: Number
+
+    def __str__(self) -> str:
+        opposite = {"<=": ">", "<": ">=", "==": "!="}[self.relation]
+        return f"{self.condition} does not hold: {self.left} {opposite} {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The chosen leaf (0: none) at a point.
+
+    ``outside`` are the violated conditions of Start; ``region`` says why no leaf applies inside it; ``violated`` gives
+    for every other leaf what fails in that of its systems which comes closest; ``estimates`` are the values of the
+    chosen leaf's counters; ``derived`` the values of derived symbols.
+    """
+
+    leaf: int
+    outside: tuple[Violation, ...] = ()
+    region: str = ""
+    violated: Mapping[int, tuple[Violation, ...]] = field(default_factory=dict, hash=False)
+    estimates: Mapping[str, Number] = field(default_factory=dict, hash=False)
+    derived: Mapping[str, Number] = field(default_factory=dict, hash=False)
+
+
+class MissingValueError(ValueError):
+    """A symbol of the tree has no value; ``names`` are all such symbols."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        super().__init__(f"no value is given for {', '.join(names)}")
+
+
+def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selection:
+    """Walk the tree at a point, which gives every listed parameter of the schedule a value.
+
+    Raises ``MissingValueError``.
+    """
+    point = dict(schedule.fixed) | dict(values)
+    listed = (*schedule.data, *schedule.program, *schedule.opaque, *schedule.machine)
+    missing = tuple(name for name in listed if name not in point)
+    if missing:
+        raise MissingValueError(missing)
+    derived: dict[str, Number] = {}
+    for symbol in schedule.derived:
+        try:
+            number = symbol.evaluate(point)
+        except ZeroDivisionError:
+            return Selection(0, (Violation(f"1 <= {symbol.operands[1].text(schedule.order)}", 1, "<=", 0),))
+        if not -(2**63) <= number < 2**63:
+            return Selection(0, region=f"{symbol.name} = {symbol.definition(schedule.order)} does not fit 64 bits")
+        derived[symbol.name] = point[symbol.name] = number
+    signs = tuple(Violation(f"0 <= {name}", 0, "<=", point[name]) for name in listed if point[name] < 0)
+    outside = signs + tuple(v for c in schedule.start for v in [_violation(schedule, c, point)] if v is not None)
+    if outside:
+        return Selection(0, outside, derived=derived)
+    tree = schedule.root
+    while isinstance(tree, Node):
+        tree = tree.accept if tree.condition.holds(point) else tree.refuse
+    chosen = tree.leaf if isinstance(tree, LeafReference) else 0
+    violated = {leaf.id: _closest(schedule, leaf, point) for leaf in schedule.leaves if leaf.id != chosen}
+    estimates: dict[str, Number] = {}
+    if chosen:
+        for name, value in schedule.leaves[chosen - 1].counters.items():
+            divisor = value.denominator.evaluate(point)
+            if divisor:
+                estimates[name] = _plain(value.numerator.evaluate(point) / divisor)
+    region = tree.reason if isinstance(tree, NoLeaf) else ""
+    return Selection(chosen, (), region, violated, estimates, derived)
+
+
+def _closest(schedule: ScheduleDocument, leaf: LeafDocument, point: Mapping[str, Number]) -> tuple[Violation, ...]:
+    """Return what fails in the system of a leaf with the fewest failures."""
+    failures = [
+        tuple(v for c in system for v in [_violation(schedule, c, point)] if v is not None) for system in leaf.systems
+    ]
+    return min(failures, key=len)
+
+
+def _violation(schedule: ScheduleDocument, constraint: Constraint, point: Mapping[str, Number]) -> Violation | None:
+    if constraint.holds(point):
+        return None
+    left, right = constraint.left.evaluate(point), constraint.right.evaluate(point)
+    return Violation(schedule.text(constraint), _plain(left), constraint.relation, _plain(right))
+
+
+def _plain(number: Fraction) -> Number:
+    return int(number) if number.denominator == 1 else number

@@ -1,0 +1,298 @@
+"""``*.tree.json``: trees as JSON and back (DESIGN section 8; the JSON schema is ``schema/tree.schema.json``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from comprehensive.systems.inequality_text import InequalityError, definition, inequality, value
+from comprehensive.systems.points import Number
+from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.schedule_tree import CounterInfo, Inconsistent, LeafReference, Node, NoLeaf, Tree
+from comprehensive.tree_fields import TreeFormatError, Value, parsed
+from evaluators.counter import CounterValue
+from metafork.algebra.polynomial import Constraint
+from metafork.runtime.machine import SYMBOLS as LIMITS
+from metafork.runtime.machine import MachineError, OwnLimit
+
+Parsed = TypeVar("Parsed")
+
+FORMAT = "metafork-tree"
+VERSION = 1
+SCHEMA = Path(__file__).parents[1] / "schema" / "tree.schema.json"
+
+_INCONSISTENT = "inconsistent"
+"""How the format writes a child at which nothing arrives."""
+
+
+def dumps(document: TreeDocument) -> str:
+    """Return the JSON text of a document, ending in a newline."""
+    return json.dumps(to_json(document), indent=1, ensure_ascii=False) + "\n"
+
+
+def to_json(document: TreeDocument) -> dict[str, Any]:
+    """Return a document as JSON values."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "source": document.source,
+        "schedules": [_schedule_to_json(schedule) for schedule in document.schedules],
+    }
+
+
+def _schedule_to_json(schedule: ScheduleDocument) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "name": schedule.name,
+        "function": schedule.function,
+        "line": schedule.line,
+        "parameters": {
+            "data": list(schedule.data),
+            "program": list(schedule.program),
+            "machine": list(schedule.machine),
+        },
+        "fields": dict(schedule.fields),
+        "derived": [{"name": d.name, "definition": d.definition(schedule.order)} for d in schedule.derived],
+        "start": [schedule.text(constraint) for constraint in schedule.start],
+        "counters": [_counter_to_json(counter) for counter in schedule.counters],
+        "strategies": list(schedule.strategies),
+        "root": _tree_to_json(schedule, schedule.root),
+        "leaves": [_leaf_to_json(schedule, leaf) for leaf in schedule.leaves],
+    }
+    if schedule.fixed:
+        result["fixed"] = {name: _number(number) for name, number in schedule.fixed.items()}
+    if schedule.opaque:
+        result["opaque"] = list(schedule.opaque)
+    if not schedule.complete:
+        result["complete"] = False
+    return result
+
+
+def _counter_to_json(counter: CounterInfo) -> dict[str, Any]:
+    result: dict[str, Any] = {"name": counter.name, "kind": counter.kind, "limit": counter.limit}
+    if counter.unit:
+        result["unit"] = counter.unit
+    if counter.own is not None:
+        result["machine"] = {"default": counter.own.default, "presets": dict(counter.own.presets)}
+    if counter.kind == "performance":
+        result["better"] = "less" if counter.less_is_better else "more"
+        if counter.target is not None:
+            result["target"] = _number(counter.target)
+    return result
+
+
+def _tree_to_json(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
+    match tree:
+        case LeafReference(leaf=leaf):
+            return {"leaf": leaf}
+        case Inconsistent():
+            return {"none": _INCONSISTENT}
+        case NoLeaf(reason=reason, system=system, brief=brief):
+            region = {"system": [schedule.text(c) for c in system]} if system else {}
+            return {"none": reason} | region | ({"brief": brief} if brief not in ("", reason) else {})
+        case Node():
+            return {
+                "counter": tree.counter,
+                "value": schedule.value_text(tree.value),
+                **({"sampled": tree.value.sampled} if tree.value.sampled else {}),
+                "condition": schedule.text(tree.condition),
+                "accept": _tree_to_json(schedule, tree.accept),
+                "strategy": tree.strategy,
+                "refuse": _tree_to_json(schedule, tree.refuse),
+            }
+
+
+def _leaf_to_json(schedule: ScheduleDocument, leaf: LeafDocument) -> dict[str, Any]:
+    sampled = {name: v.sampled for name, v in leaf.counters.items() if v.sampled}
+    return {
+        "id": leaf.id,
+        "systems": [[schedule.text(constraint) for constraint in system] for system in leaf.systems],
+        "strategies": list(leaf.strategies),
+        "trace": list(leaf.trace),
+        "kernel": leaf.kernel,
+        "counters": {name: schedule.value_text(v) for name, v in leaf.counters.items()},
+        **({"sampled": sampled} if sampled else {}),
+        "witness": None if leaf.witness is None else {name: _number(n) for name, n in leaf.witness.items()},
+    }
+
+
+def _number(number: Number) -> int | str:
+    return int(number) if Fraction(number).denominator == 1 else str(number)
+
+
+def load(path: Path) -> TreeDocument:
+    """Read a ``*.tree.json``.  Raises ``OSError`` and ``TreeFormatError``."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise TreeFormatError(f"it is no JSON: {error}") from error
+    return from_json(parsed(text))
+
+
+def from_json(data: Any) -> TreeDocument:
+    """Return the document that JSON values describe.  Raises ``TreeFormatError``."""
+    value = data if isinstance(data, Value) else Value(data)
+    if not value.has("format") or value["format"].raw != FORMAT:
+        raise TreeFormatError(f'not a decision tree: "format" is not "{FORMAT}"')
+    version = value["version"]
+    if version.raw != VERSION or isinstance(version.raw, (bool, float)):
+        raise version.fault(f"this version of {FORMAT} is not read here, only version {VERSION}")
+    schedules = tuple(_schedule(entry) for entry in value["schedules"].elements())
+    return TreeDocument(value["source"].text(), schedules)
+
+
+def _schedule(data: Value) -> ScheduleDocument:
+    parameters = data["parameters"]
+    groups = {kind: _names(parameters[kind]) for kind in ("data", "program", "machine")}
+    fixed_entries = data.get("fixed")
+    fixed = {} if fixed_entries is None else {name: number.number() for name, number in fixed_entries.items()}
+    opaque_entries = data.get("opaque")
+    opaque = () if opaque_entries is None else _names(opaque_entries)
+    listed = [*(name for group in groups.values() for name in group), *opaque]
+    if len(set(listed)) != len(listed):
+        raise parameters.fault("a name stands for two parameters")
+    symbols = {*listed, *fixed}
+    derived = []
+    for entry in data["derived"].elements():
+        name = entry["name"].name()
+        if name in symbols:
+            raise entry.fault(f"{name} is defined twice")
+        derived.append(_read(entry["definition"], partial(definition, name, symbols=symbols)))
+        symbols.add(name)
+    field_entries = data.get("fields")
+    if field_entries is None:
+        fields = {symbol: _field(symbol) for symbol in groups["machine"]}
+    else:
+        fields = {symbol: field.text() for symbol, field in field_entries.items()}
+    leaves = tuple(_leaf(entry, number, symbols) for number, entry in enumerate(data["leaves"].elements(), 1))
+    complete = data.get("complete")
+    return ScheduleDocument(
+        name=data["name"].name(),
+        function=data["function"].text(),
+        line=data["line"].integer(0),
+        data=groups["data"],
+        program=groups["program"],
+        machine=groups["machine"],
+        fields=fields,
+        derived=tuple(derived),
+        start=_system(data["start"], symbols),
+        counters=tuple(_counter(entry) for entry in data["counters"].elements()),
+        strategies=data["strategies"].texts(),
+        root=_tree(data["root"], symbols, len(leaves)),
+        leaves=leaves,
+        fixed=fixed,
+        opaque=opaque,
+        complete=complete is None or complete.truth(),
+    )
+
+
+def _names(data: Value) -> tuple[str, ...]:
+    return tuple(entry.name() for entry in data.elements())
+
+
+def _field(symbol: str) -> str:
+    """The field of a machine symbol in a document that does not say: the symbol before it was renamed."""
+    canonical = {usual: name for name, usual in LIMITS.items()}
+    return canonical.get(symbol.rstrip("_"), symbol)
+
+
+def _counter(data: Value) -> CounterInfo:
+    target, better, unit, own = (data.get(key) for key in ("target", "better", "unit", "machine"))
+    return CounterInfo(
+        name=data["name"].text(),
+        kind=data["kind"].one_of("resource", "performance"),
+        limit=data["limit"].name(),
+        less_is_better=better is None or better.one_of("less", "more") == "less",
+        target=None if target is None else Fraction(target.number()),
+        unit="" if unit is None else unit.text(),
+        own=None if own is None else _own_limit(own),
+    )
+
+
+def _own_limit(data: Value) -> OwnLimit:
+    presets = {name: number.integer(0) for name, number in data["presets"].items()}
+    try:
+        return OwnLimit(data["default"].integer(0), presets)
+    except MachineError as error:
+        raise data.fault(str(error)) from error
+
+
+def _tree(data: Value, symbols: set[str], leaves: int) -> Tree:
+    """Read a tree from its leaves up, without recursion: a chain of refusals may be long."""
+    entered: list[Value] = []
+    waiting = [data]
+    while waiting:
+        entry = waiting.pop()
+        entered.append(entry)
+        if not entry.has("leaf") and not entry.has("none"):
+            waiting += [entry["accept"], entry["refuse"]]
+    built: list[Tree] = []
+    for entry in reversed(entered):
+        if entry.has("leaf"):
+            built.append(LeafReference(entry["leaf"].integer(1, leaves)))
+        elif entry.has("none"):
+            built.append(_end(entry, symbols))
+        else:
+            # Children were entered after their parent, the refused one first: they are built last, it on top.
+            refuse, accept = built.pop(), built.pop()
+            built.append(_node(entry, accept, refuse, symbols))
+    (root,) = built
+    return root
+
+
+def _end(data: Value, symbols: set[str]) -> Tree:
+    reason, system, brief = data["none"].text(), data.get("system"), data.get("brief")
+    if reason == _INCONSISTENT and system is None:
+        return Inconsistent()
+    return NoLeaf(reason, () if system is None else _system(system, symbols), "" if brief is None else brief.text())
+
+
+def _node(data: Value, accept: Tree, refuse: Tree, symbols: set[str]) -> Node:
+    strategy = data["strategy"]
+    return Node(
+        data["counter"].text(),
+        _value(data["value"], symbols, data.get("sampled")),
+        _read(data["condition"], lambda text: inequality(text, symbols)),
+        accept,
+        None if strategy.raw is None else strategy.text(),
+        refuse,
+    )
+
+
+def _leaf(data: Value, number: int, symbols: set[str]) -> LeafDocument:
+    if data["id"].integer(1) != number:
+        raise data["id"].fault(f"leaves are numbered in their order: {number} is expected")
+    systems = data["systems"]
+    if not systems.elements():
+        raise systems.fault("a leaf has at least one system")
+    witness, samples = data["witness"], data.get("sampled")
+    return LeafDocument(
+        number,
+        tuple(_system(system, symbols) for system in systems.elements()),
+        data["strategies"].texts(),
+        data["trace"].texts(),
+        data["kernel"].name(),
+        {name: _value(text, symbols, samples and samples.get(name)) for name, text in data["counters"].items()},
+        None if witness.raw is None else {name: n.number() for name, n in witness.items()},
+    )
+
+
+def _system(data: Value, symbols: set[str]) -> tuple[Constraint, ...]:
+    return tuple(_read(entry, lambda text: inequality(text, symbols)) for entry in data.elements())
+
+
+def _value(data: Value, symbols: set[str], sampled: Value | None) -> CounterValue:
+    numerator, denominator = _read(data, lambda text: value(text, symbols))
+    if not denominator:
+        raise data.fault("it divides by zero")
+    return CounterValue(numerator, denominator, sampled="" if sampled is None else sampled.text())
+
+
+def _read(data: Value, reader: Callable[[str], Parsed]) -> Parsed:
+    try:
+        return reader(data.text())
+    except InequalityError as error:
+        raise data.fault(str(error)) from error

@@ -1,0 +1,1 @@
+"""Dataflow of leaves compared with that of the input."""

@@ -1,0 +1,283 @@
+"""A program played through at one point with *terms* for data: what each element is computed from, not what it is.
+
+Integers that parameters and loop variables determine are numbers; what is read from memory is a term, equal to another
+one only where both are the same operations on the same elements.  Two programs whose arrays end with equal terms
+compute the same, bit for bit, from any contents of memory, at this point.  Blocks and the threads of a phase may be
+walked backwards: a program that keeps the promise of its ``meta_for``s gives the same terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+from metafork.ir.evaluation import NoValueError, converted, integer_value
+from metafork.ir.program import (
+    Array,
+    Assign,
+    Barrier,
+    Binary,
+    BlockArray,
+    Break,
+    Call,
+    Cast,
+    Conditional,
+    Continue,
+    Declare,
+    Element,
+    Expr,
+    FloatConst,
+    For,
+    If,
+    IntConst,
+    MetaFor,
+    Phase,
+    Program,
+    Stmt,
+    Unary,
+    Var,
+    While,
+    binary,
+)
+from metafork.ir.types import ScalarType
+
+MOST_STEPS = 40_000
+"""Statements that are played at one point."""
+
+
+class CannotPlayError(Exception):
+    """The program branches on data, runs too long, or leaves what C defines; the message says which."""
+
+
+class OutsideError(Exception):
+    """An access lies outside its array; the message names it."""
+
+
+class Term(NamedTuple):
+    """A value that depends on memory; equal numbers of one table are equal terms."""
+
+    number: int
+
+
+Value = int | Term
+Cell = tuple[str, tuple[int, ...]]
+
+
+class Terms:
+    """The table of terms, shared by the programs that are compared."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[object, ...], Term] = {}
+
+    def of(self, *key: object) -> Term:
+        """Return the term of an operation and its operands."""
+        return self._numbers.setdefault(key, Term(len(self._numbers)))
+
+
+def play(program: Program, point: Mapping[str, int], terms: Terms, *, backward: bool = False) -> dict[Cell, Value]:
+    """Return what the program leaves in its global arrays; elements that it never wrote are left out.
+
+    Raises ``CannotPlayError`` and ``OutsideError``.
+    """
+    try:
+        return _Play(program, terms, backward).run(point)
+    except NoValueError as error:
+        raise CannotPlayError(f"an integer expression has no value: {error}") from error
+
+
+def initial(terms: Terms, cell: Cell) -> Term:
+    """Return the term of an element as it was before."""
+    return terms.of("initial", *cell)
+
+
+class _BreakError(Exception):
+    """A ``break`` on its way to its loop."""
+
+
+class _ContinueError(Exception):
+    """A ``continue`` on its way to its loop."""
+
+
+class _Play:
+    def __init__(self, program: Program, terms: Terms, backward: bool) -> None:
+        self._program = program
+        self._terms = terms
+        self._backward = backward
+        self._memory: dict[Cell, Value] = {}
+        self._own: dict[str, tuple[int, ...]] = {}
+        self._extents: dict[str, tuple[int, ...]] = {}
+        self._values: dict[str, Value] = {}
+        self._types: dict[str, ScalarType] = {}
+        self._steps = 0
+
+    def run(self, point: Mapping[str, int]) -> dict[Cell, Value]:
+        program = self._program
+        scalars = {parameter.name: point[parameter.name] for parameter in program.parameters}
+        for derived in program.derived:
+            scalars[derived.name] = converted(integer_value(derived.definition, scalars), derived.type)
+        self._values.update(scalars)
+        for value in program.values:
+            self._values[value.name] = self._terms.of("value", value.name)
+        self._extents = {array.name: self._shape(array) for array in program.arrays}
+        outer = self._values
+        for indices in self._points(program.grid):
+            self._values = {**outer, **indices}
+            self._own = {}
+            self._body(program.body)
+        return {cell: value for cell, value in self._memory.items() if cell[0] in self._extents}
+
+    def _shape(self, array: Array) -> tuple[int, ...]:
+        return tuple(self._number(extent) for extent in array.extents)
+
+    def _points(self, loops: Sequence[MetaFor]) -> list[dict[str, int]]:
+        ranges = [range(self._number(loop.extent)) for loop in loops]
+        size = 1
+        for one in ranges:
+            size *= len(one)
+        if size > MOST_STEPS:
+            raise CannotPlayError("too many iterations")
+        points = [dict(zip([loop.var for loop in loops], one, strict=True)) for one in product(*ranges)]
+        return points[::-1] if self._backward else points
+
+    def _body(self, body: tuple[Stmt, ...]) -> None:
+        outer = self._values
+        self._values = dict(outer)
+        declared: set[str] = set()
+        try:
+            for stmt in body:
+                self._step(stmt)
+                if isinstance(stmt, Declare):
+                    declared.add(stmt.name)
+        finally:
+            # What the body declared is gone; what it assigned to outer variables stays.
+            for name in outer:
+                if name not in declared:
+                    outer[name] = self._values[name]
+            self._values = outer
+
+    def _step(self, stmt: Stmt) -> None:
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise CannotPlayError("too many steps")
+        match stmt:
+            case Declare(name=name, type=type_, value=value):
+                self._types[name] = type_
+                self._values[name] = (
+                    self._terms.of("unset") if value is None else self._as(self._eval(value), value.type, type_)
+                )
+            case Assign():
+                self._assign(stmt)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                self._body(then if self._number(condition) else otherwise)
+            case For():
+                self._for(stmt)
+            case While(condition=condition, body=body):
+                self._loop(condition, body, None)
+            case Phase(threads=threads, body=body):
+                outer = self._values
+                for indices in self._points(threads):
+                    self._values = {**outer, **indices}
+                    self._body(body)
+                self._values = outer
+            case BlockArray(array=array):
+                self._own[array.name] = self._shape(array)
+                for cell in [cell for cell in self._memory if cell[0] == array.name]:
+                    del self._memory[cell]
+            case Break():
+                raise _BreakError
+            case Continue():
+                raise _ContinueError
+            case Barrier():
+                return
+
+    def _for(self, loop: For) -> None:
+        outer = self._values
+        self._values = dict(outer)
+        if loop.init is not None:
+            self._step(loop.init)
+        self._loop(loop.condition or IntConst(1), loop.body, loop.step)
+        own = {loop.init.name} if isinstance(loop.init, Declare) else set()
+        for name in outer:
+            if name not in own:
+                outer[name] = self._values[name]
+        self._values = outer
+
+    def _loop(self, condition: Expr, body: tuple[Stmt, ...], step: Assign | None) -> None:
+        while self._number(condition):
+            self._steps += 1
+            if self._steps > MOST_STEPS:
+                raise CannotPlayError("too many steps")
+            try:
+                self._body(body)
+            except _ContinueError:
+                pass
+            except _BreakError:
+                return
+            if step is not None:
+                self._assign(step)
+
+    def _assign(self, stmt: Assign) -> None:
+        target = stmt.target
+        full = binary(stmt.op, target, stmt.value) if stmt.op else stmt.value
+        value = self._as(self._eval(full), full.type, target.type)
+        if isinstance(target, Var):
+            self._values[target.name] = value
+        else:
+            self._memory[self._cell(target)] = value
+
+    def _number(self, expr: Expr) -> int:
+        value = self._eval(expr)
+        if isinstance(value, Term):
+            raise CannotPlayError("an index, a bound or a condition depends on data")
+        return value
+
+    def _as(self, value: Value, from_: ScalarType, to: ScalarType) -> Value:
+        if isinstance(value, int) and from_.integer and to.integer:
+            return converted(value, to)
+        return value if from_ is to else self._terms.of("cast", from_, to, value)
+
+    def _cell(self, element: Element) -> Cell:
+        indices = tuple(self._number(index) for index in element.indices)
+        extents = self._own.get(element.array) or self._extents[element.array]
+        if not all(0 <= index < extent for index, extent in zip(indices, extents, strict=True)):
+            raise OutsideError(f"{element.array}{''.join(f'[{index}]' for index in indices)} lies outside the array")
+        return element.array, indices
+
+    def _eval(self, expr: Expr) -> Value:
+        match expr:
+            case IntConst(value=value):
+                return value
+            case FloatConst(text=text, type=type_):
+                return self._terms.of("constant", text, type_)
+            case Var(name=name):
+                return self._values[name]
+            case Element():
+                cell = self._cell(expr)
+                if cell not in self._memory:
+                    own = cell[0] in self._own
+                    return self._terms.of("uninitialised") if own else initial(self._terms, cell)
+                return self._memory[cell]
+            case Binary(op="&&", left=left, right=right):
+                return int(bool(self._number(left)) and bool(self._number(right)))
+            case Binary(op="||", left=left, right=right):
+                return int(bool(self._number(left)) or bool(self._number(right)))
+            case Binary(op=op, left=left, right=right):
+                first, second = self._eval(left), self._eval(right)
+                if isinstance(first, int) and isinstance(second, int) and left.type.integer and right.type.integer:
+                    plain = replace(expr, left=IntConst(first, left.type), right=IntConst(second, right.type))
+                    return integer_value(plain, {})
+                return self._terms.of("binary", op, expr.type, left.type, right.type, first, second)
+            case Unary(op=op, operand=operand):
+                inner = self._eval(operand)
+                if isinstance(inner, int) and operand.type.integer:
+                    return integer_value(replace(expr, operand=IntConst(inner, operand.type)), {})
+                return self._terms.of("unary", op, expr.type, operand.type, inner)
+            case Cast(type=type_, operand=operand):
+                return self._as(self._eval(operand), operand.type, type_)
+            case Conditional(condition=condition, then=then, otherwise=otherwise):
+                chosen = then if self._number(condition) else otherwise
+                return self._as(self._eval(chosen), chosen.type, expr.type)
+            case Call(name=name, arguments=arguments):
+                return self._terms.of("call", name, expr.type, *(self._eval(argument) for argument in arguments))

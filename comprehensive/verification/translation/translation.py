@@ -1,0 +1,247 @@
+"""Translation validation: does a leaf's program compute what the source program computes?  (Issue: verification.)
+
+``validate(source, leaf)`` compares the programs before they are lowered to kernels, the source in its serial order, the
+leaf with blocks and threads in any order that its barriers allow.  Three answers:
+
+*no* (refuted): at some small point both programs are played through with terms for data (``played``), and an element
+ends with another term, or an access lies outside its array; the answer names both.  The leaf is played forward
+and backward.
+
+*yes* (proved): for each of a few block shapes (numbers for program parameters and others of the block's shape, which
+stand in products with loop variables otherwise) and *every* value of the other parameters, isl shows that
+
+1. each write of the leaf is a write of the source: a relation M of statement instances, given by equal elements in
+   equal places of equal shapes, is a bijection of the leaf's instances onto the source's;
+2. no two instances that touch one element, one of them writing, change their order: whenever M(x) stands before M(y) in
+   the source, x happens before y in the leaf (same thread, or a barrier between; never in different blocks).
+
+So every read of the leaf sees the write that the source's read sees: the dataflow is the same.  It is a proof for
+these shapes and says so.
+
+*unknown*: tested (played) at so many points, not proved, with the reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from comprehensive.tree.schedule_tree import ScheduleTree
+from comprehensive.verification.translation.affine import NotAffineError
+from comprehensive.verification.translation.correspondence import OUT_OF_TIME, Comparison
+from comprehensive.verification.translation.dataflow import dataflow
+from comprehensive.verification.translation.expansion import expanded
+from comprehensive.verification.translation.played import CannotPlayError, OutsideError, Terms, initial, play
+from metafork.algebra.prover import Verdict
+from metafork.analysis.facts import program_facts
+from metafork.ir.program import (
+    Binary,
+    BlockArray,
+    ParameterKind,
+    Phase,
+    Program,
+    expressions_of,
+    walk_expression,
+    walk_statements,
+)
+from metafork.ir.rewriting import variables
+
+SHAPES = 3
+"""Block shapes for which a proof is tried."""
+POINTS = 6
+"""Points at which both programs are played through."""
+OPERATIONS = 40_000_000
+"""What isl may do for one shape, in its own units."""
+OUT_OF_OPERATIONS = "isl gave up at its limit of operations"
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """The verdict, and in one sentence for what it holds or why it is open; ``shapes`` are those with a proof."""
+
+    verdict: Verdict
+    detail: str
+    points: int = 0
+    shapes: tuple[Mapping[str, int], ...] = ()
+
+
+def validate(
+    source: Program, leaf: Program, *, shapes: int = SHAPES, points: int = POINTS, seconds: float = 600.0
+) -> Validation:
+    """Compare two programs; isl's operations are bounded, and ``seconds`` behind them (what is left is unknown)."""
+    deadline = time.monotonic() + seconds
+    played, refutation = _played(source, leaf, points, deadline)
+    if refutation:
+        return Validation(Verdict.NO, refutation, played)
+    fixed_names = _shape_parameters(source)
+    proved: list[Mapping[str, int]] = []
+    reason = "no block shape satisfies the assertions"
+    for fixed in _shapes(fixed_names):
+        if len(proved) == shapes or (not fixed_names and proved):
+            break
+        if time.monotonic() > deadline:
+            reason = OUT_OF_TIME
+            break
+        try:
+            problem = _compared(source, leaf, fixed, deadline)
+        except NotAffineError as error:
+            problem = str(error)
+        if problem is None:
+            continue  # nothing runs at this shape
+        if problem in (OUT_OF_TIME, OUT_OF_OPERATIONS) and proved:
+            break  # what is proved stays proved, for the shapes that are named
+        if problem:
+            reason = f"{problem} ({_shown(fixed)})" if fixed else problem
+            return Validation(Verdict.UNKNOWN, _open(reason, played), played, tuple(proved))
+        proved.append(fixed)
+    if not proved:
+        return Validation(Verdict.UNKNOWN, _open(reason, played), played)
+    others = [p.name for p in source.parameters if p.name not in fixed_names]
+    which = "; ".join(_shown(fixed) for fixed in proved)
+    every = f"all {', '.join(others)}" if others else ""
+    detail = " and ".join(part for part in (which, every) if part) or "all inputs"
+    return Validation(Verdict.YES, f"proved for {detail}", played, tuple(proved))
+
+
+def validations(
+    tree: ScheduleTree,
+    *,
+    shapes: int = SHAPES,
+    points: int = POINTS,
+    seconds: float = 600.0,
+) -> dict[int, Validation]:
+    """Validate every leaf of a tree against its program, by leaf number; ``seconds`` are shared by all of them."""
+    deadline = time.monotonic() + seconds
+    known: dict[Program, Validation] = {}
+    found: dict[int, Validation] = {}
+    for leaf in tree.leaves:
+        program = leaf.version.program
+        if program not in known:
+            left = max(0.0, deadline - time.monotonic())
+            known[program] = validate(tree.program, program, shapes=shapes, points=points, seconds=left)
+        found[leaf.id] = known[program]
+    return found
+
+
+def _open(reason: str, played: int) -> str:
+    tested = f"tested with terms at {played} points, not proved" if played else "not proved"
+    return f"{tested}: {reason}"
+
+
+def _shown(point: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in point.items())
+
+
+def _shape_parameters(program: Program) -> list[str]:
+    """Return the parameters that are fixed: program parameters, and those of thread loops, block arrays and divisors.
+
+    A block size that also sizes an array is a data parameter, and multiplies loop variables all the same.
+    """
+    wanted = {p.name for p in program.parameters if p.kind is ParameterKind.PROGRAM}
+    expressions = [loop.extent for loop in program.grid] + [derived.definition for derived in program.derived]
+    for stmt in walk_statements(program.body):
+        expressions += expressions_of(stmt)
+        if isinstance(stmt, Phase | BlockArray):
+            wanted |= {name for expr in expressions_of(stmt) for name in variables(expr)}
+    for expr in expressions:
+        for part in walk_expression(expr):
+            if isinstance(part, Binary) and part.op in ("/", "%"):
+                wanted |= variables(part.right)
+    return [p.name for p in program.parameters if p.name in wanted and not p.of_serial_loop]
+
+
+def _shapes(names: Sequence[str]) -> Iterator[dict[str, int]]:
+    """Yield small shapes, each once: unequal numbers first (equal ones hide exchanged dimensions), then ones."""
+    random = Random(1)
+    first = {name: 2 + number % 2 for number, name in enumerate(names)}
+    others = [{name: random.randint(1, 4) for name in names} for _ in range(20)]
+    known: list[dict[str, int]] = []
+    for shape in (first, dict.fromkeys(names, 1), *others):
+        if shape not in known:
+            known.append(shape)
+            yield shape
+
+
+# --- played with terms ------------------------------------------------------------------------------------------
+
+
+def _played(source: Program, leaf: Program, wanted: int, deadline: float) -> tuple[int, str]:
+    """Return at how many points both programs gave the same terms, and a refutation where there is one."""
+    done = 0
+    for point in _points(source, wanted):
+        if done == wanted or time.monotonic() > deadline:
+            break
+        terms = Terms()
+        try:
+            expected = play(source, point, terms)
+        except (CannotPlayError, OutsideError):
+            continue  # the source says nothing here that the leaf could fail to say
+        for backward in (False, True):
+            try:
+                found = play(leaf, point, terms, backward=backward)
+            except OutsideError as error:
+                return done, f"refuted at {_shown(point)}: {error}"
+            except CannotPlayError:
+                break
+            for cell in sorted({*expected, *found}):
+                before = initial(terms, cell)
+                if expected.get(cell, before) != found.get(cell, before):
+                    element = cell[0] + "".join(f"[{index}]" for index in cell[1])
+                    order = ", blocks and threads backwards" if backward else ""
+                    return done, f"refuted at {_shown(point)}: {element} is computed from other values{order}"
+        else:
+            done += 1
+    return done, ""
+
+
+def _points(program: Program, wanted: int) -> Iterator[dict[str, int]]:
+    """Yield small points of Start, the program parameters 1 to 4."""
+    facts = program_facts(program)
+    names = [parameter.name for parameter in program.parameters]
+    blocks = {p.name for p in program.parameters if p.kind is ParameterKind.PROGRAM}
+    random = Random(2)
+    found: list[dict[str, int]] = []
+    for _ in range(400 * wanted):
+        point = {name: random.randint(1, 4) if name in blocks else random.randint(0, 18) for name in names}
+        full = dict(point)
+        try:
+            for symbol in facts.derived:
+                full[symbol.name] = symbol.evaluate(full)
+        except (KeyError, ZeroDivisionError):
+            continue
+        full |= dict.fromkeys(facts.opaque, 1)
+        if point not in found and all(constraint.holds(full) for constraint in facts.constraints):
+            found.append(point)
+            yield point
+            if len(found) == 3 * wanted:
+                return
+
+
+# --- proved with isl ----------------------------------------------------------------------------------------------
+
+
+def _compared(source: Program, leaf: Program, fixed: Mapping[str, int], deadline: float) -> str | None:
+    """Return why the leaf is not proved to have the source's dataflow; empty where it is, ``None`` where none runs."""
+    import islpy as isl
+
+    first, second = expanded(source), expanded(leaf)
+    context = isl.DEFAULT_CONTEXT
+    context.reset_operations()
+    context.set_max_operations(OPERATIONS)
+    try:
+        flows = [
+            dataflow(program, fixed, tag) for program, tag in ((first, "p"), (first, "q"), (second, "P"), (second, "Q"))
+        ]
+        if all(statement.domain.is_empty() for statement in flows[0].statements):
+            return None
+        return Comparison(flows[0], flows[1], flows[2], flows[3], deadline).problem()
+    except isl.Error as error:
+        # A limit that is reached while isl reads a text is called a syntax error.
+        if "number of operations exceeded" in str(error) or "syntax error" in str(error):
+            return OUT_OF_OPERATIONS
+        raise
+    finally:
+        context.set_max_operations(0)
+        context.reset_operations()

@@ -1,0 +1,1 @@
+"""Bank conflicts of shared memory: the accesses of a block, simulated."""

@@ -1,0 +1,1 @@
+"""The register estimate: how ptxas would allocate the registers of a kernel."""

@@ -1,0 +1,184 @@
+"""The calibrated model behind ``registers_per_thread``: what is counted on a kernel, and what ``ptxas`` makes of it.
+
+A kernel is lowered to LLVM IR and optimized; its live values are counted on the IR CFG and on the PTX that LLVM makes
+of it (``evaluators.registers.ptx_registers``), and its instructions are arranged as ``ptxas`` would arrange them
+(``evaluators.registers.schedule``).  ``ptxas`` is then modelled by one product of powers of what was counted::
+
+    registers = scale * product over terms of (1 + term)^exponent
+
+rounded and kept between ``LEAST`` and 255.  The terms are the fields of ``Terms``.  Those that count live registers and
+slow operations have no negative exponent: more of them never makes the estimate smaller.  Exponents of the numbers of
+accesses may be negative: among kernels with equal live values, those with more accesses share more addresses.
+
+One set of exponents serves kernels that nvcc compiles from their text (their IR carries nvcc's unrolling, and is
+arranged without the transformations of LLVM's code generator, which nvcc does not have) and leaves that are the PTX
+LLVM makes; the term ``from_text`` tells them apart.  ``bench/registers.py calibrate`` writes ``model.json``,
+``score`` says how good it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache, lru_cache
+from importlib.resources import files
+from math import exp, log
+from typing import Any
+
+from llvmlite.binding import ModuleRef
+
+from evaluators.registers.ir_cfg import cfg_of, thread_registers
+from evaluators.registers.ptx_registers import PtxBlock, Slow, accesses, pressure, read_blocks
+from evaluators.registers.read_only import with_read_only_loads
+from evaluators.registers.schedule import arrangement
+from metafork.ir.kernel import Kernel
+from metafork.ir_strategies import SHUFFLE, IrStrategy, passes_of
+from metafork.llvm.leaf_ptx import countable, covering_first, shuffle_options
+from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline
+from metafork.llvm.targets import Nvptx
+from metafork.ptx.shuffles.shuffle import shuffle_text
+
+LEAST, MOST = 8, 255
+NVCC_UNROLLS_BY = 4
+_FORMAT, _VERSION = "metafork-register-model", 3
+_NAME = re.compile(r'%(?:"[^"]*"|[-\w.$]+)|^(?:"[^"]*"|[-\w.$]+)(?=:)', re.MULTILINE)
+"""A value or a block of LLVM IR, where it is used and where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is counted on one kernel.
+
+    ``from_text`` is 1 for a kernel that nvcc compiles, 0 for PTX.  In 32-bit registers: ``wanted`` by the arrangement
+    of ``ptxas``; ``live``, the most that live at once in whichever of the two orders, that of the IR and that of the
+    PTX, needs less; ``hoisted``, when loads and addresses come as early as they can.  The most in one region:
+    ``region_loads``, the kinds of divisions (square roots of doubles count as such), and calls.  In the whole kernel:
+    ``loads``, ``stores``, accesses to ``shared`` memory, ``wide`` products.
+    """
+
+    from_text: int
+    wanted: int
+    live: int
+    hoisted: int
+    divide_double: int
+    reciprocal_double: int
+    divide_float: int
+    divide_int: int
+    call: int
+    region_loads: int
+    wide: int
+    loads: int
+    stores: int
+    shared: int
+
+    def logarithms(self) -> tuple[float, ...]:
+        """Return what the exponents are factors of, in the order of the fields."""
+        return tuple(log(1 + value) for value in asdict(self).values())
+
+
+NAMES = tuple(one.name for one in fields(Terms))
+ANY_SIGN = frozenset({"from_text", "loads", "stores", "shared"})
+"""The terms whose exponents may be negative."""
+
+
+def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = ()) -> Terms:
+    """Lower, optimize and count.
+
+    Without IR strategies the standard pipeline runs on IR whose loops carry nvcc's unrolling; with them, theirs run on
+    the IR as it is, and ``shuffle`` on the PTX.
+
+    Raises ``ValueError`` (``TargetError`` among them) where the kernel cannot be lowered.
+    """
+    target = Nvptx() if ir_strategies else Nvptx(unroll=NVCC_UNROLLS_BY)
+    shuffles = SHUFFLE in ir_strategies
+    module = parsed(module_text(covering_first(kernel) if shuffles else kernel, target))
+    run_pipeline(module, passes_of(ir_strategies))
+    if shuffles:
+        ptx = countable(shuffle_text(ptx_of(module), shuffle_options(kernel)).text)
+        return _terms(module, read_blocks(ptx), from_text=False)
+    return _counted(_Optimized(_without_names(str(module)), not ir_strategies, module))
+
+
+@dataclass(frozen=True, slots=True)
+class _Optimized:
+    """Optimized IR; modules that differ by names alone are equal, as they are counted alike."""
+
+    text: str
+    from_text: bool
+    module: ModuleRef = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _counted(optimized: _Optimized) -> Terms:
+    """Count, once for all versions of a program of which the optimizer makes the same code."""
+    return _terms(optimized.module, read_blocks(ptx_of(optimized.module)), optimized.from_text)
+
+
+def _without_names(ir_text: str) -> str:
+    """Return IR with its values and blocks numbered in the order of their occurrence."""
+    numbers: dict[str, str] = {}
+    return _NAME.sub(lambda found: numbers.setdefault(found[0].lstrip("%"), f"%{len(numbers)}"), ir_text)
+
+
+def _terms(module: ModuleRef, blocks: Sequence[PtxBlock], from_text: bool) -> Terms:
+    plain = with_read_only_loads(read_blocks(ptx_of(module, level=0))) if from_text else blocks
+    arranged = arrangement(plain)
+    lives, number = pressure(blocks), accesses(blocks)
+    return Terms(
+        from_text=int(from_text),
+        wanted=arranged.wanted,
+        live=min(lives.in_order, thread_registers(cfg_of(module))),
+        hoisted=lives.hoisted,
+        divide_double=arranged.slow[Slow.DIVIDE_DOUBLE],
+        reciprocal_double=arranged.slow[Slow.RECIPROCAL_DOUBLE],
+        divide_float=arranged.slow[Slow.DIVIDE_FLOAT],
+        divide_int=arranged.slow[Slow.DIVIDE_INT],
+        call=arranged.slow[Slow.CALL],
+        region_loads=arranged.loads,
+        wide=number.wide,
+        loads=number.loads,
+        stores=number.stores,
+        shared=number.shared,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterModel:
+    """The logarithm of the scale, and the exponents in the order of ``NAMES``."""
+
+    log_scale: float
+    exponents: tuple[float, ...]
+
+    def registers(self, terms: Terms) -> int:
+        """Return the number of 32-bit registers a thread is expected to use."""
+        power = sum(a * term for a, term in zip(self.exponents, terms.logarithms(), strict=True))
+        return max(LEAST, min(MOST, round(exp(self.log_scale + power))))
+
+
+def model_from_json(document: Mapping[str, Any]) -> RegisterModel:
+    """Read the coefficients; raises ``ValueError`` for a document of another format or version."""
+    if document.get("format") != _FORMAT or document.get("version") != _VERSION:
+        raise ValueError("not a register model of this version")
+    return RegisterModel(document["log_scale"], tuple(document["exponents"][name] for name in NAMES))
+
+
+def model_to_json(model: RegisterModel, target: str) -> dict[str, Any]:
+    """Return the document that ``model_from_json`` reads."""
+    exponents = dict(zip(NAMES, model.exponents, strict=True))
+    return {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "target": target,
+        "log_scale": model.log_scale,
+        "exponents": exponents,
+    }
+
+
+@cache
+def shipped_model() -> RegisterModel:
+    """Return the calibrated coefficients that come with the package."""
+    text = files("evaluators.registers").joinpath("model.json").read_text(encoding="utf-8")
+    return model_from_json(json.loads(text))

@@ -1,0 +1,1 @@
+"""Polynomials over symbols, derived symbols, and three-valued proofs about them."""

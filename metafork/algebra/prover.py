@@ -1,0 +1,328 @@
+"""Three-valued proofs about polynomial constraints over non-negative integers.
+
+``Prover(premises).proves(goal)`` first looks for a certificate by substitution: every symbol is written as its lower
+bound plus a non-negative rest, and the dividend of every quotient as ``divisor*quotient + remainder``; a goal whose
+coefficients then all have the right sign holds.  A goal that fails at one of a few sample points is refuted.  What
+that does not settle goes to Z3, over the reals first (a proof there holds over the integers too), then over the
+integers for a counterexample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most
+from metafork.algebra.symbols import DerivedSymbol
+
+
+class Verdict(Enum):
+    """The outcome of a proof attempt; UNKNOWN never counts as YES."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A verdict with its ground: the counterexample of a NO, the reason of an UNKNOWN."""
+
+    verdict: Verdict
+    counterexample: Mapping[str, int] | None = None
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether the goal is proved."""
+        return self.verdict is Verdict.YES
+
+
+PROVED = Proof(Verdict.YES)
+INTEGER_SEARCH = 6
+"""Largest value that the search for an integer counterexample gives a symbol."""
+
+EFFORT = 400_000
+"""Z3's ``rlimit`` of one question: a hundred milliseconds or so, and the same on every machine."""
+
+BACKSTOP_MS = 60_000
+"""The time that no question outlasts; the effort ends it long before, on slow machines too."""
+
+
+class Prover:
+    """Proves polynomial constraints from premises in which every symbol is a non-negative integer.
+
+    ``quotients`` are the derived symbols that the premises define; ``effort`` bounds each question in Z3's own units.
+    """
+
+    def __init__(
+        self, premises: Iterable[Constraint], quotients: Iterable[DerivedSymbol] = (), effort: int = EFFORT
+    ) -> None:
+        self.premises = tuple(dict.fromkeys(premises))
+        self.quotients = tuple(quotients)
+        self.effort = effort
+        self._cache: dict[Constraint, Proof] = {}
+        self._lower, self._equations = self._normal_forms()
+        self._points: list[dict[str, int]] | None = None
+
+    def proves(self, goal: Constraint | Iterable[Constraint]) -> Proof:
+        """Say whether the goal (a constraint, or a conjunction of them) follows from the premises."""
+        if not isinstance(goal, Constraint):
+            for part in goal:
+                proof = self.proves(part)
+                if not proof:
+                    return proof
+            return PROVED
+        if goal not in self._cache:
+            self._cache[goal] = self._proof(goal)
+        return self._cache[goal]
+
+    def certifies(self, goal: Constraint) -> bool:
+        """Say whether a certificate by signs shows the goal; much cheaper than ``proves``, and weaker."""
+        return self._certified(goal)
+
+    def with_premises(self, more: Iterable[Constraint]) -> Prover:
+        """Return a prover with further premises."""
+        return Prover((*self.premises, *more), self.quotients, self.effort)
+
+    def consistent(self) -> bool | None:
+        """Say whether the premises have a solution; ``None`` where that is not known."""
+        proof = self.proves(Constraint(Polynomial.constant(1), "<=", Polynomial()))
+        return {Verdict.YES: False, Verdict.NO: True, Verdict.UNKNOWN: None}[proof.verdict]
+
+    def sign(self, value: Polynomial) -> int | None:
+        """Return 1 or -1 where ``value >= 0`` or ``value <= 0`` is proved (0 where it is zero), else ``None``."""
+        if not value:
+            return 0
+        if self.proves(at_most(0, value)):
+            return 1
+        return -1 if self.proves(at_most(value, 0)) else None
+
+    def _normal_forms(self) -> tuple[dict[str, Polynomial], list[tuple[str, Polynomial]]]:
+        """Return each symbol as lower bound plus rest, and each dividend's symbol by way of its quotient."""
+        lower: dict[str, int] = {}
+        for premise in self.premises:
+            if premise.relation == "==" or not _whole(premise.difference):
+                continue
+            terms = premise.difference.terms()
+            variables = [mono for mono in terms if mono]
+            constant = terms.get((), Fraction(0)) + (1 if premise.relation == "<" else 0)
+            # c <= c1*x*y...: with integers, each factor of a product that is at least 1 is itself at least 1.
+            if len(variables) == 1 and terms[variables[0]] < 0:
+                bound = constant / -terms[variables[0]]
+                whole = -((-bound.numerator) // bound.denominator)
+                if len(variables[0]) == 1 and variables[0][0][1] == 1:
+                    lower[variables[0][0][0]] = max(lower.get(variables[0][0][0], 0), whole)
+                elif whole >= 1:
+                    for name, _ in variables[0]:
+                        lower[name] = max(lower.get(name, 0), 1)
+        equations: list[tuple[str, Polynomial]] = []
+        replaced: set[str] = set()
+        for index, quotient in enumerate(self.quotients):
+            if quotient.kind != "floor":
+                continue
+            numerator, denominator = quotient.operands
+            for name in sorted(numerator.symbols - denominator.symbols):
+                factor = numerator.coefficient(name)
+                if factor != 1 or name in replaced or name == quotient.name:
+                    continue
+                rest = numerator - Polynomial.symbol(name)
+                remainder = Polynomial.symbol(f"remainder {index}")
+                definition = denominator * Polynomial.symbol(quotient.name) + remainder - rest
+                if any(other in definition.symbols for other in replaced):
+                    continue
+                equations.append((name, definition))
+                replaced.add(name)
+                break
+        return {n: Polynomial.symbol(n) + bound for n, bound in lower.items() if bound}, equations
+
+    def _proof(self, goal: Constraint) -> Proof:
+        if self._certified(goal):
+            return PROVED
+        if goal.relation == "==":
+            both = (at_most(goal.left, goal.right), at_most(goal.right, goal.left))
+            return self.proves(both)
+        point = self._failing_sample(goal)
+        if point is not None:
+            return Proof(Verdict.NO, point)
+        return self._by_solver(goal)
+
+    def _failing_sample(self, goal: Constraint) -> dict[str, int] | None:
+        """Return a sample point of the premises at which the goal does not hold, if there is one."""
+        if self._points is None:
+            self._points = sample_points(self.premises, self.quotients)
+        for point in self._points:
+            full = {**dict.fromkeys(goal.symbols, 0), **point}
+            if not goal.holds(full):
+                return full
+        return None
+
+    def _certified(self, goal: Constraint) -> bool:
+        """Look for a proof of ``goal`` by signs of coefficients after substitution."""
+        slack = goal.right - goal.left
+        if goal.relation == "==":
+            return not slack
+        if goal.relation == "<":
+            if not _whole(slack):
+                return False
+            slack = slack - 1  # over the integers, 0 < slack is 0 <= slack - 1
+        return self._non_negative(slack) or (
+            bool(self._equations)
+            and any(self._non_negative(slack.substitute({name: value})) for name, value in self._equations)
+        )
+
+    def _non_negative(self, value: Polynomial) -> bool:
+        shifted = value.substitute(self._lower)
+        return all(coefficient >= 0 for coefficient in shifted.terms().values())
+
+    def _by_solver(self, goal: Constraint) -> Proof:
+        if _refuted_over_reals(self._relevant(goal), goal, self.effort):
+            return PROVED
+        point = _counterexample(self.premises, goal, self.effort)
+        if point is not None:
+            return Proof(Verdict.NO, point)
+        return Proof(Verdict.UNKNOWN, None, f"neither proved nor refuted: {goal}")
+
+    def _relevant(self, goal: Constraint) -> tuple[Constraint, ...]:
+        """Return the premises connected with the goal through shared symbols."""
+        if not goal.symbols:
+            return self.premises  # it asks whether they contradict each other
+        reached = set(goal.symbols)
+        chosen: list[Constraint] = []
+        rest = list(self.premises)
+        while True:
+            near = [premise for premise in rest if premise.symbols & reached]
+            if not near:
+                return tuple(chosen)
+            chosen += near
+            rest = [premise for premise in rest if not premise.symbols & reached]
+            reached |= {name for premise in near for name in premise.symbols}
+
+
+SAMPLES = 12
+"""How many sample points are looked for, in at most twenty times as many tries."""
+
+
+def sample_points(premises: Iterable[Constraint], quotients: Iterable[DerivedSymbol]) -> list[dict[str, int]]:
+    """Return a few small integer points that satisfy all premises (none where the search finds none)."""
+    premises, quotients = tuple(premises), tuple(quotients)
+    derived = {quotient.name for quotient in quotients}
+    free = sorted({name for premise in premises for name in premise.symbols} - derived)
+    numbers = Random(1)
+    found: list[dict[str, int]] = []
+    for attempt in range(20 * SAMPLES):
+        reach = 4 if attempt % 2 else 40
+        point = {name: numbers.randint(0, reach if numbers.random() < 0.5 else 3) for name in free}
+        try:
+            for quotient in quotients:
+                point[quotient.name] = quotient.evaluate(point)
+        except (KeyError, ZeroDivisionError):
+            continue
+        if all(premise.holds(point) for premise in premises):
+            found.append(point)
+            if len(found) == SAMPLES:
+                break
+    return found
+
+
+def _whole(value: Polynomial) -> bool:
+    """Say whether all coefficients are integers."""
+    return all(coefficient.denominator == 1 for coefficient in value.terms().values())
+
+
+# Each question has a context of its own: what Z3 was asked before does not change its answer.  So answers depend on
+# the question alone, and the same question, which several provers ask, is put once.
+
+
+@lru_cache(maxsize=1024)
+def _refuted_over_reals(premises: tuple[Constraint, ...], goal: Constraint, effort: int) -> bool:
+    """Say whether the premises with the negation of the goal are shown to have no real solution."""
+    import z3  # the border to the untyped library; imported where it is first needed
+
+    context = z3.Context()
+    solver = _bounded(z3.SolverFor("QF_NRA", ctx=context), effort)
+    _Translation(z3, z3.Real, context).assume(solver, premises, goal)
+    return bool(solver.check() == z3.unsat)
+
+
+@lru_cache(maxsize=1024)
+def _counterexample(premises: tuple[Constraint, ...], goal: Constraint, effort: int) -> Mapping[str, int] | None:
+    """Return a small integer point of the premises at which the goal does not hold, where one is found."""
+    import z3
+
+    context = z3.Context()
+    solver = _bounded(z3.Solver(ctx=context), effort)
+    integers = _Translation(z3, z3.Int, context)
+    integers.assume(solver, premises, goal)
+    for symbol in integers.symbols.values():
+        solver.add(symbol <= INTEGER_SEARCH)
+    if solver.check() != z3.sat:
+        return None
+    model = solver.model()
+    return {name: int(model.eval(symbol, model_completion=True).as_long()) for name, symbol in integers.symbols.items()}
+
+
+def _bounded(solver: Any, effort: int) -> Any:
+    solver.set("rlimit", effort)
+    solver.set("timeout", BACKSTOP_MS)
+    solver.set("ctrl_c", False)  # Z3 would take an interrupt as the end of this question, and the run would go on
+    return solver
+
+
+class _Translation:
+    """Polynomials as Z3 terms over one sort."""
+
+    def __init__(self, z3: Any, make: Any, context: Any) -> None:
+        self._z3 = z3
+        self._make = make
+        self._context = context
+        self.symbols: dict[str, Any] = {}
+
+    def assume(self, solver: Any, premises: Iterable[Constraint], goal: Constraint) -> None:
+        """Add the premises, the signs of the symbols and the negation of the goal."""
+        for premise in premises:
+            solver.add(self.constraint(premise))
+        solver.add(self.constraint(goal.negated()))
+        for symbol in self.symbols.values():
+            solver.add(symbol >= 0)
+
+    def constraint(self, constraint: Constraint) -> Any:
+        """Return a constraint as a Z3 formula."""
+        value = constraint.difference
+        if constraint.relation == "<" and _whole(value):
+            return self._polynomial(value) <= -1  # the same over the integers, and more over the reals
+        difference = self._polynomial(value)
+        match constraint.relation:
+            case "<=":
+                return difference <= 0
+            case "<":
+                return difference < 0
+            case "==":
+                return difference == 0
+
+    def _polynomial(self, polynomial: Polynomial) -> Any:
+        terms = polynomial.terms()
+        scale = 1
+        for coefficient in terms.values():
+            scale = scale * coefficient.denominator
+        total: Any = None
+        for mono, coefficient in terms.items():
+            product: Any = None
+            for name, exponent in mono:
+                symbol = self._symbol(name)
+                for _ in range(exponent):
+                    product = symbol if product is None else product * symbol
+            number = int(coefficient * scale)
+            term = number if product is None else (product if number == 1 else number * product)
+            total = term if total is None else total + term
+        # A bare Python number would make ``difference <= 0`` a Python truth value.
+        return self._z3.RealVal(total or 0, self._context) if total is None or isinstance(total, int) else total
+
+    def _symbol(self, name: str) -> Any:
+        if name not in self.symbols:
+            self.symbols[name] = self._make(name, self._context)
+        return self.symbols[name]

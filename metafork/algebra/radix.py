@@ -1,0 +1,33 @@
+"""Mixed radix: when loops are the digits of an index, equal indices mean equal iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metafork.algebra.polynomial import ONE, Polynomial, at_most
+from metafork.algebra.prover import Prover
+from metafork.analysis.references import LoopRange
+
+
+def is_mixed_radix(index: Polynomial, digits: Sequence[LoopRange], prover: Prover) -> bool:
+    """Say whether different values of the loop symbols ``digits`` are proved to give different values of ``index``.
+
+    So it is when, in ascending order of their steps, the step of each is at least the span of those below it:
+    ``i*B + u`` with ``u < B``.  Only the highest digit may have an unknown trip count.
+    """
+    steps = {loop.var: index.coefficient(loop.var) for loop in digits}
+    rest = list(digits)
+    span: Polynomial | None = ONE
+    while rest:
+        for loop in rest:
+            step = steps[loop.var]
+            if span is None or step is None or not prover.proves(at_most(span, step)):
+                continue
+            others = [steps[other.var] for other in rest if other is not loop]
+            if all(other is not None and prover.proves(at_most(step, other)) for other in others):
+                span = None if loop.trips is None else span + step * (loop.trips - ONE)
+                rest.remove(loop)
+                break
+        else:
+            return False
+    return True

@@ -1,0 +1,82 @@
+"""Derived symbols: fresh integers that stand for a quotient, a ceiling or an extremum of polynomials.
+
+Polynomial systems have no division and no maximum.  Where a value needs one, a fresh integer symbol takes its place;
+its defining constraints join the system, and generated C computes it (DESIGN section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+from typing import Literal
+
+from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, at_most, equal, less_than
+
+DerivedKind = Literal["floor", "ceiling", "maximum", "minimum"]
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedSymbol:
+    """An integer defined by polynomials in earlier symbols.
+
+    ``floor`` and ``ceiling`` have two operands, numerator and denominator (numerator >= 0, denominator >= 1 are
+    assumed, and are among ``constraints``); ``maximum`` and ``minimum`` have two or more.
+    """
+
+    name: str
+    kind: DerivedKind
+    operands: tuple[Polynomial, ...]
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Return polynomial constraints that hold exactly when the symbol has its value (over the integers)."""
+        symbol = Polynomial.symbol(self.name)
+        match self.kind:
+            case "floor" | "ceiling":
+                numerator, denominator = self.operands
+                preconditions = (at_most(1, denominator), at_most(0, numerator), at_most(0, symbol))
+                product = symbol * denominator
+                if self.kind == "floor":
+                    return (*preconditions, at_most(product, numerator), less_than(numerator, product + denominator))
+                return (*preconditions, at_most(numerator, product), less_than(product, numerator + denominator))
+            case "maximum" | "minimum":
+                sides = tuple(
+                    at_most(operand, symbol) if self.kind == "maximum" else at_most(symbol, operand)
+                    for operand in self.operands
+                )
+                product = Polynomial.constant(1)
+                for operand in self.operands:
+                    product = product * (symbol - operand)
+                return (*sides, equal(product, ZERO))
+
+    def evaluate(self, values: Mapping[str, int | Fraction]) -> int:
+        """Return the value at a point; raises ``ZeroDivisionError`` where a denominator is 0."""
+        numbers = [operand.evaluate(values) for operand in self.operands]
+        match self.kind:
+            case "floor":
+                return floor(numbers[0] / numbers[1])
+            case "ceiling":
+                return ceil(numbers[0] / numbers[1])
+            case "maximum":
+                return int(max(numbers))
+            case "minimum":
+                return int(min(numbers))
+
+    def definition(self, order: Sequence[str] = ()) -> str:
+        """Return the definition as text: ``(N - 2)/(s*B)``, ``ceil((B + 1)/4)``, ``max(a, b)``."""
+        texts = [operand.text(order) for operand in self.operands]
+        match self.kind:
+            case "floor":
+                return "/".join(_factor(text) for text in texts)
+            case "ceiling":
+                return f"ceil({'/'.join(_factor(text) for text in texts)})"
+            case "maximum":
+                return f"max({', '.join(texts)})"
+            case "minimum":
+                return f"min({', '.join(texts)})"
+
+
+def _factor(text: str) -> str:
+    """Return a polynomial's text as an operand of a division."""
+    return text if text.isidentifier() or text.isdigit() else f"({text})"

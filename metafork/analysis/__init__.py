@@ -1,0 +1,1 @@
+"""What is known of a program: facts, conditions, references and their bounds."""

@@ -1,0 +1,1 @@
+"""The control flow of thread code, and what is available along it."""

@@ -1,0 +1,85 @@
+"""What a condition says of parameters and loop variables: choices, of each of which one case holds.
+
+``i != k`` is the choice between ``i < k`` and ``k < i``; ``a || b`` is that between the cases of ``a`` and of ``b``; a
+plain comparison is a choice of one case.  What is no polynomial comparison says nothing: fewer choices are always true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from metafork.algebra.polynomial import Constraint, Polynomial, less_than
+from metafork.analysis.facts import Scope
+from metafork.ir.program import COMPARISONS, Binary, Expr, Unary
+
+Case = tuple[Constraint, ...]
+"""A conjunction."""
+Choice = tuple[Case, ...]
+"""A disjunction."""
+MOST_CASES = 8
+"""Cases of one choice that is made of several; a condition that needs more says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """``choices`` hold, one case of each; ``exact`` where they say all that the condition says."""
+
+    choices: tuple[Choice, ...]
+    exact: bool
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What holds in any case: the choices of one case."""
+        return tuple(constraint for choice in self.choices if len(choice) == 1 for constraint in choice[0])
+
+    @property
+    def alternatives(self) -> tuple[Choice, ...]:
+        """The choices of several cases."""
+        return tuple(choice for choice in self.choices if len(choice) > 1)
+
+
+_NOTHING = Meaning((), False)
+
+
+def meaning(scope: Scope, condition: Expr, truth: bool = True) -> Meaning:
+    """Return what is known where the condition holds (or, with ``truth`` false, where it does not)."""
+    match condition:
+        case Unary(op="!", operand=operand):
+            return meaning(scope, operand, not truth)
+        case Binary(op="&&" | "||" as op, left=left, right=right):
+            both = (meaning(scope, left, truth), meaning(scope, right, truth))
+            if op == ("&&" if truth else "||"):
+                return Meaning(both[0].choices + both[1].choices, both[0].exact and both[1].exact)
+            return _either(*both)
+        case Binary(op=op, left=left, right=right) if op in COMPARISONS:
+            if op == ("!=" if truth else "=="):
+                sides = scope.compared(left, right)
+                return _NOTHING if sides is None else _different(*sides)
+            constraints = scope.constraints(condition, truth)
+            return _NOTHING if constraints is None else Meaning(((constraints,),), True)
+        case _:
+            return _NOTHING
+
+
+def _different(left: Polynomial, right: Polynomial) -> Meaning:
+    return Meaning((((less_than(left, right),), (less_than(right, left),)),), True)
+
+
+def _either(first: Meaning, second: Meaning) -> Meaning:
+    """Return the disjunction of two meanings, which says nothing where one of them may hold without being known to."""
+    one, other = _cases(first.choices), _cases(second.choices)
+    if one is None or other is None or len(one) + len(other) > MOST_CASES:
+        return _NOTHING
+    return Meaning(((*one, *other),), first.exact and second.exact)
+
+
+def _cases(choices: Sequence[Choice]) -> Choice | None:
+    """Return the cases of a conjunction of choices; ``None`` where it says nothing or has too many."""
+    total = 1
+    for choice in choices:
+        total *= len(choice)
+    if not choices or total > MOST_CASES:
+        return None
+    return tuple(tuple(constraint for case in cases for constraint in case) for cases in product(*choices))

@@ -1,0 +1,192 @@
+"""What a block keeps close: the plan of its shared memory and of its threads' private windows, path by path.
+
+A *path* is one outcome of the conditions that a whole block takes alike (``metafork.analysis.cfg.source_cfg``).  Shared memory is
+laid out for each path by itself, from 0; a block needs the maximum over its paths (DESIGN section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
+from metafork.algebra.prover import Prover
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.cfg.source_cfg import uniform_paths
+from metafork.analysis.facts import Facts, Scope, program_facts
+from metafork.analysis.memory.private_windows import PrivateWindow, private_windows
+from metafork.analysis.memory.structures import NoStructureError, Structure, structures_of
+from metafork.analysis.memory.window_store import Store, WrittenBox, written_boxes
+from metafork.analysis.memory.windows import NotCacheableError, Window, array_windows
+from metafork.analysis.references import Reference, references
+from metafork.ir.program import Array, BlockArray, Expr, Program, walk_statements
+from metafork.ir.types import ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class HeldWindow:
+    """A window with its size in words, and how its writes reach global memory: ``boxes`` are what is copied back."""
+
+    window: Window
+    words: Polynomial
+    store: Store
+    boxes: tuple[WrittenBox, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PathPlan:
+    """One path: its conditions, its program, and what it holds.
+
+    ``references`` are those of ``program`` in evaluation order; ``block_arrays`` come with their sizes in words.
+    """
+
+    conditions: tuple[tuple[Expr, bool], ...]
+    program: Program
+    references: tuple[Reference, ...]
+    windows: tuple[HeldWindow, ...]
+    private: tuple[PrivateWindow, ...]
+    structures: tuple[Structure, ...]
+    block_arrays: tuple[tuple[Array, Polynomial], ...]
+
+    @property
+    def words(self) -> Polynomial:
+        """Words of shared memory that a block needs on this path."""
+        total = ZERO
+        for held in self.windows:
+            total = total + held.words
+        for _, words in self.block_arrays:
+            total = total + words
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMemory:
+    """The plan of a program.
+
+    ``words`` is the maximum over paths; ``derived`` are the symbols beyond those of the program's facts that it and the
+    windows use; ``left_out`` are (array, reason) pairs of arrays that were to be cached or transposed and are not.
+    """
+
+    facts: Facts
+    paths: tuple[PathPlan, ...]
+    words: Polynomial
+    derived: tuple[DerivedSymbol, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+class UnknownSizeError(Exception):
+    """The size of an array of the block is no known polynomial; the message names it."""
+
+
+def block_memory(program: Program) -> BlockMemory:
+    """Return what a block of ``program`` keeps in shared memory and in registers, path by path.
+
+    Raises ``UnknownSizeError`` where an array declared at block level has no polynomial size.
+    """
+    facts = program_facts(program)
+    scope = Scope.of(facts)
+    left_out: dict[str, str] = {}
+    plans = [_path(path.conditions, path.program, facts, scope, left_out) for path in uniform_paths(program)]
+    words = largest(Prover(facts.constraints, facts.derived), scope, [plan.words for plan in plans])
+    new = tuple(symbol for symbol in scope.derived if symbol not in facts.derived)
+    return BlockMemory(facts, tuple(plans), words, new, tuple(left_out.items()))
+
+
+def largest(prover: Prover, scope: Scope, values: Sequence[Polynomial]) -> Polynomial:
+    """Return the maximum of polynomials in parameters: one of them where that is proved, else a derived symbol."""
+    kept: list[Polynomial] = []
+    for value in dict.fromkeys(values):
+        if any(prover.proves(at_most(value, other)) for other in kept):
+            continue
+        kept = [other for other in kept if not prover.proves(at_most(other, value))] + [value]
+    return kept[0] if len(kept) == 1 else scope.extremum("maximum", tuple(kept))
+
+
+def words_of(scope: Scope, elements: Polynomial, element: ScalarType) -> Polynomial | None:
+    """Return the number of 4-byte words of ``elements`` elements as C lays them out, rounded up."""
+    if element.size >= 4:
+        return elements * (element.size // 4)
+    return scope.quotient("ceiling", elements * element.size, Polynomial.constant(4))
+
+
+def _path(
+    conditions: tuple[tuple[Expr, bool], ...],
+    program: Program,
+    facts: Facts,
+    scope: Scope,
+    left_out: dict[str, str],
+) -> PathPlan:
+    found = references(program, facts)
+    known: list[Constraint] = [*facts.constraints]
+    for condition, truth in conditions:
+        known.extend(scope.implied(condition, truth))
+    prover = Prover(known, facts.derived)
+    held: list[HeldWindow] = []
+    for array in program.arrays:
+        if array.name not in program.cached:
+            continue
+        own = [reference for reference in found if reference.array == array.name]
+        try:
+            windows = array_windows(program, scope, prover, array, own)
+            held.extend(_held(_laid_out(window, program), scope, prover) for window in windows)
+        except NotCacheableError as reason:
+            left_out[array.name] = str(reason)
+    held = [one for one in held if not (one.store is Store.THROUGH and not one.window.reads)]
+    private = private_windows(program, prover, found)
+    structures: list[Structure] = []
+    for array in program.arrays:
+        if array.name in program.transposed:
+            own = [reference for reference in found if reference.array == array.name]
+            try:
+                structures += structures_of(program, scope, prover, array, own)
+            except NoStructureError as reason:
+                left_out[array.name] = str(reason)
+    blocks = [stmt.array for stmt in walk_statements(program.body) if isinstance(stmt, BlockArray)]
+    return PathPlan(
+        conditions,
+        program,
+        found,
+        tuple(held),
+        private,
+        tuple(structures),
+        tuple((array, _array_words(array, program, scope)) for array in blocks),
+    )
+
+
+def _laid_out(window: Window, program: Program) -> Window:
+    """Give a window the layout that the program has for its array; a row alone is not padded."""
+    layout = program.layout(window.array.name)
+    return replace(window, layout=layout if len(window.extents) > 1 else replace(layout, padding=0))
+
+
+def _held(window: Window, scope: Scope, prover: Prover) -> HeldWindow:
+    words = words_of(scope, window.elements, window.array.element)
+    if words is None:
+        raise NotCacheableError(f"the size of a window of {window.array.name} in words is no known polynomial")
+    if not window.writes:
+        return HeldWindow(window, words, Store.NONE)
+    boxes = written_boxes(window, prover)
+    return HeldWindow(window, words, Store.THROUGH) if boxes is None else HeldWindow(window, words, Store.COPY, boxes)
+
+
+def block_array_elements(array: Array, program: Program, scope: Scope) -> Polynomial:
+    """Return the elements of an array of the block, padding included.
+
+    Raises ``UnknownSizeError`` where an extent is no polynomial.
+    """
+    elements = ONE
+    for axis, extent in enumerate(array.extents):
+        value = scope.polynomial(extent)
+        if value is None:
+            raise UnknownSizeError(f"an extent of {array.name} is no polynomial in parameters")
+        last = axis == len(array.extents) - 1 and axis > 0
+        elements = elements * (value + program.layout(array.name).padding if last else value)
+    return elements
+
+
+def _array_words(array: Array, program: Program, scope: Scope) -> Polynomial:
+    elements = block_array_elements(array, program, scope)
+    words = words_of(scope, elements, array.element)
+    if words is None:
+        raise UnknownSizeError(f"the size of {array.name} in words is no known polynomial")
+    return words

@@ -1,0 +1,40 @@
+"""The shape of a thread-block: how many threads it has in each dimension."""
+
+from __future__ import annotations
+
+from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.prover import Prover
+from metafork.analysis.facts import Scope
+from metafork.analysis.memory.block_memory import largest
+from metafork.ir.program import Phase, Program, walk_statements
+
+
+class UnknownShapeError(Exception):
+    """A thread extent is no polynomial in parameters; the message names the loop."""
+
+
+def phases(program: Program) -> tuple[Phase, ...]:
+    """Return the phases of a program in textual order."""
+    return tuple(stmt for stmt in walk_statements(program.body) if isinstance(stmt, Phase))
+
+
+def block_shape(program: Program, scope: Scope, prover: Prover) -> tuple[Polynomial, ...]:
+    """Return the threads of a block in x, y, z order (as many as the nest has thread loops).
+
+    A block that strides over its thread loops has one dimension.  Phases may differ: a dimension is then the largest of
+    their extents, a derived symbol of ``scope`` where no phase is proved to have it.  Raises ``UnknownShapeError``
+    where an extent is no polynomial.
+    """
+    if program.striding is not None:
+        return (Polynomial.constant(program.striding),)
+    shape: list[Polynomial] = []
+    nests = [tuple(reversed(phase.threads)) for phase in phases(program)]
+    for axis in range(len(nests[0])):
+        extents: list[Polynomial] = []
+        for nest in nests:
+            extent = scope.polynomial(nest[axis].extent)
+            if extent is None:
+                raise UnknownShapeError(f"the extent of {nest[axis].var} is no polynomial in parameters")
+            extents.append(extent)
+        shape.append(largest(prover, scope, extents))
+    return tuple(shape)

@@ -1,0 +1,171 @@
+"""Private windows: what one thread alone touches of an array across a block-level loop (DESIGN section 4).
+
+Such elements (matmul's ``c``) are kept in registers while the block runs, where their number is a constant; elsewhere
+they stay in global memory.  That a thread is alone with its elements is proved from its indices: the thread loops, and
+the serial loops of constant length that take part, are digits of the coordinates, each of exactly one, and the step of
+a digit is at least the span of the digits below it; so no two iterations of them reach the same element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from metafork.algebra.polynomial import ONE, Polynomial, at_most
+from metafork.algebra.prover import Prover
+from metafork.algebra.radix import is_mixed_radix
+from metafork.analysis.memory.windows import coordinates, split_factors
+from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.ir.program import Array, Program
+
+LARGEST_PRIVATE = 16
+"""Most elements of one private window; more would not stay in registers."""
+
+THREAD_SYMBOLS = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
+"""The thread variables of every phase, innermost first, under one name each."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateWindow:
+    """The elements of ``array`` that a thread keeps in registers.
+
+    Coordinate d of element number ``sum of digit * weight`` is ``bases[d] + sum of steps[digit][d] * digit``; ``bases``
+    are in grid variables and ``THREAD_SYMBOLS``.  ``digits`` are (trip count, step in each coordinate), lowest first.
+    ``certain`` says that every thread writes every element whenever the block runs; ``loaded`` that elements must be
+    read from global memory first.
+    """
+
+    array: Array
+    factors: tuple[Polynomial, ...]
+    bases: tuple[Polynomial, ...]
+    digits: tuple[tuple[int, tuple[Polynomial, ...]], ...]
+    references: tuple[Reference, ...]
+    certain: bool
+    loaded: bool
+
+    @property
+    def count(self) -> int:
+        """The number of elements."""
+        product = 1
+        for trips, _ in self.digits:
+            product *= trips
+        return product
+
+
+def private_windows(program: Program, prover: Prover, found: Sequence[Reference]) -> tuple[PrivateWindow, ...]:
+    """Return the private windows of one path, given its references in evaluation order.
+
+    There are none where threads stride over the thread loops: an element then has no one thread of its own, and stays
+    in global memory.
+    """
+    if program.striding is not None:
+        return ()
+    windows: list[PrivateWindow] = []
+    for array in program.arrays:
+        own = [reference for reference in found if reference.array == array.name]
+        across = any(loop.kind is LoopKind.BLOCK for reference in own for loop in reference.loops)
+        written = any(reference.writes for reference in own)
+        known = all(index is not None for reference in own for index in reference.indices)
+        if array.name in (*program.cached, *program.transposed) or not (across and written and known):
+            continue
+        if any(reference.phase is None for reference in own):
+            continue
+        window = _private(program, prover, array, own)
+        if window is not None:
+            windows.append(window)
+    return tuple(windows)
+
+
+_Shape = tuple[tuple[Polynomial, ...], tuple[tuple[int, tuple[Polynomial, ...]], ...]]
+
+
+def _private(program: Program, prover: Prover, array: Array, own: Sequence[Reference]) -> PrivateWindow | None:
+    factors = split_factors(program, prover, array, own)
+    shapes: set[_Shape] = set()
+    for reference in own:
+        shape = _shape(reference, factors)
+        if shape is None or not _alone(reference, factors, prover):
+            return None
+        shapes.add(shape)
+    if len(shapes) != 1:
+        return None
+    bases, digits = shapes.pop()
+    certain = any(reference.writes and _always(reference, prover) for reference in own)
+    window = PrivateWindow(
+        array,
+        factors,
+        bases,
+        digits,
+        tuple(own),
+        certain,
+        not (own[0].writes and not own[0].reads and _always(own[0], prover)),
+    )
+    fits = window.count == 1 or (certain and window.count <= LARGEST_PRIVATE)
+    return window if fits else None
+
+
+def thread_renaming(reference: Reference) -> dict[str, Polynomial]:
+    """Return the thread symbols of a reference's phase under their common names."""
+    threads = [loop for loop in reference.loops if loop.kind is LoopKind.THREAD]
+    return {loop.var: Polynomial.symbol(name) for loop, name in zip(reversed(threads), THREAD_SYMBOLS, strict=False)}
+
+
+def digits_of(reference: Reference, factors: Sequence[Polynomial]) -> tuple[LoopRange, ...]:
+    """Return the serial loops of a reference that take part in its coordinates, in the order of the window's digits."""
+    own = coordinates(reference, factors)
+    occurring = {name for index in own for name in index.symbols}
+    loops = [loop for loop in reference.loops if loop.kind is LoopKind.SERIAL and loop.var in occurring]
+
+    def key(loop: LoopRange) -> list[str]:
+        return [str(index.coefficient(loop.var)) for index in own]
+
+    return tuple(sorted(loops, key=key))
+
+
+def _shape(reference: Reference, factors: Sequence[Polynomial]) -> _Shape | None:
+    """Return bases and digits; ``None`` where an index depends on a block-level loop or on one of unknown length."""
+    own = coordinates(reference, factors)
+    occurring = {name for index in own for name in index.symbols}
+    if any(loop.kind is LoopKind.BLOCK and loop.var in occurring for loop in reference.loops):
+        return None
+    digits: list[tuple[int, tuple[Polynomial, ...]]] = []
+    serial = digits_of(reference, factors)
+    loop_symbols = {loop.var for loop in reference.loops}
+    for loop in serial:
+        steps = [index.coefficient(loop.var) for index in own]
+        if loop.trips is None or not loop.trips.is_constant or not loop.dense:
+            return None
+        if any(step is None or step.symbols & loop_symbols for step in steps):
+            return None
+        digits.append((int(loop.trips.constant_value()), tuple(step for step in steps if step is not None)))
+    renaming = thread_renaming(reference)
+    bases = tuple(index.without(loop.var for loop in serial).substitute(renaming) for index in own)
+    return bases, tuple(digits)
+
+
+def _alone(reference: Reference, factors: Sequence[Polynomial], prover: Prover) -> bool:
+    """Say whether different iterations of the thread loops and digits are proved to touch different elements."""
+    threads = [loop for loop in reference.loops if loop.kind is LoopKind.THREAD]
+    digits = [*threads, *digits_of(reference, factors)]
+    used: set[str] = set()
+    for index in coordinates(reference, factors):
+        occurring = [loop for loop in digits if loop.var in index.symbols]
+        if used & {loop.var for loop in occurring}:
+            return False
+        used |= {loop.var for loop in occurring}
+        if not is_mixed_radix(index, occurring, prover):
+            return False
+    return used >= {loop.var for loop in threads}
+
+
+def _always(reference: Reference, prover: Prover) -> bool:
+    """Say whether the access is proved to happen, for every digit, whenever the block runs."""
+    return (
+        reference.bounded
+        and not reference.guards
+        and all(
+            loop.kind in (LoopKind.GRID, LoopKind.THREAD)
+            or (loop.trips is not None and bool(prover.proves(at_most(ONE, loop.trips))))
+            for loop in reference.loops
+        )
+    )

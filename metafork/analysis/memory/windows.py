@@ -1,0 +1,303 @@
+"""Windows: what one block touches of each cached array, and where it is held (DESIGN section 4, ``shared_memory``).
+
+With the grid variables and the outer serial variables fixed, each index of a reference is a polynomial, linear in the
+loops that vary inside the block.  Its *window* in that dimension is the interval from the smallest value to the
+largest, ``1 + sum |c_v| * (trips_v - 1)`` long; ``k*B + j`` with ``j < B`` and ``k < s`` gives ``s*B``.  References
+that differ by constants share a window; others are merged where the common box is provably no larger than the sum, or
+where they may overlap and one is written.  A one-dimensional array indexed as ``i*N + j`` is split into row and column
+where ``0 <= j < N`` is proved.  What cannot be shown to be coherent is not cached, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import gcd
+
+from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
+from metafork.algebra.prover import Prover
+from metafork.analysis.bounds import extreme, stays_within
+from metafork.analysis.facts import Scope
+from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.ir.program import ROW_BY_ROW, Array, Layout, ParameterKind, Program
+
+_VARYING = (LoopKind.THREAD, LoopKind.SERIAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A box of one array, per block.
+
+    Coordinate d of element e of the window is ``lows[d] + strides[d]*e`` with ``0 <= e < extents[d]`` (elements).
+    ``lows`` may hold grid variables and the block-level loop symbols of ``level``; ``extents`` hold parameters only.
+    ``factors`` are the extents of all coordinates but the first where a one-dimensional array was split, else empty.
+    ``fixed`` are the ranges of the loop symbols that may occur in ``lows``.  ``layout`` says where elements stand.
+    """
+
+    array: Array
+    factors: tuple[Polynomial, ...]
+    level: tuple[str, ...]
+    lows: tuple[Polynomial, ...]
+    extents: tuple[Polynomial, ...]
+    strides: tuple[int, ...]
+    references: tuple[Reference, ...]
+    fixed: tuple[LoopRange, ...]
+    layout: Layout = ROW_BY_ROW
+
+    @property
+    def reads(self) -> bool:
+        """Whether some reference reads through the window."""
+        return any(reference.reads for reference in self.references)
+
+    @property
+    def writes(self) -> bool:
+        """Whether some reference writes through the window."""
+        return any(reference.writes for reference in self.references)
+
+    @property
+    def elements(self) -> Polynomial:
+        """The number of elements of the box, padding included."""
+        product = ONE
+        for extent in self.extents[:-1]:
+            product = product * extent
+        return product * (self.extents[-1] + self.layout.padding)
+
+
+class NotCacheableError(Exception):
+    """An array cannot go through shared memory; the message is the reason for the report."""
+
+
+def array_windows(
+    program: Program, scope: Scope, prover: Prover, array: Array, references: Sequence[Reference]
+) -> tuple[Window, ...]:
+    """Return the windows of one array, given all references to it on one path of the program.
+
+    Raises ``NotCacheableError`` with the reason where there is no coherent set of windows.
+    """
+    if not references:
+        return ()
+    for reference in references:
+        if any(index is None for index in reference.indices):
+            raise NotCacheableError(f"an index of {array.name} is no known polynomial in loop variables and parameters")
+    factors = split_factors(program, prover, array, references)
+    windows = [_window(array, factors, prover, reference) for reference in references]
+    windows = _merge_shifted(windows)
+    return tuple(_merge_boxes(windows, scope, prover))
+
+
+def coordinates(reference: Reference, factors: Sequence[Polynomial]) -> tuple[Polynomial, ...]:
+    """Return the indices of a reference, a linear one split by ``factors`` (outermost first)."""
+    indices = tuple(index for index in reference.indices if index is not None)
+    if not factors:
+        return indices
+    rest = indices[0]
+    found: list[Polynomial] = []
+    for factor in reversed(factors):
+        rest, column = rest.divide(factor)
+        found.insert(0, column)
+    return (rest, *found)
+
+
+def split_factors(
+    program: Program,
+    prover: Prover,
+    array: Array,
+    references: Sequence[Reference],
+    steps: Iterable[Polynomial] | None = None,
+) -> tuple[Polynomial, ...]:
+    """Return the factors by which a linear index is split into coordinates, as far as each split is proved.
+
+    ``steps`` are what to try; by default what the index grows by in the loops of threads and inside them.
+    """
+    data = {parameter.name for parameter in program.parameters if parameter.kind is ParameterKind.DATA}
+    if len(array.extents) != 1 or not data:
+        return ()
+    if steps is None:
+        steps = index_steps(references, _VARYING)
+    candidates = {step for step in steps if step.symbols & data}
+    factors: list[Polynomial] = []
+    product = ONE
+    for candidate in sorted(candidates, key=lambda p: (max(sum(e for _, e in m) for m in p.terms()), p.text())):
+        factor = candidate.divide_exactly(product)
+        if factor is None or factor == ONE or not factor.symbols & data:
+            continue
+        if all(_column_proved(prover, reference, (factor, *factors)) for reference in references):
+            factors.insert(0, factor)
+            product = product * factor
+    return tuple(factors)
+
+
+def index_steps(references: Iterable[Reference], kinds: Collection[LoopKind]) -> Iterator[Polynomial]:
+    """Yield what linear indices grow by in each loop of some kinds."""
+    for reference in references:
+        index = reference.indices[0]
+        assert index is not None
+        for loop in reference.loops:
+            step = index.coefficient(loop.var) if loop.kind in kinds else None
+            if step:
+                yield step
+
+
+def _column_proved(prover: Prover, reference: Reference, factors: Sequence[Polynomial]) -> bool:
+    """Say whether the outermost of the new columns lies in ``0 <= column < factor`` wherever the access happens."""
+    row, column, *_ = coordinates(reference, factors)
+    if any(value.denominator != 1 for index in (row, column) for value in index.terms().values()):
+        return False
+    low, high = stays_within(column, factors[0], reference.loops, prover)
+    if low and high:
+        return True
+    inside = prover.with_premises(reference.constraints())
+    return bool(inside.proves((at_most(0, column), less_than(column, factors[0]))))
+
+
+def _window(array: Array, factors: tuple[Polynomial, ...], prover: Prover, reference: Reference) -> Window:
+    """Return the window of one reference alone."""
+    own = coordinates(reference, factors)
+    occurring = {name for index in own for name in index.symbols}
+    block_loops = [loop for loop in reference.loops if loop.kind is LoopKind.BLOCK]
+    depth = max((i + 1 for i, loop in enumerate(block_loops) if loop.var in occurring), default=0)
+    fixed = tuple(loop for loop in reference.loops if loop.kind is LoopKind.GRID) + tuple(block_loops[:depth])
+    loop_symbols = {loop.var for loop in reference.loops}
+    varying = [loop for loop in reference.loops if loop.kind in _VARYING]
+    lows: list[Polynomial] = []
+    extents: list[Polynomial] = []
+    strides: list[int] = []
+    for index in own:
+        low, span = index.without(loop.var for loop in varying), ZERO
+        steps: list[Polynomial] = []
+        for loop in varying:
+            step = index.coefficient(loop.var)
+            if step is None or step.symbols & loop_symbols:
+                raise NotCacheableError(f"an index of {array.name} is not linear in {loop.var}")
+            if not step:
+                continue
+            trips = None if loop.trips is None else _widest(loop, reference.loops, prover)
+            sign = prover.sign(step)
+            if trips is None or sign is None:
+                raise NotCacheableError(f"the range of {loop.var} in an index of {array.name} is not known")
+            steps.append(step)
+            span = span + (trips - ONE) * step * sign
+            if sign < 0:
+                low = low + (trips - ONE) * step
+        if low.symbols & {loop.var for loop in varying}:
+            raise NotCacheableError(f"an index of {array.name} is not linear in the loops of a block")
+        stride = gcd(*(int(step.constant_value()) for step in steps)) if steps and _constant(steps) else 1
+        lows.append(low)
+        extents.append(_exactly(span, stride) + 1)
+        strides.append(stride)
+    level = tuple(loop.var for loop in block_loops[:depth])
+    return Window(array, factors, level, tuple(lows), tuple(extents), tuple(strides), (reference,), fixed)
+
+
+def _constant(steps: Sequence[Polynomial]) -> bool:
+    return all(step.is_constant and step.constant_value().denominator == 1 for step in steps)
+
+
+def _exactly(value: Polynomial, divisor: int) -> Polynomial:
+    quotient = value.divide_exactly(Polynomial.constant(divisor))
+    assert quotient is not None
+    return quotient
+
+
+def _widest(loop: LoopRange, loops: Sequence[LoopRange], prover: Prover) -> Polynomial | None:
+    """Return the largest trip count of a loop over all values of the loops around it."""
+    assert loop.trips is not None
+    return extreme(loop.trips, [other for other in loops if other.var != loop.var], prover, largest=True)
+
+
+def _merge_shifted(windows: Sequence[Window]) -> list[Window]:
+    """Merge windows that are the same up to constant shifts; keep a common stride where the shifts allow it."""
+    groups: dict[object, list[Window]] = defaultdict(list)
+    for window in windows:
+        key = (window.level, window.extents, window.strides, tuple(low - _constant_part(low) for low in window.lows))
+        groups[key].append(window)
+    merged: list[Window] = []
+    for group in groups.values():
+        first = group[0]
+        lows: list[Polynomial] = []
+        extents: list[Polynomial] = []
+        strides: list[int] = []
+        for axis in range(len(first.lows)):
+            shifts = [int(_constant_part(window.lows[axis])) for window in group]
+            least, most = min(shifts), max(shifts)
+            old, stride = first.strides[axis], gcd(first.strides[axis], *(shift - least for shift in shifts))
+            lows.append(first.lows[axis] - shifts[0] + least)
+            extents.append((first.extents[axis] - 1) * (old // stride) + (most - least) // stride + 1)
+            strides.append(stride)
+        references = tuple(reference for window in group for reference in window.references)
+        merged.append(replace(first, lows=tuple(lows), extents=tuple(extents), strides=tuple(strides),
+                              references=references))  # fmt: skip
+    return merged
+
+
+def _constant_part(value: Polynomial) -> int:
+    return int(value.terms().get((), 0))
+
+
+def _merge_boxes(windows: list[Window], scope: Scope, prover: Prover) -> list[Window]:
+    """Merge what must share a copy, and what is no larger together; refuse copies that would be incoherent."""
+    while True:
+        for first, second in combinations(windows, 2):
+            must = (first.writes or second.writes) and not _disjoint(first, second, prover)
+            box = _box(first, second, scope, prover)
+            if box is None:
+                if must:
+                    raise NotCacheableError(
+                        f"two windows of {first.array.name} may overlap, one of them is written, "
+                        "and no common box is known"
+                    )
+                continue
+            smaller = prover.proves(at_most(box.elements, first.elements + second.elements))
+            if must or smaller:
+                windows = [window for window in windows if window is not first and window is not second] + [box]
+                break
+        else:
+            return windows
+
+
+def _box(first: Window, second: Window, scope: Scope, prover: Prover) -> Window | None:
+    """Return the smallest box that is known to hold both windows, ``None`` where there is none."""
+    if first.level != second.level:
+        return None
+    loops = {loop.var for loop in (*first.fixed, *second.fixed)}
+    lows: list[Polynomial] = []
+    extents: list[Polynomial] = []
+    for axis in range(len(first.lows)):
+        distance = second.lows[axis] - first.lows[axis]
+        sign = None if distance.symbols & loops else prover.sign(distance)
+        if sign is None:
+            return None
+        low = first.lows[axis] if sign >= 0 else second.lows[axis]
+        ends = [
+            window.lows[axis] - low + (window.extents[axis] - 1) * window.strides[axis] + 1
+            for window in (first, second)
+        ]
+        larger = prover.sign(ends[0] - ends[1])
+        if larger is None and not (ends[0].symbols | ends[1].symbols) <= scope.constants:
+            return None
+        extent = scope.extremum("maximum", tuple(ends)) if larger is None else ends[0 if larger >= 0 else 1]
+        lows.append(low)
+        extents.append(extent)
+    fixed = first.fixed if len(first.fixed) >= len(second.fixed) else second.fixed
+    return Window(
+        first.array, first.factors, first.level, tuple(lows), tuple(extents), (1,) * len(lows),
+        first.references + second.references, fixed,
+    )  # fmt: skip
+
+
+def _disjoint(first: Window, second: Window, prover: Prover) -> bool:
+    """Say whether the windows are proved to have no element in common."""
+    fixed = tuple(dict.fromkeys((*first.fixed, *second.fixed)))
+    for axis in range(len(first.lows)):
+        for left, right in ((first, second), (second, first)):
+            last = left.lows[axis] + (left.extents[axis] - 1) * left.strides[axis]
+            gap = extreme(last - right.lows[axis], fixed, prover, largest=True)
+            if gap is not None and prover.proves(less_than(gap, 0)):
+                return True
+        if first.strides[axis] == second.strides[axis] > 1:
+            distance = second.lows[axis] - first.lows[axis]
+            if distance.is_constant and distance.constant_value() % first.strides[axis]:
+                return True
+    return False

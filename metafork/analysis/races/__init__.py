@@ -1,0 +1,1 @@
+"""Races of the input: refuted by two iterations, proved away, or unknown."""

@@ -1,0 +1,132 @@
+"""Races of the input as diagnostics: MF0401 and MF0402 for certain ones, MF0403 where nothing is proved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from metafork.analysis.races.proof import RaceKind, Unproved
+from metafork.analysis.races.races import Race, race_report
+from metafork.analysis.references import LoopKind, Reference
+from metafork.ir.catalogue import CATALOGUE
+from metafork.ir.diagnostics import Diagnostic, DiagnosticsError, Severity
+from metafork.ir.program import Program
+from metafork.ir.translation_unit import TranslationUnit
+from metafork.printing.expressions import expression
+
+_CODES = {RaceKind.GRID: "MF0401", RaceKind.THREADS: "MF0402"}
+_UNPROVED = "MF0403"
+
+
+def check_races(
+    unit: TranslationUnit, *, strict: bool = False, deadline: float | None = None
+) -> tuple[Diagnostic, ...]:
+    """Return warnings about accesses that are not proved free of races.
+
+    Raises ``DiagnosticsError`` where a race is certain; with ``strict`` also where freedom from races is not proved.
+    ``deadline`` (of ``time.monotonic``) ends the search for proofs, not that for races.
+    An error names two iterations, the parameter values and the element; a warning says why nothing is known.  Both
+    call variables what the text calls them.
+    """
+    found: list[Diagnostic] = []
+    for schedule in unit.schedules:
+        program, name = schedule.program, unit.source.name
+        report = race_report(program, deadline)
+        found += [_certain(race, program, name) for race in report.races]
+        found += [_open(pair, name, Severity.ERROR if strict else Severity.WARNING) for pair in report.unproved]
+    words = frozenset(re.findall(r"\w+", unit.source.text))
+    found = [replace(one, message=_written(one.message, words), reason=_written(one.reason, words)) for one in found]
+    if any(one.severity is Severity.ERROR for one in found):
+        raise DiagnosticsError(found)
+    return tuple(found)
+
+
+def _written(text: str, words: frozenset[str]) -> str:
+    """Give a variable the name back that it has in a file with these words: ``u`` where the program has ``u_1``.
+
+    The front end makes such a name where one is taken already, and never one that the file has.
+    """
+
+    def name(found: re.Match[str]) -> str:
+        return found[0] if found[0] in words or found[1] not in words else found[1]
+
+    return re.sub(r"\b([A-Za-z_]\w*?)_\d+\b", name, text)
+
+
+def _verb(reference: Reference) -> str:
+    return "written" if reference.writes else "read"
+
+
+def _values(names: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in names.items())
+
+
+def _iteration(reference: Reference, values: Mapping[str, int]) -> str:
+    serial = {loop.var for loop in reference.loops if loop.kind is LoopKind.SERIAL}
+    return _values({name: value for name, value in values.items() if name not in serial})
+
+
+def _certain(race: Race, program: Program, source_name: str) -> Diagnostic:
+    code = _CODES[race.kind]
+    entry = CATALOGUE[code]
+    element = "".join(f"[{index}]" for index in race.element)
+    parameters = {p.name: race.parameters[p.name] for p in program.parameters if p.name in race.parameters}
+    where = "in one launch" if race.kind is RaceKind.GRID else "between two barriers"
+    message = (
+        f"{entry.title} on {race.first.array}{element} {where}: {_verb(race.first)} for "
+        f"{_iteration(race.first, race.first_iteration)} and {_verb(race.second)} for "
+        f"{_iteration(race.second, race.second_iteration)}, with {_values(parameters)}"
+    )
+    related = (
+        ((race.second.element.span, f"the other access, {_verb(race.second)}"),)
+        if race.second.element.span != race.first.element.span
+        else ()
+    )
+    return Diagnostic(
+        code,
+        Severity.ERROR,
+        message,
+        race.first.element.span,
+        source_name,
+        entry.reason,
+        entry.way_out,
+        related,
+    )
+
+
+def _open(pair: Unproved, source_name: str, severity: Severity) -> Diagnostic:
+    entry = CATALOGUE[_UNPROVED]
+    who = "blocks" if pair.kind is RaceKind.GRID else "threads"
+    related = (
+        ((pair.second.element.span, "the other access"),) if pair.second.element.span != pair.first.element.span else ()
+    )
+    return Diagnostic(
+        _UNPROVED,
+        severity,
+        f"accesses of different {who} to {pair.first.array} are not proved free of races",
+        pair.first.element.span,
+        source_name,
+        _reason(pair),
+        entry.way_out,
+        related,
+    )
+
+
+def _reason(pair: Unproved) -> str:
+    """Return why nothing is known, with every index of either access that is not known."""
+    unknown = list(dict.fromkeys((*_unknown_indices(pair.first), *_unknown_indices(pair.second))))
+    parts = []
+    if pair.compared:
+        parts.append(f"it is not proved that different iterations touch different elements of {pair.first.array}")
+    if unknown:
+        verb = "is no known polynomial" if len(unknown) == 1 else "are no known polynomials"
+        parts.append(f"{' and '.join(unknown)} {verb} in loop variables and parameters")
+    return "; ".join(parts)
+
+
+def _unknown_indices(access: Reference) -> Iterator[str]:
+    element = access.element
+    for code, value in zip(element.indices, access.indices, strict=True):
+        if value is None:
+            yield f"the index {expression(code)} of {expression(element)}"

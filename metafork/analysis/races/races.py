@@ -1,0 +1,220 @@
+"""Does a program keep the promise of its ``meta_for``s?  Races of the input, refuted by two iterations or proved away.
+
+Iterations of the grid conflict when they touch one element anywhere in a launch, one of them writing; iterations of
+the threads only between two barriers, which stand between phases and between iterations of a block-level loop
+(LANGUAGE, "Refused").
+
+*Refutation*: at a few small parameter values that Start allows, every iteration is played through and its accesses are
+noted; a conflict is a race with its two iterations as witness.  Accesses under conditions that read memory, or in loops
+of unknown shape, take no part: they may not happen.
+
+*Proof*: ``race_proof``, pair by pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.prover import sample_points
+from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_paths
+from metafork.analysis.facts import Facts, program_facts
+from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
+from metafork.analysis.references import LoopKind, LoopRange, Reference, references_and_quotients
+from metafork.ir.evaluation import NoValueError, integer_value
+from metafork.ir.program import Program
+
+MOST_ACCESSES = 4000
+"""Accesses that are played through at one parameter point; larger points are skipped."""
+MOST_ITERATIONS = 20_000
+"""Iterations of the loops around one access that are played through, those included that its guards leave out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """Two iterations that touch one element, at parameter values that Start allows."""
+
+    kind: RaceKind
+    first: Reference
+    second: Reference
+    first_iteration: Mapping[str, int]
+    second_iteration: Mapping[str, int]
+    parameters: Mapping[str, int]
+    element: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RaceReport:
+    """``races`` are certain; ``unproved`` pairs are neither proved nor refuted.  Both empty: proved free of races."""
+
+    races: tuple[Race, ...]
+    unproved: tuple[Unproved, ...]
+
+
+def find_races(program: Program) -> tuple[Race, ...]:
+    """Return races of a program with their witnesses (at most one for each kind and array).
+
+    Iterations are played through for those arrays only that are not proved free of races by cheap means.
+    """
+    facts = program_facts(program)
+    found: dict[tuple[RaceKind, str], Race] = {}
+    for path in launch_paths(program):
+        doubtful = {pair.first.array for pair in AccessPairs(path, facts).unproved(tuple(RaceKind), thorough=False)}
+        accesses, quotients = references_and_quotients(path.program, facts)
+        accesses = tuple(access for access in accesses if access.array in doubtful and _certain(access))
+        if not accesses:
+            continue
+        for point in sorted(sample_points(facts.constraints, facts.derived), key=lambda p: sum(p.values())):
+            if _on_path(path, facts, point):
+                values = dict(point)
+                for quotient in quotients:
+                    values[quotient.name] = quotient.evaluate(values)
+                for race in _Play(path.program, accesses, values).races():
+                    found.setdefault((race.kind, race.first.array), race)
+    return tuple(found.values())
+
+
+def race_report(program: Program, deadline: float | None = None) -> RaceReport:
+    """Return the races of a program, and the pairs of accesses of which nothing is known.
+
+    After ``deadline`` (of ``time.monotonic``) the solver is asked nothing more: what that leaves open is unproved.
+    """
+    races = find_races(program)
+    refuted = {(race.kind, race.first.array) for race in races}
+    facts = program_facts(program)
+    unproved: dict[tuple[RaceKind, str, bool], Unproved] = {}
+    for path, kinds in _paths_to_prove(program):
+        for pair in AccessPairs(path, facts, deadline).unproved(kinds, thorough=True):
+            if (pair.kind, pair.first.array) not in refuted:
+                unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
+    return RaceReport(races, tuple(unproved.values()))
+
+
+def _paths_to_prove(program: Program) -> Iterator[tuple[UniformPath, tuple[RaceKind, ...]]]:
+    """Yield the paths on which each kind of race is to be excluded.
+
+    Threads of one block take one path together; two blocks may take two where a condition reads a grid variable.
+    """
+    launch, block = launch_paths(program), uniform_paths(program)
+    if launch == block:
+        yield from ((path, tuple(RaceKind)) for path in launch)
+        return
+    yield from ((path, (RaceKind.GRID,)) for path in launch)
+    yield from ((path, (RaceKind.THREADS,)) for path in block)
+
+
+def _certain(access: Reference) -> bool:
+    """Say whether the access surely happens where its guards, all polynomial, hold."""
+    return (
+        access.bounded
+        and access.phase is not None
+        and all(index is not None for index in access.indices)
+        and all(guard.meaning.exact for guard in access.guards)
+        and all(loop.trips is not None and loop.dense for loop in access.loops)
+    )
+
+
+def _on_path(path: UniformPath, facts: Facts, point: Mapping[str, int]) -> bool:
+    """Say whether the conditions of a path have their truth values at a point (conditions on the grid: unknown)."""
+    values = dict(point)
+    for name, value in facts.values.items():
+        try:
+            values.setdefault(name, int(value.evaluate(point)))
+        except KeyError:
+            return False
+    for condition, truth in path.conditions:
+        try:
+            if bool(integer_value(condition, values)) != truth:
+                return False
+        except NoValueError:
+            return False
+    return True
+
+
+_Iteration = tuple[tuple[str, int], ...]
+
+
+@dataclass(slots=True)
+class _Touch:
+    """One access to an element: the iteration of the grid, of the block-level loops and of the threads."""
+
+    access: Reference
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    threads: tuple[int, ...]
+    values: dict[str, int]
+
+
+class _Play:
+    """Plays through all iterations at one point, and notes who touches what."""
+
+    def __init__(self, program: Program, accesses: Sequence[Reference], point: Mapping[str, int]) -> None:
+        self._accesses = accesses
+        self._point = point
+        self._own = {array.name for array in program.arrays}
+
+    def races(self) -> Iterator[Race]:
+        touches: dict[tuple[str, tuple[int, ...], tuple[int, ...]], list[_Touch]] = {}
+        told: set[tuple[RaceKind, str]] = set()
+        count = 0
+        for access in self._accesses:
+            for touch, element in self._touches(access):
+                count += 1
+                if count > MOST_ACCESSES:
+                    return
+                # An array of the block is another one in every block.
+                home = () if access.array in self._own else touch.grid
+                others = touches.setdefault((access.array, element, home), [])
+                for other in others:
+                    kind = _conflict(other, touch)
+                    if kind is not None and (kind, access.array) not in told:
+                        told.add((kind, access.array))
+                        yield self._race(kind, other, touch, element)
+                if len(others) < 8:
+                    others.append(touch)
+
+    def _touches(self, access: Reference) -> Iterator[tuple[_Touch, tuple[int, ...]]]:
+        for number, values in enumerate(_iterations(access.loops, dict(self._point))):
+            if number > MOST_ITERATIONS:
+                return
+            if not all(guard.holds(values) for guard in access.guards):
+                continue
+            element = tuple(int(index.evaluate(values)) for index in access.indices if index is not None)
+            by_kind = {kind: tuple(values[loop.var] for loop in access.loops if loop.kind is kind) for kind in LoopKind}
+            yield (
+                _Touch(access, by_kind[LoopKind.GRID], by_kind[LoopKind.BLOCK], by_kind[LoopKind.THREAD], dict(values)),
+                element,
+            )
+
+    def _race(self, kind: RaceKind, first: _Touch, second: _Touch, element: tuple[int, ...]) -> Race:
+        def iteration(touch: _Touch) -> dict[str, int]:
+            return {
+                loop.var: int((Polynomial.symbol(loop.var) * loop.step + loop.low).evaluate(touch.values))
+                for loop in touch.access.loops
+            }
+
+        parameters = {name: value for name, value in self._point.items() if name in self._point}
+        return Race(kind, first.access, second.access, iteration(first), iteration(second), parameters, element)
+
+
+def _iterations(loops: Sequence[LoopRange], values: dict[str, int]) -> Iterator[dict[str, int]]:
+    """Yield the values of all symbols for every iteration of a nest."""
+    if not loops:
+        yield values
+        return
+    first, *rest = loops
+    assert first.trips is not None
+    for value in range(int(first.trips.evaluate(values))):
+        values[first.var] = value
+        yield from _iterations(rest, values)
+    values.pop(first.var, None)
+
+
+def _conflict(first: _Touch, second: _Touch) -> RaceKind | None:
+    if not (first.access.writes or second.access.writes):
+        return None
+    if first.grid != second.grid:
+        return RaceKind.GRID
+    same_stretch = first.access.phase == second.access.phase and first.block == second.block
+    return RaceKind.THREADS if same_stretch and first.threads != second.threads else None

@@ -1,0 +1,128 @@
+"""The value of a C integer expression at a point, exactly as C computes it, or nothing where C leaves it undefined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from metafork.ir.program import (
+    Binary,
+    Call,
+    Cast,
+    Conditional,
+    Element,
+    Expr,
+    FloatConst,
+    IntConst,
+    Unary,
+    Var,
+)
+from metafork.ir.types import ScalarType, common_type
+
+
+class NoValueError(Exception):
+    """The expression reads memory, is not of integer type, or has no defined value at the point."""
+
+
+def integer_value(expr: Expr, values: Mapping[str, int]) -> int:
+    """Return the value of an integer expression; ``values`` gives the variables.
+
+    Raises ``NoValueError`` where it reads memory or a variable without a value, divides by zero, shifts too far or
+    leaves the range of a signed type.
+    """
+    match expr:
+        case IntConst(value=value):
+            return value
+        case Var(name=name):
+            if name not in values:
+                raise NoValueError(name)
+            return values[name]
+        case Unary(op=op, operand=operand):
+            inner = integer_value(operand, values)
+            match op:
+                case "!":
+                    return int(not inner)
+                case "-":
+                    return fitted(-inner, expr.type)
+                case "~":
+                    return fitted(~inner, expr.type)
+                case _:
+                    return inner
+        case Cast(type=type_, operand=operand):
+            return converted(integer_value(operand, values), type_)
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            chosen = then if integer_value(condition, values) else otherwise
+            return converted(integer_value(chosen, values), expr.type)
+        case Binary():
+            return _binary(expr, values)
+        case Call() | Element() | FloatConst():
+            raise NoValueError(type(expr).__name__)
+
+
+def _binary(expr: Binary, values: Mapping[str, int]) -> int:
+    left = integer_value(expr.left, values)
+    if expr.op == "&&":
+        return int(bool(left) and bool(integer_value(expr.right, values)))
+    if expr.op == "||":
+        return int(bool(left) or bool(integer_value(expr.right, values)))
+    right = integer_value(expr.right, values)
+    if expr.op in ("<<", ">>"):
+        if not 0 <= right < 8 * expr.type.size:
+            raise NoValueError("shift")
+        return fitted(left << right if expr.op == "<<" else left >> right, expr.type)
+    type_ = common_type(expr.left.type, expr.right.type)
+    left, right = converted(left, type_), converted(right, type_)
+    match expr.op:
+        case "<":
+            return int(left < right)
+        case ">":
+            return int(left > right)
+        case "<=":
+            return int(left <= right)
+        case ">=":
+            return int(left >= right)
+        case "==":
+            return int(left == right)
+        case "!=":
+            return int(left != right)
+        case "/" | "%":
+            if right == 0:
+                raise NoValueError("division by zero")
+            quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+            return fitted(quotient if expr.op == "/" else left - right * quotient, type_)
+        case "+":
+            return fitted(left + right, type_)
+        case "-":
+            return fitted(left - right, type_)
+        case "*":
+            return fitted(left * right, type_)
+        case "&":
+            return left & right
+        case "|":
+            return left | right
+        case "^":
+            return fitted(left ^ right, type_)
+        case _:
+            raise NoValueError(expr.op)
+
+
+def fitted(value: int, type_: ScalarType) -> int:
+    """Return a result in its type: unsigned types wrap; raises ``NoValueError`` where a signed one overflows."""
+    if type_.floating:
+        raise NoValueError("floating")
+    bits = 8 * type_.size
+    if not type_.signed:
+        return value % (1 << bits)
+    if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        raise NoValueError("overflow")
+    return value
+
+
+def converted(value: int, type_: ScalarType) -> int:
+    """Return a value converted to a type; two's complement, as every compiler has it."""
+    if type_.floating:
+        raise NoValueError("floating")
+    if type_ is ScalarType.BOOL:
+        return int(value != 0)
+    bits = 8 * type_.size
+    wrapped = value % (1 << bits)
+    return wrapped - (1 << bits) if type_.signed and wrapped >= 1 << (bits - 1) else wrapped

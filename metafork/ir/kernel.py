@@ -1,0 +1,88 @@
+"""The kernel form: what one thread of the device runs, for CUDA text and for LLVM IR alike (DESIGN section 3).
+
+``metafork.lowering.lowering`` makes a ``Kernel`` of a ``Program``; ``metafork.printing.cuda`` prints it and ``metafork.llvm.llvm_ir`` lowers
+it.  Expressions and statements are those of ``metafork.ir.program``, with these differences:
+
+- no ``Phase``, no ``BlockArray``: thread variables are ordinary scalars, and ``Barrier`` stands where threads meet;
+- an ``Element`` names a ``Memory`` of the kernel and has exactly one index, the linear offset in elements;
+- ``Call(SHUFFLE, (value, lane))`` is the value that another lane of the warp hands in at the same place; all 32 lanes
+  call it together, and ``value`` has 32 or 64 bits;
+- the built-in variables are ``Var``s of type ``unsigned int``: ``threadIdx.x``, ``blockIdx.y``, ``blockDim.z``,
+  ``gridDim.x`` and so on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from metafork.ir.program import Derived, Expr, Stmt
+from metafork.ir.types import ScalarType
+
+SHUFFLE = "METAFORK_SHUFFLE"
+"""The function of ``metafork/device.h`` that exchanges values within a warp."""
+
+
+class Space(Enum):
+    """Where a memory lives."""
+
+    GLOBAL = "global"
+    SHARED = "shared"
+    PRIVATE = "private"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One addressable memory of a kernel.
+
+    ``GLOBAL``: a pointer argument; ``read_only`` where no statement of the kernel writes it, and no two global
+    memories overlap (the dispatcher sees to that).  ``SHARED``: a part of the dynamic shared memory that starts at byte
+    ``offset``, an expression in the kernel's scalar arguments, aligned for ``element``.  ``PRIVATE``: an array of the
+    thread; ``extent`` is then an ``IntConst``.  ``extent`` counts elements.
+    """
+
+    name: str
+    space: Space
+    element: ScalarType
+    extent: Expr
+    offset: Expr | None = None
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A scalar argument of a kernel."""
+
+    name: str
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel and how it is launched.
+
+    ``scalars`` come first in the signature, then the pointers of the ``GLOBAL`` memories, in order.  ``grid`` and
+    ``block`` are (x, y, z) extents, padded with 1; ``shared_bytes`` is the dynamic shared memory of a block.  These
+    expressions, and the scalars that are no parameter of the program, are computed on the host: ``host_scalars`` are
+    evaluated in order before a launch (in 64-bit arithmetic), and everything else may use them.
+    A grid larger than the hardware's is walked with a stride by the kernel itself.  Where ``widest`` is given, a block
+    of this kernel walks its work with a stride of ``blockDim.x``: ``block`` is the least that it is counted with, and
+    a launch may have up to ``widest`` threads in x.
+    """
+
+    name: str
+    scalars: tuple[Argument, ...]
+    memories: tuple[Memory, ...]
+    body: tuple[Stmt, ...]
+    grid: tuple[Expr, Expr, Expr]
+    block: tuple[Expr, Expr, Expr]
+    shared_bytes: Expr
+    host_scalars: tuple[Derived, ...] = ()
+    widest: Expr | None = None
+
+    def memory(self, name: str) -> Memory:
+        """Return the memory of that name; raises ``KeyError`` where there is none."""
+        for memory in self.memories:
+            if memory.name == name:
+                return memory
+        raise KeyError(name)

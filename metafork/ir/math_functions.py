@@ -1,0 +1,50 @@
+"""The ``math.h`` functions that kernels may call: their parameter and result types in C.
+
+C converts the arguments of ``sqrt`` to ``double`` whatever they are; C++ picks an overload by their types instead.
+Whoever prints or lowers a call therefore converts to the types given here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from metafork.ir.types import ScalarType
+
+INT, LONG, LONG_LONG = ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG
+FLOAT, DOUBLE = ScalarType.FLOAT, ScalarType.DOUBLE
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Parameter types, left to right, and the type of the result."""
+
+    parameters: tuple[ScalarType, ...]
+    result: ScalarType
+
+
+_ONE = (
+    "acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp10 exp2 expm1 fabs floor lgamma log log10 "
+    "log1p log2 logb nearbyint rint round rsqrt sin sinh sqrt tan tanh tgamma trunc"
+)
+_TWO = "atan2 copysign fdim fmax fmin fmod hypot nextafter pow remainder"
+_TO_INTEGER = {"ilogb": INT, "lrint": LONG, "lround": LONG, "llrint": LONG_LONG, "llround": LONG_LONG}
+_WITH_INTEGER = {"ldexp": INT, "scalbn": INT, "scalbln": LONG}
+
+
+def _signatures() -> dict[str, Signature]:
+    table = {
+        "abs": Signature((INT,), INT),
+        "labs": Signature((LONG,), LONG),
+        "llabs": Signature((LONG_LONG,), LONG_LONG),
+    }
+    for suffix, real in (("", DOUBLE), ("f", FLOAT)):
+        table |= {name + suffix: Signature((real,), real) for name in _ONE.split()}
+        table |= {name + suffix: Signature((real, real), real) for name in _TWO.split()}
+        table |= {name + suffix: Signature((real,), result) for name, result in _TO_INTEGER.items()}
+        table |= {name + suffix: Signature((real, second), real) for name, second in _WITH_INTEGER.items()}
+        table["fma" + suffix] = Signature((real, real, real), real)
+    return table
+
+
+SIGNATURES = _signatures()
+"""Every function that CUDA has with C's meaning, by name."""

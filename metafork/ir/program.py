@@ -1,0 +1,429 @@
+"""The representation of one schedule, whole: expressions, statements, the ``Program`` (DESIGN section 3).
+
+Grammar, each line one frozen dataclass below (spans are left out, and never take part in comparisons)::
+
+    expr   := IntConst(value) | FloatConst(text) | Var(name) | Unary(op, expr) | Binary(op, expr, expr)
+            | Conditional(expr, expr, expr) | Cast(type, expr) | Call(name, expr*) | Element(array, expr*)
+    stmt   := Declare(name, type, expr?) | Assign(Var | Element, op, expr) | If(expr, stmt*, stmt*)
+            | For(stmt?, expr?, stmt?, stmt*) | While(expr, stmt*) | Break | Continue
+            | BlockArray(array) | Phase(MetaFor*, stmt*) | Barrier
+    program:= Program(parameter*, value*, derived*, assumption*, array*, MetaFor*, stmt*, cached*)
+
+Expressions are C expressions with C's types: ``type`` is the type of the value after C's own conversions, and the
+operands of a ``Binary`` are converted to their common type by whoever lowers it.  The statements of
+``Program.body`` are at *block level*: every thread of the block runs them alike.  A ``Phase`` is one nest of thread
+loops; inside it stands thread code.  ``BlockArray`` and ``Phase`` occur at block level only, ``Barrier`` only in a
+kernel (``metafork.ir.kernel``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+
+from metafork.ir.source import NOWHERE, Span
+from metafork.ir.types import ScalarType, common_type, promoted
+from metafork.ir_strategies import IrStrategy
+
+INT = ScalarType.INT
+
+
+@dataclass(frozen=True, slots=True)
+class IntConst:
+    """An integer constant."""
+
+    value: int
+    type: ScalarType = INT
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FloatConst:
+    """A floating constant, as the source spells it (``0.25f``)."""
+
+    text: str
+    type: ScalarType
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A scalar variable: a parameter, a derived scalar, a value argument, a loop variable or a local."""
+
+    name: str
+    type: ScalarType = INT
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """``op operand`` with ``op`` one of ``+ - ! ~``."""
+
+    op: str
+    operand: Expr
+    type: ScalarType
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """``left op right``; ``op`` is one of ``* / % + - << >> < > <= >= == != & ^ | && ||``."""
+
+    op: str
+    left: Expr
+    right: Expr
+    type: ScalarType
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """``condition ? then : otherwise``."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+    type: ScalarType
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """``(type) operand``."""
+
+    type: ScalarType
+    operand: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a ``math.h`` function that CUDA has (``sqrtf(x)``)."""
+
+    name: str
+    arguments: tuple[Expr, ...]
+    type: ScalarType
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """``array[i][j]``: a read where an expression stands, a write where it is the target of an ``Assign``."""
+
+    array: str
+    indices: tuple[Expr, ...]
+    type: ScalarType
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Expr = IntConst | FloatConst | Var | Unary | Binary | Conditional | Cast | Call | Element
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """``type name = value;`` (``value`` may be absent)."""
+
+    name: str
+    type: ScalarType
+    value: Expr | None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """``target op= value;``; ``op`` is empty for a plain assignment.  ``x++`` is ``Assign(x, "+", 1)``."""
+
+    target: Var | Element
+    op: str
+    value: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """``if (condition) then else otherwise``."""
+
+    condition: Expr
+    then: tuple[Stmt, ...]
+    otherwise: tuple[Stmt, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """``for (init; condition; step) body``."""
+
+    init: Declare | Assign | None
+    condition: Expr | None
+    step: Assign | None
+    body: tuple[Stmt, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """``while (condition) body``."""
+
+    condition: Expr
+    body: tuple[Stmt, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """``break;`` out of the innermost serial loop."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """``continue;`` of the innermost serial loop."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array: element type and extents, outermost first.  Extents are expressions in parameters."""
+
+    name: str
+    element: ScalarType
+    extents: tuple[Expr, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockArray:
+    """The declaration, at block level, of an array that is the block's own shared memory."""
+
+    array: Array
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MetaFor:
+    """``meta_for (type var = 0; var < extent; var++)``."""
+
+    var: str
+    extent: Expr
+    type: ScalarType = INT
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One nest of thread loops, outermost first (the last is x), and the code of a thread."""
+
+    threads: tuple[MetaFor, ...]
+    body: tuple[Stmt, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """``__syncthreads()``; stands in kernels only."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Stmt = Declare | Assign | If | For | While | Break | Continue | BlockArray | Phase | Barrier
+
+
+class ParameterKind(Enum):
+    """Data parameters size an array, program parameters do not (the paper's Definition 1)."""
+
+    DATA = "data"
+    PROGRAM = "program"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An integer scalar that is read and never written in the schedule and enters an extent, an index or a counter.
+
+    ``of_serial_loop`` marks the variable of a serial loop around the schedule; those come last.
+    """
+
+    name: str
+    type: ScalarType
+    kind: ParameterKind
+    of_serial_loop: bool = False
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueArgument:
+    """A scalar that is only handed through to the kernel in its own type."""
+
+    name: str
+    type: ScalarType
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """An integer scalar computed before the schedule from parameters and earlier derived scalars."""
+
+    name: str
+    type: ScalarType
+    definition: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a tile of shared memory keeps element (row, column): at ``row*(columns + padding) + place``.
+
+    The row is the linear index over all dimensions but the last.  ``place`` is the column, combined by exclusive or
+    with low bits of the row (``"row"``), or with those in reverse order (``"reversed"``), as many as permute the
+    columns (``metafork.analysis.memory.tile_layout``), and at most ``bits``.  ``padding`` counts elements.  What has one dimension is a
+    tile of 32 words a row that is not padded.
+    """
+
+    turn: Literal["none", "row", "reversed"] = "none"
+    bits: int = 5
+    padding: int = 0
+
+
+ROW_BY_ROW = Layout()
+"""The layout of C."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One schedule with what surrounds it.
+
+    ``name`` is ``<file stem>_k<number>``.  ``grid`` and the threads of every phase have equal length 1, 2 or 3,
+    outermost first.  ``assumptions`` are the conditions of ``assert``s (and of ``--assume``), over parameters and
+    derived scalars.  ``cache_clause`` is the user's ``cache(...)``, ``None`` where there is none; ``cached`` names the
+    arrays that go through shared memory now.  ``arrays`` are the global ones, in declaration order.  ``striding`` is
+    the least number of threads that a block has where it walks its thread loops with fewer than they ask for, and
+    ``None`` where it has just those.  ``layouts`` are the arrays whose tiles in shared memory are not laid out row by
+    row; ``transposed`` are global ones whose structures warps move in the order of memory (``metafork.analysis.memory.structures``).
+    """
+
+    name: str
+    function: str
+    parameters: tuple[Parameter, ...]
+    values: tuple[ValueArgument, ...]
+    derived: tuple[Derived, ...]
+    assumptions: tuple[Expr, ...]
+    arrays: tuple[Array, ...]
+    grid: tuple[MetaFor, ...]
+    body: tuple[Stmt, ...]
+    cache_clause: tuple[str, ...] | None = None
+    cached: tuple[str, ...] = ()
+    striding: int | None = None
+    layouts: tuple[tuple[str, Layout], ...] = ()
+    transposed: tuple[str, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    def layout(self, name: str) -> Layout:
+        """Return how the tiles of an array are laid out in shared memory; row by row unless said otherwise."""
+        return dict(self.layouts).get(name, ROW_BY_ROW)
+
+    def array(self, name: str) -> Array:
+        """Return the array of that name, global or of the block; raises ``KeyError`` where there is none."""
+        for array in self.arrays:
+            if array.name == name:
+                return array
+        for stmt in walk_statements(self.body):
+            if isinstance(stmt, BlockArray) and stmt.array.name == name:
+                return stmt.array
+        raise KeyError(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A program together with the IR strategies applied to it, in order: (G_C, lambda) of the paper's quintuple."""
+
+    program: Program
+    ir_strategies: tuple[IrStrategy, ...] = ()
+
+
+COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!="})
+LOGICAL = frozenset({"&&", "||"})
+
+
+def binary(op: str, left: Expr, right: Expr, span: Span = NOWHERE) -> Binary:
+    """Make ``left op right`` with the type that C gives it."""
+    if op in COMPARISONS or op in LOGICAL:
+        type_ = INT
+    elif op in ("<<", ">>"):
+        type_ = promoted(left.type)
+    else:
+        type_ = common_type(left.type, right.type)
+    return Binary(op, left, right, type_, span)
+
+
+def unary(op: str, operand: Expr, span: Span = NOWHERE) -> Unary:
+    """Make ``op operand`` with the type that C gives it."""
+    return Unary(op, operand, INT if op == "!" else promoted(operand.type), span)
+
+
+def subexpressions(expr: Expr) -> tuple[Expr, ...]:
+    """Return the direct operands of an expression, left to right."""
+    match expr:
+        case IntConst() | FloatConst() | Var():
+            return ()
+        case Unary(operand=operand) | Cast(operand=operand):
+            return (operand,)
+        case Binary(left=left, right=right):
+            return (left, right)
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            return (condition, then, otherwise)
+        case Call(arguments=arguments):
+            return arguments
+        case Element(indices=indices):
+            return indices
+
+
+def walk_expression(expr: Expr) -> Iterator[Expr]:
+    """Yield an expression and everything below it, parents first."""
+    yield expr
+    for operand in subexpressions(expr):
+        yield from walk_expression(operand)
+
+
+def walk_statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Yield every statement of a body and everything below it, in textual order (a ``For``'s init and step too)."""
+    for stmt in body:
+        yield stmt
+        match stmt:
+            case If(then=then, otherwise=otherwise):
+                yield from walk_statements(then)
+                yield from walk_statements(otherwise)
+            case For(init=init, step=step, body=inner):
+                if init is not None:
+                    yield init
+                yield from walk_statements(inner)
+                if step is not None:
+                    yield step
+            case While(body=inner) | Phase(body=inner):
+                yield from walk_statements(inner)
+            case _:
+                pass
+
+
+def expressions_of(stmt: Stmt) -> tuple[Expr, ...]:
+    """Return the expressions that a statement itself evaluates; not those of statements below it.
+
+    The target of an ``Assign`` is among them (first); the extents of arrays and of thread loops are too.
+    """
+    match stmt:
+        case Declare(value=value):
+            return () if value is None else (value,)
+        case Assign(target=target, value=value):
+            return (target, value)
+        case If(condition=condition) | While(condition=condition):
+            return (condition,)
+        case For(condition=condition):
+            return () if condition is None else (condition,)
+        case BlockArray(array=array):
+            return array.extents
+        case Phase(threads=threads):
+            return tuple(loop.extent for loop in threads)
+        case Break() | Continue() | Barrier():
+            return ()

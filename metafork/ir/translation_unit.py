@@ -1,0 +1,84 @@
+"""One parsed ``.mf`` file: its text, the functions that hold schedules, and the schedules with their programs.
+
+Whoever prints the host side replaces the span of each schedule in the text and leaves everything else as it stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from metafork.ir.program import Array, Program
+from metafork.ir.source import Source, Span
+from metafork.ir.types import ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionParameter:
+    """A parameter of a function that holds a schedule.
+
+    ``declaration`` is its text as C declares it (``float a[n][n]``); ``array`` is set for arrays, ``type`` for scalars;
+    both are ``None`` for one that no schedule can use (a pointer to a structure, say).
+    """
+
+    name: str
+    declaration: str
+    type: ScalarType | None = None
+    array: Array | None = None
+    const: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function that holds at least one schedule.
+
+    ``span`` runs from its first token to the closing brace; ``returns`` is the text of the return type with its
+    specifiers; ``static`` functions have no place in the generated header.  A bare fragment is one synthesised
+    function (``fragment`` is true): its span and its body are the whole text; the declarations that became
+    parameters are ``dropped``, spans of the text that the host side leaves out.
+    """
+
+    name: str
+    returns: str
+    parameters: tuple[FunctionParameter, ...]
+    span: Span
+    body: Span
+    static: bool = False
+    fragment: bool = False
+    dropped: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A stretch of the host text during which arrays may stay on the device.
+
+    ``span`` is a serial loop around one or more schedules whose other code was shown not to touch ``arrays``;
+    ``schedules`` are the numbers (from 0, in the file) of the schedules inside it.
+    """
+
+    span: Span
+    schedules: tuple[int, ...]
+    arrays: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """One ``meta_schedule``: its number in the file (from 0), where it stands, and its program.
+
+    ``span`` runs from ``meta_schedule`` to its closing brace (or the end of its one statement).
+    """
+
+    number: int
+    function: str
+    span: Span
+    program: Program
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationUnit:
+    """A whole file.  ``name`` is the stem that outputs are named after, made a C identifier where it is none."""
+
+    source: Source
+    name: str
+    functions: tuple[Function, ...]
+    schedules: tuple[Schedule, ...]
+    transfers: tuple[Transfer, ...]

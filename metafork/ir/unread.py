@@ -1,0 +1,97 @@
+"""Which variables of a kernel are never read, found scope by scope as C has them.
+
+Compilers warn of such variables; ``metafork.printing.cuda`` marks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from metafork.ir.program import Assign, Declare, Element, Expr, For, If, Stmt, Var, While, walk_expression
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """``outer`` are names of arguments and memories; ``declarations`` are the ``id``s of ``Declare`` nodes.
+
+    A node that stands at several places is listed when it is unread at one of them.
+    """
+
+    outer: frozenset[str]
+    declarations: frozenset[int]
+
+
+def unread(outer: Iterable[str], body: tuple[Stmt, ...]) -> Unread:
+    """Find the names of ``outer`` and the declarations in ``body`` whose value no expression of ``body`` uses.
+
+    Being the target of an assignment is no use of a scalar; it is one of a memory.
+    """
+    search = _Search()
+    names = {search.declare(name): name for name in outer}
+    search.body(body)
+    return Unread(
+        frozenset(name for place, name in names.items() if place not in search.read),
+        frozenset(node for place, node in search.nodes.items() if place not in search.read),
+    )
+
+
+class _Search:
+    """Numbers the places of declaration in textual order and notes which of them are read."""
+
+    def __init__(self) -> None:
+        self.scopes: list[dict[str, int]] = [{}]
+        self.nodes: dict[int, int] = {}
+        self.read: set[int] = set()
+        self.count = 0
+
+    def declare(self, name: str) -> int:
+        self.count += 1
+        self.scopes[-1][name] = self.count
+        return self.count
+
+    def use(self, expr: Expr) -> None:
+        for part in walk_expression(expr):
+            match part:
+                case Var(name=name) | Element(array=name):
+                    place = next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
+                    if place is not None:
+                        self.read.add(place)
+                case _:
+                    pass
+
+    def body(self, stmts: tuple[Stmt, ...]) -> None:
+        self.scopes.append({})
+        for stmt in stmts:
+            self.statement(stmt)
+        self.scopes.pop()
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Declare(name=name, value=value):
+                if value is not None:
+                    self.use(value)
+                self.nodes[self.declare(name)] = id(stmt)
+            case Assign(target=target, value=value):
+                if isinstance(target, Element):
+                    self.use(target)
+                self.use(value)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                self.use(condition)
+                self.body(then)
+                self.body(otherwise)
+            case For(init=init, condition=condition, step=step, body=inner):
+                self.scopes.append({})
+                if init is not None:
+                    self.statement(init)
+                if condition is not None:
+                    self.use(condition)
+                self.body(inner)
+                if step is not None:
+                    self.statement(step)
+                self.scopes.pop()
+            case While(condition=condition, body=inner):
+                self.use(condition)
+                self.body(inner)
+            case _:
+                pass

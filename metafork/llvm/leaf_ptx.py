@@ -1,0 +1,194 @@
+"""The PTX of a kernel under the IR strategies of its leaf (its lambda), warp shuffles included.
+
+Pipelines of LLVM passes are run by ``metafork.llvm.ptx_target``.  ``SHUFFLE`` works on both ends of LLVM.  Before it, the
+kernel gets a straight way for launches that cover the grid::
+
+    for (block = blockIdx.x; block < extent; block += gridDim.x) S
+    -->
+    if (extent <= gridDim.x) { block = blockIdx.x; if (block < extent) S }
+    else for (block = blockIdx.x; block < extent; block += gridDim.x) S
+
+since inside a loop whose body has a guard, lanes of one warp may stand in different iterations, and nothing is known
+of a neighbour's address.  After it, loads of the PTX are replaced by ``metafork.ptx`` (which proves each of them); a
+launch with fewer blocks than the grid takes the loops, and its loads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from metafork.ir.kernel import Kernel
+from metafork.ir.polynomial_code import conjunction
+from metafork.ir.program import (
+    Assign,
+    Binary,
+    Declare,
+    Element,
+    Expr,
+    For,
+    If,
+    Stmt,
+    Var,
+    binary,
+    expressions_of,
+    walk_expression,
+    walk_statements,
+)
+from metafork.ir.types import ScalarType
+from metafork.ir_strategies import SHUFFLE, IrStrategy, passes_of
+from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.ptx_target import emit_ptx, optimize
+from metafork.ptx.shuffles.shuffle import KernelReport, Options, shuffle_text
+from metafork.ptx.text.cfg import build_cfg
+from metafork.ptx.text.flatten import flatten
+from metafork.ptx.text.parser import parse
+from metafork.ptx.text.source import Span
+
+_SHUFFLE_REGISTERS = re.compile(r"\.reg\s+\.(b32|b64|pred)\s+(%shuffle_[^;<]*);")
+_ADDED_NAME = re.compile(r"%shuffle_\w+")
+_LETTERS = {"b32": "%r", "b64": "%rd", "pred": "%p"}
+_FIRST_ADDED = 1_000_000
+_WRAPPING = frozenset({"+", "-", "*", "<<"})
+
+
+@dataclass(frozen=True, slots=True)
+class LeafPtx:
+    """``ir`` is the optimized IR, ``plain`` the PTX of it, ``text`` that PTX after ``shuffle``.
+
+    ``report`` says what ``shuffle`` did, ``None`` where it is none of the strategies.
+    """
+
+    ir: str
+    plain: str
+    text: str
+    report: KernelReport | None
+
+
+@lru_cache(maxsize=8)
+def leaf_ptx(kernel: Kernel, ir_strategies: tuple[IrStrategy, ...], target: str = "sm_80") -> LeafPtx:
+    """Return the PTX of a kernel under its IR strategies.
+
+    Raises ``ExternalFunctionError`` where a function without exact code is called, ``TargetError`` for a target that
+    LLVM does not know.
+    """
+    shuffles = SHUFFLE in ir_strategies
+    shaped = covering_first(kernel) if shuffles else kernel
+    ir = optimize(module_text(shaped), passes_of(ir_strategies), target)
+    plain = emit_ptx(ir, target)
+    if not shuffles:
+        return LeafPtx(ir, plain, plain, None)
+    result = shuffle_text(plain, shuffle_options(kernel))
+    return LeafPtx(ir, plain, result.text, result.kernels[0])
+
+
+def shuffle_options(kernel: Kernel) -> Options:
+    """Return how the loads of a kernel are replaced.
+
+    C lets nobody rely on signed sums that overflow, so the indices of a program may be taken not to; unsigned ones
+    wrap, and in PTX the two look alike.  A kernel with unsigned sums of its own gets proofs without that assumption.
+    """
+    return Options(signed_index=not _sums_unsigned(covering_only(kernel).body))
+
+
+def covering_first(kernel: Kernel) -> Kernel:
+    """Return the kernel with a straight way, taken by launches with a block for every point of the grid."""
+    tests = _covers(kernel.body)
+    test = conjunction(tests)
+    return kernel if test is None else replace(kernel, body=(If(test, _straight(kernel.body), kernel.body),))
+
+
+def covering_only(kernel: Kernel) -> Kernel:
+    """Return the kernel as a launch runs it that covers the grid."""
+    return replace(kernel, body=_straight(kernel.body))
+
+
+def grid_loop(stmt: Stmt) -> tuple[Declare, Binary] | None:
+    """Return the counter and the condition of a loop over blocks, ``None`` for any other statement."""
+    match stmt:
+        case For(init=Declare(value=Var(name=start)) as init, condition=Binary(op="<") as condition):
+            return (init, condition) if start.startswith("blockIdx.") else None
+        case _:
+            return None
+
+
+def countable(ptx: str) -> str:
+    """Return PTX with the registers that ``shuffle`` adds named as LLVM names its own, for ``ptx_registers``.
+
+    The lane's number stands as one that differs between threads, which is what it is.
+    """
+    names: dict[str, str] = {}
+    for kind, declared in _SHUFFLE_REGISTERS.findall(ptx):
+        for name in declared.split(","):
+            # Past any number that LLVM gives.
+            names[name.strip()] = f"{_LETTERS[kind]}{_FIRST_ADDED + len(names)}"
+    return _ADDED_NAME.sub(lambda found: names.get(found[0], found[0]), ptx).replace("%laneid", "%tid.x")
+
+
+def load_places(ptx: str) -> tuple[frozenset[Span], frozenset[Span]] | None:
+    """Return the places of the loads of the one kernel from global memory, outside of loops and inside.
+
+    ``None`` where the control flow is irreducible.  Raises ``PtxError`` for text that is no PTX.
+    """
+    (kernel,) = parse(ptx).kernels()
+    body = flatten(kernel)
+    cfg = build_cfg(body)
+    if not cfg.reducible:
+        return None
+    looping = {
+        position
+        for loop in cfg.loops.values()
+        for block in loop.blocks
+        for position in range(cfg.blocks[block].start, cfg.blocks[block].end)
+    }
+    places: tuple[set[Span], set[Span]] = (set(), set())
+    for position, instruction in enumerate(body.instructions):
+        if instruction.opcode == "ld" and "global" in instruction.modifiers:
+            places[position in looping].add(instruction.span)
+    return frozenset(places[0]), frozenset(places[1])
+
+
+def _covers(body: Sequence[Stmt]) -> list[Expr]:
+    """Return ``extent <= gridDim`` for each loop over blocks."""
+    tests: list[Expr] = []
+    for stmt in body:
+        found = grid_loop(stmt)
+        if found is not None and isinstance(stmt, For):
+            init, condition = found
+            assert isinstance(init.value, Var)
+            blocks = Var(init.value.name.replace("blockIdx", "gridDim"), ScalarType.UNSIGNED_INT)
+            tests += [binary("<=", condition.right, blocks), *_covers(stmt.body)]
+    return tests
+
+
+def _straight(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    result: list[Stmt] = []
+    for stmt in body:
+        found = grid_loop(stmt)
+        if found is not None and isinstance(stmt, For):
+            result += [found[0], If(found[1], _straight(stmt.body), ())]
+        else:
+            result.append(stmt)
+    return tuple(result)
+
+
+def _sums_unsigned(body: tuple[Stmt, ...]) -> bool:
+    for stmt in walk_statements(body):
+        if isinstance(stmt, Assign) and stmt.op and _wraps(stmt.target):
+            return True
+        for expr in expressions_of(stmt):
+            for part in walk_expression(expr):
+                if isinstance(part, Binary) and part.op in _WRAPPING and _wraps(part):
+                    return True
+    return False
+
+
+def _wraps(expr: Expr) -> bool:
+    """Say whether a sum of this type wraps: an unsigned one, but for thread and block numbers, which are small."""
+    if not expr.type.integer or expr.type.signed:
+        return False
+    names = [part.name for part in walk_expression(expr) if isinstance(part, Var)]
+    elements = any(isinstance(part, Element) for part in walk_expression(expr))
+    return elements or any("." not in name for name in names)

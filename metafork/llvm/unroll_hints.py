@@ -1,0 +1,86 @@
+"""Which loops nvcc unrolls although LLVM's own heuristics would leave them, seen in the PTX of both.
+
+nvcc unrolls an innermost counted loop by four also where its trip count costs a division (the step is an argument of
+the kernel or the extent of the block) or where the loop has a second condition.  A register count that is to follow
+nvcc's has to see that.  A body of which four copies would be large is copied twice, and the largest are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from metafork.ir.program import (
+    Assign,
+    Barrier,
+    Binary,
+    Break,
+    Call,
+    Cast,
+    Conditional,
+    Element,
+    Expr,
+    For,
+    IntConst,
+    Unary,
+    Var,
+    While,
+    expressions_of,
+    walk_expression,
+    walk_statements,
+)
+
+# (factor, most operations and accesses in a body that is unrolled by it), found on the programs of bench/registers.
+_FACTORS = ((4, 32), (2, 60))
+
+
+def unroll_factor(loop: For, arguments: Collection[str], depth: int) -> int:
+    """Return by how much to expect that nvcc unrolls the loop; 1 is never, 0 where that is left to LLVM.
+
+    ``arguments`` are the scalar arguments of the kernel, ``depth`` is the number of loops around the loop.  One that is
+    unrolled is innermost, free of barriers and ``break``, touches memory, counts by a constant or by an argument, and
+    runs to a bound that is no constant (a loop with constant bounds is unrolled whole by either compiler).  A loop that
+    counts by the width of the block, as those that copy windows do, is unrolled where only the loop over blocks is
+    around it, and never elsewhere.
+    """
+    if loop.step is None or loop.condition is None or loop.step.op not in ("+", "-"):
+        return 0
+    match loop.step.value:
+        case IntConst():
+            pass
+        case Var(name=name) if name in arguments:
+            pass
+        case Cast(operand=Var(name="blockDim.x" | "blockDim.y" | "blockDim.z")) if depth > 1:
+            return 1
+        case Cast(operand=Var(name="blockDim.x")):
+            pass
+        case _:
+            return 0
+    inside = list(walk_statements(loop.body))
+    if any(isinstance(stmt, (For, While, Barrier, Break)) for stmt in inside):
+        return 0
+    expressions = [expr for stmt in inside for expr in expressions_of(stmt)]
+    if not any(isinstance(part, Element) for expr in expressions for part in walk_expression(expr)):
+        return 0
+    operations = sum(map(_operations, expressions)) + sum(isinstance(stmt, Assign) for stmt in inside)
+    counter = loop.step.target
+    bound_varies = any(isinstance(part, (Var, Element)) and part != counter for part in walk_expression(loop.condition))
+    if not bound_varies:
+        return 0
+    return next((factor for factor, most in _FACTORS if operations <= most), 0)
+
+
+def _operations(expr: Expr) -> int:
+    """Count binary operations and accesses; what computes an index is shared by the copies or folded into offsets."""
+    match expr:
+        case Element():
+            return 1
+        case Binary(left=left, right=right):
+            return 1 + _operations(left) + _operations(right)
+        case Unary(operand=operand) | Cast(operand=operand):
+            return _operations(operand)
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            return sum(map(_operations, (condition, then, otherwise)))
+        case Call(arguments=arguments):
+            return sum(map(_operations, arguments))
+        case _:
+            return 0

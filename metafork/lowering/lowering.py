@@ -1,0 +1,333 @@
+"""Program to kernel: the one form from which CUDA text, LLVM IR and window arithmetic come (DESIGN section 3).
+
+The grid is walked with a stride in each dimension, so that a launch may have fewer blocks than the nest; a block runs
+one of the program's paths; thread variables are the built-in ones, since a block has exactly the threads that the
+nest asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.prover import Prover
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.facts import Scope
+from metafork.analysis.memory.block_memory import (
+    BlockMemory,
+    PathPlan,
+    UnknownSizeError,
+    block_array_elements,
+    block_memory,
+)
+from metafork.analysis.memory.block_shape import UnknownShapeError, block_shape, phases
+from metafork.ir.kernel import Argument, Kernel, Memory, Space
+from metafork.ir.names import fresh
+from metafork.ir.polynomial_code import LONG, code_of, conjunction
+from metafork.ir.program import (
+    Assign,
+    Barrier,
+    Cast,
+    Conditional,
+    Declare,
+    Derived,
+    Element,
+    Expr,
+    For,
+    If,
+    IntConst,
+    MetaFor,
+    Program,
+    Stmt,
+    Var,
+    binary,
+    expressions_of,
+    unary,
+    walk_expression,
+    walk_statements,
+)
+from metafork.ir.types import ScalarType
+from metafork.lowering.copy import Site, builtin
+from metafork.lowering.path import PathLowering
+from metafork.lowering.private import PrivateCode
+from metafork.lowering.structures import StructureCode
+
+
+class CannotLowerError(Exception):
+    """A program has no kernel; the message names the expression that stands in the way."""
+
+
+def lower(program: Program, name: str) -> Kernel:
+    """Return the kernel of a program, called ``name``.
+
+    Raises ``CannotLowerError`` where the size of a block or of its own arrays is no polynomial in parameters.
+    """
+    try:
+        memory = block_memory(program)
+        scope = Scope.of(memory.facts)
+        scope.derived.extend(symbol for symbol in memory.derived if symbol not in scope.derived)
+        shape = block_shape(program, scope, Prover(memory.facts.constraints, memory.facts.derived))
+    except (UnknownSizeError, UnknownShapeError) as reason:
+        raise CannotLowerError(str(reason)) from reason
+    return _Lowering(program, name, memory, scope, shape).kernel()
+
+
+@dataclass(slots=True)
+class _Lowering:
+    program: Program
+    name: str
+    memory: BlockMemory
+    scope: Scope
+    shape: tuple[Polynomial, ...]
+
+    def kernel(self) -> Kernel:
+        scalars = self._scalars()
+        symbols: dict[str, Expr] = {**scalars}
+        for loop in self.program.grid:
+            symbols[loop.var] = Var(loop.var, loop.type)
+        shared: list[Memory] = []
+        private: list[Memory] = []
+        taken = set(scalars) | {array.name for array in self.program.arrays} | _names(self.program)
+        bodies: list[tuple[Expr | None, tuple[Stmt, ...]]] = []
+        block_arrays: set[str] = set()
+        for plan in self.memory.paths:
+            names = self._window_names(plan, taken)
+            # Paths lay out their memory each for itself: a name may stand for one place only.
+            own = {a.name: fresh(a.name, taken) if a.name in block_arrays else a.name for a, _ in plan.block_arrays}
+            block_arrays |= own.keys()
+            shared += self._shared(plan, names, own, symbols)
+            codes = tuple(PrivateCode(window, fresh(f"own_{window.array.name}", taken)) for window in plan.private)
+            private += [
+                Memory(code.name, Space.PRIVATE, code.window.array.element, IntConst(code.window.count))
+                for code in codes
+                if code.window.count > 1
+            ]
+            structures = tuple(
+                StructureCode(one, fresh(f"own_{one.array.name}", taken), taken) for one in plan.structures
+            )
+            private += [
+                Memory(code.name, Space.PRIVATE, code.structure.array.element, IntConst(code.structure.span))
+                for code in structures
+            ]
+            lowering = PathLowering(
+                plan, self.scope, self._site(plan, symbols), names, own, codes, structures, self._uneven(), taken
+            )
+            body = lowering.lower()
+            bodies.append((_test(plan), body))
+        body = _chain(bodies)
+        if shared:
+            body = (*body, Barrier())  # the next block of this thread-block reuses the memory
+        body = _without_dead(self._grid_loops(body, taken))
+        written = {
+            stmt.target.array
+            for stmt in walk_statements(body)
+            if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
+        }
+        used = _used(body)
+        globals_ = [
+            Memory(array.name, Space.GLOBAL, array.element, _product(array.extents), None, array.name not in written)
+            for array in self.program.arrays
+        ]
+        for memory in shared:
+            used |= _used_in(memory.extent) | (set() if memory.offset is None else _used_in(memory.offset))
+        arguments = tuple(Argument(n, v.type) for n, v in scalars.items() if n in used) + tuple(
+            Argument(value.name, value.type) for value in self.program.values if value.name in used
+        )
+        x, y, z = self._padded([code_of(extent, symbols, wide=True) for extent in self.shape])
+        grid_x, grid_y, grid_z = self._padded([loop.extent for loop in reversed(self.program.grid)])
+        return Kernel(
+            self.name,
+            arguments,
+            (*globals_, *shared, *private),
+            body,
+            (grid_x, grid_y, grid_z),
+            (x, y, z),
+            code_of(self.memory.words * 4, symbols, wide=True),
+            self._host_scalars(),
+            self._widest(),
+        )
+
+    def _widest(self) -> Expr | None:
+        """Return how many threads have work in a block that strides: as many as its longest phase has iterations."""
+        if self.program.striding is None:
+            return None
+        result: Expr | None = None
+        for phase in phases(self.program):
+            size = _product(loop.extent for loop in phase.threads)
+            result = size if result is None else Conditional(binary("<", result, size), size, result, LONG)
+        return result
+
+    def _scalars(self) -> dict[str, Var]:
+        """Return every scalar that a kernel may be given, in the order of its signature."""
+        scalars = {parameter.name: Var(parameter.name, parameter.type) for parameter in self.program.parameters}
+        scalars |= {derived.name: Var(derived.name, derived.type) for derived in self.program.derived}
+        for symbol in self.scope.derived:
+            scalars.setdefault(symbol.name, Var(symbol.name, LONG))
+        return scalars
+
+    def _host_scalars(self) -> tuple[Derived, ...]:
+        """Return the derived scalars of the program, then the quotients and extrema that have no name there."""
+        known: dict[str, Expr] = {
+            parameter.name: Var(parameter.name, parameter.type) for parameter in self.program.parameters
+        }
+        result = list(self.program.derived)
+        known |= {derived.name: Var(derived.name, derived.type) for derived in self.program.derived}
+        for symbol in self.scope.derived:
+            if symbol.name not in known:
+                result.append(Derived(symbol.name, LONG, _definition(symbol, known)))
+                known[symbol.name] = Var(symbol.name, LONG)
+        return tuple(result)
+
+    def _padded(self, extents: Sequence[Expr]) -> tuple[Expr, Expr, Expr]:
+        padded: list[Expr] = [*extents, *[IntConst(1)] * (3 - len(extents))]
+        return padded[0], padded[1], padded[2]
+
+    def _uneven(self) -> bool:
+        """Say whether some phase is not proved to fill the block."""
+        return self.program.striding is None and any(
+            self.scope.polynomial(loop.extent) != extent
+            for phase in phases(self.program)
+            for loop, extent in zip(reversed(phase.threads), self.shape, strict=True)
+        )
+
+    def _window_names(self, plan: PathPlan, taken: set[str]) -> dict[int, str]:
+        return {id(held): fresh(f"shared_{held.window.array.name}", taken) for held in plan.windows}
+
+    def _shared(
+        self, plan: PathPlan, names: Mapping[int, str], own: Mapping[str, str], symbols: Mapping[str, Expr]
+    ) -> list[Memory]:
+        """Lay out the shared memory of a path from 0, wider elements first, so that each is aligned."""
+        parts: list[tuple[str, ScalarType, Polynomial, Polynomial]] = [
+            (names[id(held)], held.window.array.element, held.window.elements, held.words) for held in plan.windows
+        ]
+        for array, words in plan.block_arrays:
+            elements = block_array_elements(array, self.program, self.scope)
+            parts.append((own[array.name], array.element, elements, words))
+        result: list[Memory] = []
+        offset = Polynomial()
+        for name, element, elements, words in sorted(parts, key=lambda part: -part[1].size):
+            extent = code_of(elements, symbols, wide=True)
+            result.append(Memory(name, Space.SHARED, element, extent, code_of(offset * 4, symbols, wide=True)))
+            offset = offset + words
+        return result
+
+    def _site(self, plan: PathPlan, symbols: Mapping[str, Expr]) -> Site:
+        arrays = [*plan.program.arrays, *(array for array, _ in plan.block_arrays)]
+        extents = {array.name: tuple(self.scope.polynomial(extent) for extent in array.extents) for array in arrays}
+        known = [constraint for pair in plan.conditions for constraint in self.scope.implied(*pair)]
+        prover = Prover((*self.memory.facts.constraints, *known), self.memory.facts.derived)
+        return Site(symbols, extents, {array.name: array.extents for array in arrays}, len(self.shape), prover)
+
+    def _grid_loops(self, body: tuple[Stmt, ...], taken: set[str]) -> tuple[Stmt, ...]:
+        """Wrap the body in one strided loop for each grid dimension."""
+        for loop, letter in zip(reversed(self.program.grid), "xyz", strict=False):
+            body = (_strided(loop, letter, body, taken),)
+        return body
+
+
+def _strided(loop: MetaFor, letter: str, body: tuple[Stmt, ...], taken: set[str]) -> For:
+    """Return ``for (b = blockIdx; b < extent; b += gridDim) { int i = b; ... }``; unsigned: no sum overflows."""
+    type_ = ScalarType.UNSIGNED_INT if loop.extent.type.size <= 4 else ScalarType.UNSIGNED_LONG_LONG
+    counter = Var(fresh(f"block_{letter}", taken), type_)
+    return For(
+        Declare(counter.name, type_, builtin(f"blockIdx.{letter}")),
+        binary("<", counter, Cast(type_, loop.extent)),
+        Assign(counter, "+", builtin(f"gridDim.{letter}")),
+        (Declare(loop.var, loop.type, Cast(loop.type, counter)), *body),
+    )
+
+
+def _test(plan: PathPlan) -> Expr | None:
+    return conjunction([condition if truth else unary("!", condition) for condition, truth in plan.conditions])
+
+
+def _chain(bodies: Sequence[tuple[Expr | None, tuple[Stmt, ...]]]) -> tuple[Stmt, ...]:
+    """Return ``if (first) ... else if (second) ... else last``: the paths are all the outcomes there are."""
+    test, body = bodies[0]
+    if len(bodies) == 1 or test is None:
+        return body
+    return (If(test, body, _chain(bodies[1:])),)
+
+
+def _product(extents: Iterable[Expr]) -> Expr:
+    result: Expr | None = None
+    for extent in extents:
+        result = Cast(LONG, extent) if result is None else binary("*", result, extent)
+    assert result is not None
+    return result
+
+
+def _definition(symbol: DerivedSymbol, known: Mapping[str, Expr]) -> Expr:
+    first, *others = (code_of(operand, known, wide=True) for operand in symbol.operands)
+    match symbol.kind:
+        case "floor":
+            return binary("/", first, others[0])
+        case "ceiling":
+            return binary("/", binary("-", binary("+", first, others[0]), IntConst(1)), others[0])
+        case "maximum" | "minimum":
+            result = first
+            for other in others:
+                better = binary(">" if symbol.kind == "maximum" else "<", other, result)
+                result = Conditional(better, other, result, LONG)
+            return result
+
+
+def _names(program: Program) -> set[str]:
+    names = {loop.var for loop in program.grid} | {value.name for value in program.values}
+    for stmt in walk_statements(program.body):
+        if isinstance(stmt, Declare):
+            names.add(stmt.name)
+        names |= {loop.var for loop in getattr(stmt, "threads", ())}
+        array = getattr(stmt, "array", None)
+        if array is not None:
+            names.add(array.name)
+    return names
+
+
+def _used_in(expr: Expr) -> set[str]:
+    return {part.name for part in walk_expression(expr) if isinstance(part, Var)}
+
+
+def _used(body: tuple[Stmt, ...]) -> set[str]:
+    return {name for stmt in walk_statements(body) for expr in expressions_of(stmt) for name in _used_in(expr)}
+
+
+def _without_dead(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Drop declarations of scalars that nothing reads: indices that the offsets in a window have replaced."""
+    while True:
+        read = _read(body)
+        smaller = _dropped(body, read)
+        if smaller == body:
+            return body
+        body = smaller
+
+
+def _read(body: tuple[Stmt, ...]) -> set[str]:
+    names: set[str] = set()
+    for stmt in walk_statements(body):
+        if isinstance(stmt, Assign) and isinstance(stmt.target, Var):
+            names |= _used_in(stmt.value) - ({stmt.target.name} if stmt.op else set())
+        else:
+            for expr in expressions_of(stmt):
+                names |= _used_in(expr)
+    return names
+
+
+def _dropped(body: tuple[Stmt, ...], read: set[str]) -> tuple[Stmt, ...]:
+    result: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Declare(name=name):
+                if name in read:
+                    result.append(stmt)
+            case Assign(target=Var(name=name)):
+                if name in read:
+                    result.append(stmt)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                result.append(If(condition, _dropped(then, read), _dropped(otherwise, read)))
+            case For(init=init, condition=condition, step=step, body=inner):
+                result.append(For(init, condition, step, _dropped(inner, read)))
+            case _:
+                result.append(stmt)
+    return tuple(result)

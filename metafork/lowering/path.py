@@ -1,0 +1,425 @@
+"""One path of a program as kernel statements: references redirected, windows moved, barriers where threads meet.
+
+A barrier stands wherever what some thread did since the last one (a phase, a copy, a read of memory that the whole
+block acts upon) could otherwise meet what another thread does next: between phases, around copies, and between the
+iterations of a block-level loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.facts import Scope
+from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
+from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
+from metafork.analysis.memory.window_store import Store
+from metafork.analysis.memory.windows import coordinates
+from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.ir.names import fresh
+from metafork.ir.polynomial_code import code_of
+from metafork.ir.program import (
+    ROW_BY_ROW,
+    Assign,
+    Barrier,
+    Binary,
+    BlockArray,
+    Break,
+    Call,
+    Cast,
+    Conditional,
+    Continue,
+    Declare,
+    Element,
+    Expr,
+    FloatConst,
+    For,
+    If,
+    IntConst,
+    MetaFor,
+    Phase,
+    Stmt,
+    Unary,
+    Var,
+    While,
+    binary,
+    expressions_of,
+    unary,
+    walk_expression,
+)
+from metafork.lowering.copy import INT, Site, as_int, builtin, linear_offset, load, store, window_offset
+from metafork.lowering.private import PrivateCode
+from metafork.lowering.structures import StructureCode, Warp
+
+
+@dataclass(slots=True)
+class PathLowering:
+    """Rewrites the body of one path; use once.
+
+    ``names`` gives the kernel's memory of each held window, ``block_arrays`` the extents of arrays of the block;
+    ``uneven`` says that some phase does not fill the block; ``taken`` are the names that are in use.
+    """
+
+    plan: PathPlan
+    scope: Scope
+    site: Site
+    names: Mapping[int, str]
+    block_arrays: Mapping[str, str]
+    private: Sequence[PrivateCode]
+    structures: Sequence[StructureCode]
+    uneven: bool
+    taken: set[str]
+    dirty: bool = False
+    _references: Iterator[Reference] = field(init=False)
+    _held: dict[int, HeldWindow] = field(init=False)
+    _own: dict[int, PrivateCode] = field(init=False)
+    _fields: dict[int, StructureCode] = field(init=False)
+    _phases: int = 0
+    _symbols: dict[str, Expr] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._references = iter(self.plan.references)
+        self._held = {ref.order: held for held in self.plan.windows for ref in held.window.references}
+        self._own = {ref.order: code for code in self.private for ref in code.window.references}
+        self._fields = {member.reference.order: code for code in self.structures for member in code.structure.members}
+        self._symbols = dict(self.site.symbols)
+
+    def _masks(self) -> list[Stmt]:
+        """Declare the masks of the layouts that turn rows."""
+        tiles = [
+            (held.window.layout, code_of(held.window.extents[-1], self.site.symbols), held.window.array.element)
+            for held in self.plan.windows
+        ]
+        for array, _ in self.plan.block_arrays:
+            tiles.append((self.plan.program.layout(array.name), array.extents[-1], array.element))
+        return declare_masks(tiles, self._symbols, self.taken)
+
+    def lower(self) -> tuple[Stmt, ...]:
+        """Return the statements of the path, copies and private windows included."""
+        masks = self._masks()
+        body = self._level(self.plan.program.body, ())
+        after = [stmt for code in self.private for stmt in code.epilogue(self._copy_site())]
+        if next(self._references, None) is not None:
+            raise AssertionError("references and rewriting do not agree")
+        return (*masks, *body, *after)
+
+    def _copy_site(self) -> Site:
+        return Site(self._symbols, self.site.extents, self.site.extent_code, self.site.axes, self.site.prover)
+
+    def _level(self, body: tuple[Stmt, ...], level: tuple[str, ...]) -> list[Stmt]:
+        """Lower a block-level body with the copies of the windows that live there."""
+        here = [(held, self.names[id(held)]) for held in self.plan.windows if held.window.level == level]
+        result: list[Stmt] = []
+        # Scalars that windows start from (decoded grid variables) come before whatever moves them.
+        leading = 0
+        while (
+            leading < len(body)
+            and isinstance(body[leading], Declare)
+            and not any(_reads_memory(expr) for expr in expressions_of(body[leading]))
+        ):
+            result += self._block_statement(body[leading], level)
+            leading += 1
+        if not level:  # private windows start from such scalars too
+            result += [stmt for code in self.private for stmt in code.prologue(self._copy_site())]
+        loads = [
+            stmt
+            for held, name in here
+            if held.window.reads or held.store is Store.NONE
+            for stmt in load(held.window, name, self._copy_site())
+        ]
+        if loads:
+            result += self._meet()
+            result += loads
+            self.dirty = True
+        for stmt in body[leading:]:
+            result += self._block_statement(stmt, level)
+        stores: list[Stmt] = []
+        for held, name in here:
+            for box in held.boxes:
+                stores += store(held.window, box, name, self._copy_site())
+        if stores:
+            result += self._meet()
+            result += stores
+            self.dirty = True
+        return result
+
+    def _meet(self) -> list[Stmt]:
+        if not self.dirty:
+            return []
+        self.dirty = False
+        return [Barrier()]
+
+    def _block_statement(self, stmt: Stmt, level: tuple[str, ...]) -> list[Stmt]:
+        match stmt:
+            case BlockArray():
+                return []
+            case Phase():
+                result = self._meet()
+                result += self._phase(stmt)
+                self.dirty = True
+                return result
+            case If(condition=condition, then=then, otherwise=otherwise):
+                result = self._meet_to_read(condition)
+                test = self._expression(condition)
+                start = self.dirty
+                first = self._body_at_block(then, level)
+                ended = self.dirty
+                self.dirty = start
+                second = self._body_at_block(otherwise, level)
+                self.dirty = self.dirty or ended
+                return [*result, If(test, first, second)]
+            case For():
+                return self._block_for(stmt, level)
+            case While(condition=condition, body=body):
+                result = self._meet()
+                test = self._expression(condition)
+                self.dirty = _reads_memory(condition)
+                inner = [*self._body_at_block(body, level), *self._meet()]
+                self.dirty = _reads_memory(condition)
+                return [*result, While(test, tuple(inner))]
+            case Declare() | Assign():
+                expressions = expressions_of(stmt)
+                result = self._meet_to_read(*expressions)
+                return [*result, *self._simple(stmt)]
+            case Break() | Continue():
+                return [*self._meet(), stmt]
+            case Barrier():
+                return [stmt]
+            case _ as never:
+                assert_never(never)
+
+    def _body_at_block(self, body: tuple[Stmt, ...], level: tuple[str, ...]) -> tuple[Stmt, ...]:
+        return tuple(lowered for stmt in body for lowered in self._block_statement(stmt, level))
+
+    def _meet_to_read(self, *expressions: Expr) -> list[Stmt]:
+        """Return a barrier before a read of memory that the whole block acts upon, if one is due."""
+        if not any(_reads_memory(expr) for expr in expressions):
+            return []
+        barriers = self._meet()
+        self.dirty = True
+        return barriers
+
+    def _block_for(self, loop: For, level: tuple[str, ...]) -> list[Stmt]:
+        result = self._meet()
+        init = self._loop_part(loop.init)
+        known = self._known_loop(loop)
+        condition = loop.condition
+        inner_level = level
+        if known is not None:
+            variable, range_ = known
+            self._bind(variable, range_)
+            inner_level = (*level, range_.var)
+        test = None if condition is None else self._expression(condition)
+        reads = condition is not None and _reads_memory(condition)
+        self.dirty = reads
+        body = self._level(loop.body, inner_level) if known is not None else list(self._body_at_block(loop.body, level))
+        step = self._loop_part(loop.step)
+        body += self._meet()
+        assert step is None or isinstance(step, Assign)
+        self.dirty = reads
+        return [*result, For(init, test, step, tuple(body))]
+
+    def _known_loop(self, loop: For) -> tuple[str, LoopRange] | None:
+        """Return the range that the references saw for this loop."""
+        if not isinstance(loop.init, Declare | Assign):
+            return None
+        name = loop.init.name if isinstance(loop.init, Declare) else getattr(loop.init.target, "name", "")
+        for reference in self.plan.references:
+            for range_ in reference.loops:
+                if range_.var == name and range_.kind is LoopKind.BLOCK:
+                    return name, range_
+        return None
+
+    def _bind(self, variable: str, range_: LoopRange) -> None:
+        value: Expr = Var(variable, INT)
+        if range_.low:
+            low = code_of(range_.low, self._symbols)
+            value = binary("-", value, low)
+        if range_.step != 1:
+            value = binary("/", value, IntConst(range_.step))
+        self._symbols[range_.var] = value
+
+    def _loop_part(self, stmt: Declare | Assign | None) -> Declare | Assign | None:
+        if stmt is None:
+            return None
+        lowered = self._simple(stmt)
+        assert len(lowered) == 1
+        assert isinstance(lowered[0], Declare | Assign)
+        return lowered[0]
+
+    def _strided_phase(self, phase: Phase) -> list[Stmt]:
+        """Lower a phase that fewer threads walk: each takes every ``blockDim.x``-th iteration of the thread loops."""
+        index = Var(fresh("thread", self.taken), INT)
+        declarations: list[Stmt] = []
+        total: Expr | None = None
+        for loop in reversed(phase.threads):
+            value: Expr = index if total is None else binary("/", index, total)
+            if loop is not phase.threads[0]:
+                value = binary("%", value, loop.extent)
+            declarations.insert(0, Declare(loop.var, loop.type, Cast(loop.type, value)))
+            total = loop.extent if total is None else binary("*", loop.extent, total)
+            self._symbols[loop.var] = Var(loop.var, loop.type)
+        assert total is not None
+        return [
+            For(
+                Declare(index.name, INT, as_int(builtin("threadIdx.x"))),
+                binary("<", index, as_int(total)),
+                Assign(index, "+", as_int(builtin("blockDim.x"))),
+                (*declarations, *self._thread_body(phase.body)),
+            )
+        ]
+
+    def _phase(self, phase: Phase) -> list[Stmt]:
+        if self.plan.program.striding is not None:
+            return self._strided_phase(phase)
+        names = [f"threadIdx.{letter}" for letter in "xyz"]
+        declarations: list[Stmt] = []
+        guards: list[Expr] = []
+        for loop, name in zip(reversed(phase.threads), names, strict=False):
+            declarations.insert(0, Declare(loop.var, loop.type, Cast(loop.type, builtin(name))))
+            self._symbols[loop.var] = Var(loop.var, loop.type)
+            if self.uneven:
+                guards.insert(0, _inside(loop))
+        body = self._phase_body(phase)
+        if not guards:
+            return [*declarations, *body]
+        test = guards[0]
+        for guard in guards[1:]:
+            test = binary("&&", test, guard)
+        return [*declarations, If(test, body)]
+
+    def _phase_body(self, phase: Phase) -> tuple[Stmt, ...]:
+        """Lower what a thread does in a phase, between the loads and stores of its structures."""
+        here = [code for code in self.structures if code.structure.phase == self._phases]
+        self._phases += 1
+        if not here:
+            return self._thread_body(phase.body)
+        lanes, warp = Warp.of(phase, self.taken)
+        site = self._copy_site()
+        loads = [stmt for code in here for stmt in code.load(warp, site)]
+        body = self._thread_body(phase.body)
+        return (*lanes, *loads, *body, *(stmt for code in here for stmt in code.store(warp, site)))
+
+    def _thread_body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(lowered for stmt in body for lowered in self._thread_statement(stmt))
+
+    def _thread_statement(self, stmt: Stmt) -> list[Stmt]:
+        match stmt:
+            case Declare() | Assign():
+                return self._simple(stmt)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                test = self._expression(condition)
+                return [If(test, self._thread_body(then), self._thread_body(otherwise))]
+            case For():
+                return [self._thread_for(stmt)]
+            case While(condition=condition, body=body):
+                test = self._expression(condition)
+                return [While(test, self._thread_body(body))]
+            case Break() | Continue():
+                return [stmt]
+            case _:
+                raise AssertionError(f"{type(stmt).__name__} in thread code")
+
+    def _thread_for(self, loop: For) -> For:
+        init = self._loop_part(loop.init)
+        if isinstance(loop.init, Declare | Assign):
+            name = loop.init.name if isinstance(loop.init, Declare) else getattr(loop.init.target, "name", "")
+            for reference in self.plan.references:
+                for range_ in reference.loops:
+                    if range_.var == name and range_.kind is LoopKind.SERIAL:
+                        self._bind(name, range_)
+                        break
+        test = None if loop.condition is None else self._expression(loop.condition)
+        body = self._thread_body(loop.body)
+        step = self._loop_part(loop.step)
+        assert step is None or isinstance(step, Assign)
+        return For(init, test, step, body)
+
+    def _simple(self, stmt: Declare | Assign) -> list[Stmt]:
+        if isinstance(stmt, Declare):
+            self._symbols.setdefault(stmt.name, Var(stmt.name, stmt.type))
+            return [Declare(stmt.name, stmt.type, None if stmt.value is None else self._expression(stmt.value))]
+        value = self._expression(stmt.value)
+        if isinstance(stmt.target, Var):
+            return [Assign(stmt.target, stmt.op, value)]
+        indices = tuple(self._expression(index) for index in stmt.target.indices)
+        reference = self._next(stmt.target)
+        target = self._access(stmt.target, indices, reference)
+        result: list[Stmt] = [Assign(target, stmt.op, value)]
+        held = self._held.get(reference.order)
+        if held is not None and held.store is Store.THROUGH:
+            assert isinstance(target, Element)
+            result.append(Assign(self._global(stmt.target, indices), "", target))
+        own = self._own.get(reference.order)
+        if own is not None:
+            result += own.mark()
+        return result
+
+    def _next(self, element: Element) -> Reference:
+        reference = next(self._references)
+        if reference.element != element:
+            raise AssertionError("references and rewriting do not agree")
+        return reference
+
+    def _access(self, element: Element, indices: tuple[Expr, ...], reference: Reference) -> Element | Var:
+        own = self._own.get(reference.order)
+        if own is not None:
+            return own.access(reference, self._symbols)
+        code = self._fields.get(reference.order)
+        if code is not None:
+            return code.access(reference, self._symbols)
+        held = self._held.get(reference.order)
+        if held is None:
+            return self._global(element, indices)
+        window = held.window
+        offsets: list[Expr] = []
+        for index, low, stride in zip(coordinates(reference, window.factors), window.lows, window.strides, strict=True):
+            offset = (index - low).divide_exactly(Polynomial.constant(stride))
+            assert offset is not None
+            offsets.append(code_of(offset, self._symbols))
+        return Element(self.names[id(held)], (window_offset(window, tuple(offsets), self._symbols),), element.type)
+
+    def _global(self, element: Element, indices: tuple[Expr, ...]) -> Element:
+        extents = self.site.extent_code[element.array]
+        name = self.block_arrays.get(element.array, element.array)
+        layout = self.plan.program.layout(element.array) if element.array in self.block_arrays else ROW_BY_ROW
+        if layout == ROW_BY_ROW:
+            return Element(name, (linear_offset(indices, extents),), element.type)
+        if len(indices) == 1:
+            place = place_in_line(layout, element.type, as_int(indices[0]), extents[0], self._symbols)
+            return Element(name, (place,), element.type)
+        row, column = as_int(linear_offset(indices[:-1], extents[:-1])), as_int(indices[-1])
+        offset = place_in_tile(layout, element.type, row, column, extents[-1], self._symbols)
+        return Element(name, (offset,), element.type)
+
+    def _expression(self, expr: Expr) -> Expr:
+        """Rewrite an expression, meeting its references in the order in which ``metafork.analysis.references`` lists them."""
+        match expr:
+            case Element(indices=indices):
+                lowered = tuple(self._expression(index) for index in indices)
+                return self._access(expr, lowered, self._next(expr))
+            case Binary(op=op, left=left, right=right):
+                first = self._expression(left)
+                return binary(op, first, self._expression(right))
+            case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
+                test = self._expression(condition)
+                first = self._expression(then)
+                return Conditional(test, first, self._expression(otherwise), type_)
+            case Unary(op=op, operand=operand):
+                return unary(op, self._expression(operand))
+            case Cast(type=type_, operand=operand):
+                return Cast(type_, self._expression(operand))
+            case Call(name=name, arguments=arguments, type=type_):
+                return Call(name, tuple(self._expression(argument) for argument in arguments), type_)
+            case IntConst() | FloatConst() | Var():
+                return expr
+
+
+def _reads_memory(expr: Expr) -> bool:
+    return any(isinstance(part, Element) for part in walk_expression(expr))
+
+
+def _inside(loop: MetaFor) -> Expr:
+    return binary("<", Var(loop.var, loop.type), loop.extent)

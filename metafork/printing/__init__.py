@@ -1,0 +1,1 @@
+"""Programs and kernels as text: C expressions, MetaFork, CUDA."""

@@ -1,0 +1,390 @@
+"""C text of expressions and statements, shared by every printer.
+
+The text has the fewest parentheses that keep C's meaning (no operand is regrouped, so floating-point results stay)
+and that compilers do not advise to add: ``a & (b == c)``, ``(a && b) || c``, ``a << (b + c)``.  What is printed is
+plain C unless a ``Spelling`` says otherwise; ``metafork.printing.cuda`` prints C++ with renamed identifiers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from metafork.ir.math_functions import SIGNATURES
+from metafork.ir.program import (
+    COMPARISONS,
+    LOGICAL,
+    Array,
+    Assign,
+    Barrier,
+    Binary,
+    BlockArray,
+    Break,
+    Call,
+    Cast,
+    Conditional,
+    Continue,
+    Declare,
+    Element,
+    Expr,
+    FloatConst,
+    For,
+    If,
+    IntConst,
+    MetaFor,
+    Phase,
+    Stmt,
+    Unary,
+    Var,
+    While,
+)
+from metafork.ir.types import ScalarType, common_type, promoted
+
+_PRIMARY, _UNARY, _CONDITIONAL = 16, 14, 3
+_PRECEDENCE = {
+    **dict.fromkeys(("*", "/", "%"), 13),
+    **dict.fromkeys(("+", "-"), 12),
+    **dict.fromkeys(("<<", ">>"), 11),
+    **dict.fromkeys(("<", ">", "<=", ">="), 10),
+    **dict.fromkeys(("==", "!="), 9),
+    "&": 8,
+    "^": 7,
+    "|": 6,
+    "&&": 5,
+    "||": 4,
+}
+_BITWISE = frozenset({"<<", ">>", "&", "^", "|"})
+_SUFFIX = {
+    ScalarType.UNSIGNED_INT: "U",
+    ScalarType.LONG: "L",
+    ScalarType.UNSIGNED_LONG: "UL",
+    ScalarType.LONG_LONG: "LL",
+    ScalarType.UNSIGNED_LONG_LONG: "ULL",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How a language spells what the IR says.
+
+    ``names`` renames identifiers.  ``cplusplus`` selects C++: ``bool``, exact argument types where C++ would choose an
+    overload, and explicit forms of the conversions that C makes silently and C++ compilers warn of.  ``unread`` are the
+    ``id``s of declarations whose variable is never read.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    cplusplus: bool = False
+    unread: frozenset[int] = frozenset()
+
+    def name(self, name: str) -> str:
+        """Return the identifier as this language may spell it."""
+        return self.names.get(name, name)
+
+    def type(self, type_: ScalarType) -> str:
+        """Return the name of a scalar type."""
+        return "bool" if self.cplusplus and type_ is ScalarType.BOOL else type_.spelling
+
+
+PLAIN_C = Spelling()
+
+
+def representable(value: int, type_: ScalarType) -> bool:
+    """Say whether an integer type can hold the value."""
+    if type_ is ScalarType.BOOL:
+        return value in (0, 1)
+    bits = 8 * type_.size
+    return -(1 << (bits - 1)) <= value < 1 << (bits - 1) if type_.signed else 0 <= value < 1 << bits
+
+
+def integer_constant(value: int, type_: ScalarType) -> str:
+    """Return a constant of that type (narrow types as ``int``), parenthesised where it is more than one token.
+
+    Raises ``ValueError`` where a signed type cannot hold the value; unsigned types wrap, as in C.
+    """
+    type_ = promoted(type_)
+    if not type_.signed:
+        value %= 1 << (8 * type_.size)
+    if not representable(value, type_):
+        raise ValueError(f"{value} is no {type_.spelling}")
+    suffix = _SUFFIX.get(type_, "")
+    if value == -(1 << (8 * type_.size - 1)) and type_.signed:
+        # The magnitude alone would have a wider type.
+        return f"({value + 1}{suffix} - 1{suffix})"
+    return f"{value}{suffix}"
+
+
+def expression(expr: Expr, spelling: Spelling = PLAIN_C) -> str:
+    """Return the C text of an expression."""
+    return _text(expr, spelling)[0]
+
+
+def converted(expr: Expr, type_: ScalarType, spelling: Spelling = PLAIN_C) -> str:
+    """Return the text of an expression that is about to be converted to ``type_`` by C itself.
+
+    In C++ a constant that the type cannot hold is cast, for C++ compilers warn where C converts silently.
+    """
+    return _converted(expr, type_, spelling, 0)
+
+
+def _converted(expr: Expr, type_: ScalarType, spelling: Spelling, least: int) -> str:
+    value = _constant_value(expr)
+    held_by = promoted(type_) if type_ is ScalarType.BOOL else type_
+    if spelling.cplusplus and type_.integer and value is not None and not representable(value, held_by):
+        return _at_least(*_text(Cast(type_, expr), spelling), least)
+    return _operand(expr, spelling, least)
+
+
+def _constant_value(expr: Expr) -> int | None:
+    match expr:
+        case IntConst(value=value):
+            return value
+        case Unary(op="-", operand=IntConst(value=value, type=type_)) if promoted(type_).signed:
+            return -value
+        case _:
+            return None
+
+
+def _at_least(text: str, precedence: int, least: int) -> str:
+    return text if precedence >= least else f"({text})"
+
+
+def _operand(expr: Expr, spelling: Spelling, least: int) -> str:
+    return _at_least(*_text(expr, spelling), least)
+
+
+def truth(expr: Expr, spelling: Spelling = PLAIN_C, least: int = 0) -> str:
+    """Return the text of an expression that C compares with zero (a condition, an operand of ``&&``).
+
+    C++ compilers suspect a slip where a product, a shift or a choice of numbers stands for a truth value; there the
+    comparison is written out.
+    """
+    suspicious = isinstance(expr, Conditional) or (isinstance(expr, Binary) and expr.op in ("*", "<<"))
+    if spelling.cplusplus and suspicious:
+        return _at_least(f"{_operand(expr, spelling, _PRECEDENCE['!='] + 1)} != 0", _PRECEDENCE["!="], least)
+    return _operand(expr, spelling, least)
+
+
+def _text(expr: Expr, spelling: Spelling) -> tuple[str, int]:
+    """Return the text and the precedence of its outermost operator."""
+    match expr:
+        case IntConst(value=value, type=type_):
+            text = integer_constant(value, type_)
+            return text, _UNARY if text.startswith("-") else _PRIMARY
+        case FloatConst(text=text):
+            return text, _UNARY if text.startswith(("-", "+")) else _PRIMARY
+        case Var(name=name):
+            return spelling.name(name), _PRIMARY
+        case Unary(op=op, operand=operand):
+            return op + _unary_operand(op, operand, spelling), _UNARY
+        case Cast(type=type_, operand=operand):
+            return f"({spelling.type(type_)}){_operand(operand, spelling, _UNARY)}", _UNARY
+        case Binary():
+            return _binary_text(expr, spelling), _PRECEDENCE[expr.op]
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            first = truth(condition, spelling, _CONDITIONAL + 1)
+            second, third = _arms(then, otherwise, spelling)
+            return f"{first} ? {second} : {third}", _CONDITIONAL
+        case Call(name=name, arguments=arguments):
+            return f"{name}({', '.join(_arguments(name, arguments, spelling))})", _PRIMARY
+        case Element(array=array, indices=indices):
+            return spelling.name(array) + "".join(f"[{expression(index, spelling)}]" for index in indices), _PRIMARY
+        case _:
+            assert_never(expr)
+
+
+def _unary_operand(op: str, operand: Expr, spelling: Spelling) -> str:
+    if op == "!":
+        return truth(operand, spelling, _UNARY)
+    if op == "~" and spelling.cplusplus and _truth_value(operand):
+        operand = Cast(ScalarType.INT, operand)
+    text = _operand(operand, spelling, _UNARY)
+    # Two signs in a row would be read as an increment or a decrement.
+    return f"({text})" if text[0] == op and op in "+-" else text
+
+
+def _truth_value(expr: Expr) -> bool:
+    """Say whether C++ gives the expression type ``bool`` where C gives ``int``."""
+    match expr:
+        case Binary(op=op):
+            return op in COMPARISONS or op in LOGICAL
+        case Unary(op=op):
+            return op == "!"
+        case Var(type=type_) | Element(type=type_) | Cast(type=type_):
+            return type_ is ScalarType.BOOL
+        case _:
+            return False
+
+
+def _binary_text(expr: Binary, spelling: Spelling) -> str:
+    level = _PRECEDENCE[expr.op]
+    left, right = expr.left, expr.right
+    if expr.op in LOGICAL:
+        needs = [_advised(expr.op, operand, least) for operand, least in ((left, level), (right, level + 1))]
+        return f"{truth(left, spelling, needs[0])} {expr.op} {truth(right, spelling, needs[1])}"
+    texts = []
+    computed = common_type(left.type, right.type)
+    for operand, least in ((left, level), (right, level + 1)):
+        least = _advised(expr.op, operand, least)
+        if expr.op in ("<<", ">>"):
+            texts.append(_operand(operand, spelling, least))
+            continue
+        if spelling.cplusplus and expr.op in COMPARISONS and _changes_sign(operand, computed):
+            operand = Cast(computed, operand)
+        texts.append(_converted(operand, computed, spelling, least))
+    return f"{texts[0]} {expr.op} {texts[1]}"
+
+
+def _changes_sign(expr: Expr, type_: ScalarType) -> bool:
+    """Say whether C's own conversion makes a signed value unsigned (and the value is not plainly nonnegative)."""
+    if isinstance(expr, IntConst) and expr.value >= 0:
+        return False
+    return type_.integer and not type_.signed and expr.type.integer and promoted(expr.type).signed
+
+
+def _advised(op: str, operand: Expr, least: int) -> int:
+    """Return the least precedence that an operand needs, raised where compilers advise parentheses."""
+    match operand:
+        case Binary(op=inner):
+            advised = (
+                (op in _BITWISE and inner != op)
+                or (op == "||" and inner == "&&")
+                or (op in COMPARISONS and inner in COMPARISONS)
+            )
+            return _PRIMARY if advised else least
+        case Unary(op="!") if op in COMPARISONS or op in _BITWISE:
+            return _PRIMARY
+        case _:
+            return least
+
+
+def _arms(then: Expr, otherwise: Expr, spelling: Spelling) -> tuple[str, str]:
+    common = common_type(then.type, otherwise.type)
+    texts = []
+    for arm, least in ((then, 0), (otherwise, _CONDITIONAL)):
+        if spelling.cplusplus and (_changes_sign(arm, common) or (common is not arm.type and _truth_value(arm))):
+            arm = Cast(common, arm)
+        texts.append(_converted(arm, common, spelling, least))
+    return texts[0], texts[1]
+
+
+def _arguments(name: str, arguments: tuple[Expr, ...], spelling: Spelling) -> list[str]:
+    signature = SIGNATURES.get(name)
+    if not spelling.cplusplus or signature is None:
+        return [expression(argument, spelling) for argument in arguments]
+    return [
+        expression(argument if argument.type is type_ else Cast(type_, argument), spelling)
+        for argument, type_ in zip(arguments, signature.parameters, strict=True)
+    ]
+
+
+def assignment(stmt: Assign, spelling: Spelling = PLAIN_C) -> str:
+    """Return an assignment without its semicolon."""
+    target = expression(stmt.target, spelling)
+    return f"{target} {stmt.op}= {converted(stmt.value, stmt.target.type, spelling)}"
+
+
+def declaration(stmt: Declare, spelling: Spelling = PLAIN_C) -> str:
+    """Return a declaration without its semicolon."""
+    text = f"{spelling.type(stmt.type)} {spelling.name(stmt.name)}"
+    if spelling.cplusplus and id(stmt) in spelling.unread:
+        text = f"[[maybe_unused]] {text}"
+    return text if stmt.value is None else f"{text} = {converted(stmt.value, stmt.type, spelling)}"
+
+
+def array_declaration(array: Array, spelling: Spelling = PLAIN_C) -> str:
+    """Return ``float a[n][m]``."""
+    extents = "".join(f"[{expression(extent, spelling)}]" for extent in array.extents)
+    return f"{spelling.type(array.element)} {spelling.name(array.name)}{extents}"
+
+
+def thread_loop(loop: MetaFor, spelling: Spelling = PLAIN_C) -> str:
+    """Return the head of a ``meta_for``."""
+    name = spelling.name(loop.var)
+    limit = expression(binary_limit(loop), spelling)
+    return f"meta_for ({spelling.type(loop.type)} {name} = 0; {limit}; {name}++)"
+
+
+def binary_limit(loop: MetaFor) -> Binary:
+    """Return ``var < extent``, the condition of a ``meta_for``."""
+    return Binary("<", Var(loop.var, loop.type), loop.extent, ScalarType.INT)
+
+
+def step(stmt: Assign, spelling: Spelling = PLAIN_C) -> str:
+    """Return the step of a loop: ``i++`` and ``i--`` where they say the same (C++ has no increment of ``bool``)."""
+    target, value = stmt.target, stmt.value
+    if (
+        stmt.op in ("+", "-")
+        and isinstance(value, IntConst)
+        and value.value == 1
+        and target.type.integer
+        and target.type is not ScalarType.BOOL
+    ):
+        return expression(target, spelling) + stmt.op * 2
+    return assignment(stmt, spelling)
+
+
+def _loop_head(loop: For, spelling: Spelling) -> str:
+    match loop.init:
+        case Declare():
+            first = declaration(loop.init, spelling)
+        case Assign():
+            first = assignment(loop.init, spelling)
+        case None:
+            first = ""
+        case _:
+            assert_never(loop.init)
+    second = "" if loop.condition is None else " " + truth(loop.condition, spelling)
+    third = "" if loop.step is None else " " + step(loop.step, spelling)
+    return f"for ({first};{second};{third})"
+
+
+def statements(body: tuple[Stmt, ...], indent: int, spelling: Spelling = PLAIN_C) -> list[str]:
+    """Return the lines of a body; ``indent`` counts spaces.  Bodies of ``if`` and loops always stand in braces."""
+    return [line for stmt in body for line in statement(stmt, indent, spelling)]
+
+
+def _braced(head: str, body: tuple[Stmt, ...], indent: int, spelling: Spelling) -> list[str]:
+    margin = " " * indent
+    return [f"{margin}{head} {{", *statements(body, indent + 2, spelling), f"{margin}}}"]
+
+
+def statement(stmt: Stmt, indent: int, spelling: Spelling = PLAIN_C) -> list[str]:
+    """Return the lines of one statement."""
+    margin = " " * indent
+    match stmt:
+        case Declare():
+            return [f"{margin}{declaration(stmt, spelling)};"]
+        case Assign():
+            return [f"{margin}{assignment(stmt, spelling)};"]
+        case If(condition=condition, then=then, otherwise=otherwise):
+            lines = _braced(f"if ({truth(condition, spelling)})", then, indent, spelling)
+            if otherwise:
+                rest = _braced("else", otherwise, indent, spelling)
+                if len(otherwise) == 1 and isinstance(otherwise[0], If):
+                    rest = statement(otherwise[0], indent, spelling)
+                    rest[0] = f"{margin}else {rest[0].lstrip()}"
+                lines[-1] += f" {rest[0].lstrip()}"
+                lines += rest[1:]
+            return lines
+        case For(body=inner):
+            return _braced(_loop_head(stmt, spelling), inner, indent, spelling)
+        case While(condition=condition, body=inner):
+            return _braced(f"while ({truth(condition, spelling)})", inner, indent, spelling)
+        case Break():
+            return [f"{margin}break;"]
+        case Continue():
+            return [f"{margin}continue;"]
+        case BlockArray(array=array):
+            return [f"{margin}{array_declaration(array, spelling)};"]
+        case Phase(threads=threads, body=inner):
+            lines = []
+            for depth, loop in enumerate(threads):
+                brace = " {" if depth == len(threads) - 1 else ""
+                lines.append(f"{' ' * (indent + 2 * depth)}{thread_loop(loop, spelling)}{brace}")
+            last = indent + 2 * (len(threads) - 1)
+            return [*lines, *statements(inner, last + 2, spelling), f"{' ' * last}}}"]
+        case Barrier():
+            return [f"{margin}__syncthreads();"]
+        case _:
+            assert_never(stmt)

@@ -1,0 +1,106 @@
+"""MetaFork source of a ``Program``, as Figures 7 and 8 of the paper print their cases.
+
+The text is a whole function: derived scalars and assertions first, then the serial loops around the schedule (their
+bounds are no part of a program, and become parameters), then the schedule with its ``cache`` clause.  Parsing it gives
+an equal program, but for spans and for the name, which comes from the file; what was asked for by ``cache`` before a
+strategy chose otherwise is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metafork.ir.program import Derived, Expr, Parameter, Phase, Program
+from metafork.ir.rewriting import fresh_name, names_of, variables
+from metafork.printing.expressions import array_declaration, expression, statements, thread_loop
+
+STEP = 2
+"""Columns of one level of indentation."""
+
+
+def metafork_text(program: Program) -> str:
+    """Return the MetaFork source of a program, a function of the name ``program.function``."""
+    serial = [parameter for parameter in program.parameters if parameter.of_serial_loop]
+    bounds = _bounds(program, serial)
+    lines = [_head(program, bounds), "{"]
+    early, late = _preamble(program, frozenset(parameter.name for parameter in serial))
+    indent = STEP
+    lines += [" " * indent + line for line in early]
+    for loop, bound in zip(serial, bounds, strict=True):
+        # The declarations that use its variable stand inside the innermost loop.
+        brace = " {" if late and loop is serial[-1] else ""
+        name = loop.name
+        lines.append(f"{' ' * indent}for ({loop.type.spelling} {name} = 0; {name} < {bound}; {name}++){brace}")
+        indent += STEP
+    lines += [" " * indent + line for line in late]
+    lines += _schedule(program, indent)
+    if late:
+        lines.append(" " * (indent - STEP) + "}")
+    return "\n".join([*lines, "}", ""])
+
+
+def _bounds(program: Program, serial: Sequence[Parameter]) -> list[str]:
+    taken = set(names_of(program))
+    bounds = []
+    for _ in serial:
+        bounds.append(fresh_name("T", taken))
+        taken.add(bounds[-1])
+    return bounds
+
+
+def _head(program: Program, bounds: Sequence[str]) -> str:
+    serial = [parameter for parameter in program.parameters if parameter.of_serial_loop]
+    scalars = [f"{p.type.spelling} {p.name}" for p in program.parameters if not p.of_serial_loop]
+    scalars += [f"{loop.type.spelling} {bound}" for loop, bound in zip(serial, bounds, strict=True)]
+    scalars += [f"{value.type.spelling} {value.name}" for value in program.values]
+    # An extent may use any scalar, so that arrays come last.
+    arguments = [*scalars, *(array_declaration(array) for array in program.arrays)]
+    return f"void {program.function}({', '.join(arguments) or 'void'})"
+
+
+def _preamble(program: Program, serial: frozenset[str]) -> tuple[list[str], list[str]]:
+    """Return the declarations and assertions before the serial loops, and those that need their variables."""
+    early: list[str] = []
+    late: list[str] = []
+    inside = set(serial)
+
+    def placed(text: str, read: frozenset[str], *, in_order: bool) -> bool:
+        where = late if in_order or read & inside else early
+        where.append(text)
+        return where is late
+
+    moved = False
+    for derived in program.derived:
+        moved = placed(_declaration(derived), variables(derived.definition), in_order=moved)
+        if moved:
+            inside.add(derived.name)
+    moved = False
+    for assumption in program.assumptions:
+        moved = placed(_assertion(assumption), variables(assumption), in_order=moved)
+    return early, late
+
+
+def _declaration(derived: Derived) -> str:
+    return f"{derived.type.spelling} {derived.name} = {expression(derived.definition)};"
+
+
+def _assertion(condition: Expr) -> str:
+    return f"assert({expression(condition)});"
+
+
+def _schedule(program: Program, indent: int) -> list[str]:
+    if program.cached:
+        clause = f" cache({', '.join(program.cached)})"
+    else:
+        clause = " cache()" if program.cache_clause == () else ""
+    lines = [f"{' ' * indent}meta_schedule{clause} {{"]
+    bare = len(program.body) == 1 and isinstance(program.body[0], Phase)
+    depth = indent + STEP
+    for loop in program.grid:
+        brace = "" if bare or loop is not program.grid[-1] else " {"
+        lines.append(" " * depth + thread_loop(loop) + brace)
+        depth += STEP
+    lines += statements(program.body, depth)
+    if not bare:
+        lines.append(" " * (depth - STEP) + "}")
+    return [*lines, " " * indent + "}"]

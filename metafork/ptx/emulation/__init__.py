@@ -1,0 +1,1 @@
+"""Symbolic execution of PTX: terms, states, paths, memory traces."""

@@ -1,0 +1,120 @@
+"""The states of the emulator: what a flow knows at a point, and how flows become one where they join.
+
+States with equal live registers become one (memoisation, section 4.2).  States that lanes of one warp can be in at the
+same time, because they parted at a branch that differs between lanes, *must* become one, with an unknown in every
+register in which they differ: the address in the neighbouring lane is found by moving %tid.x, and that lane may have
+come another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from metafork.ptx.emulation.evaluate import Value
+from metafork.ptx.emulation.terms import Poly, Terms
+from metafork.ptx.emulation.traces import Trace
+
+MOST_STATES = 8
+"""More states than this at one join become one, with unknowns where they differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A branch taken on a path: its block, which successor, and whether all lanes of a warp decide alike."""
+
+    block: int
+    successor: int
+    uniform: bool
+
+
+@dataclass(slots=True)
+class State:
+    """One flow at one point; owned by the emulator."""
+
+    registers: dict[str, Value] = field(default_factory=dict)
+    facts: tuple[Poly, ...] = ()
+    known: dict[int, bool] = field(default_factory=dict)
+    trace: Trace = field(default_factory=Trace)
+    epoch: int = 1
+    path: tuple[Decision, ...] = ()
+
+    def fork(self) -> State:
+        """Return an independent copy."""
+        return State(dict(self.registers), self.facts, dict(self.known), self.trace.copy(), self.epoch, self.path)
+
+
+class Joiner:
+    """Joins states of one kernel; ``new_epoch`` gives versions of memory that no load has seen."""
+
+    def __init__(self, terms: Terms, new_epoch: Callable[[], int]) -> None:
+        self.terms = terms
+        self.new_epoch = new_epoch
+        self._serial = 0
+
+    def join(self, block: int, live: frozenset[str], arrived: list[State]) -> list[State]:
+        """Make the states that reach a block as few as is sound, see the module's head."""
+        for state in arrived:
+            if len(state.registers) > len(live):
+                state.registers = {name: value for name, value in state.registers.items() if name in live}
+        groups: list[list[State]] = []
+        for state in arrived:
+            together = [group for group in groups if any(_may_coexist(state, other) for other in group)]
+            groups = [group for group in groups if group not in together]
+            groups.append([state, *(other for group in together for other in group)])
+        joined = [self._merge(block, group) for group in groups]
+        distinct: list[list[State]] = []
+        for state in joined:
+            same = next((group for group in distinct if group[0].registers == state.registers), None)
+            if same is None:
+                distinct.append([state])
+            else:
+                same.append(state)
+        result = [self._merge(block, group) for group in distinct]
+        return result if len(result) <= MOST_STATES else [self._merge(block, result)]
+
+    def _merge(self, block: int, states: list[State]) -> State:
+        first = states[0]
+        if len(states) == 1:
+            return first
+        others = states[1:]
+        self._serial += 1
+        registers: dict[str, Value] = {}
+        for name, value in first.registers.items():
+            values = [state.registers.get(name) for state in others]
+            if all(other == value for other in values):
+                registers[name] = value
+            elif all(other is not None and other.poly == value.poly for other in values):
+                registers[name] = Value(value.poly)
+            elif all(other is not None for other in values):
+                key = (block, self._serial, name)
+                registers[name] = Value(self.terms.atom("phi", value.poly.width, key, varies=True))
+        facts = tuple(fact for fact in first.facts if all(fact in state.facts for state in others))
+        known = {n: v for n, v in first.known.items() if all(state.known.get(n) == v for state in others)}
+        trace = first.trace
+        for state in others:
+            trace.intersect(state.trace)
+        epoch = first.epoch if all(state.epoch == first.epoch for state in others) else self.new_epoch()
+        path = first.path
+        for state in others:
+            path = _common_prefix(path, state.path)
+        return State(registers, facts, known, trace, epoch, path)
+
+    # --- blocks -------------------------------------------------------------------------------------------------
+
+
+def _common_prefix(left: tuple[Decision, ...], right: tuple[Decision, ...]) -> tuple[Decision, ...]:
+    length = 0
+    for one, other in zip(left, right, strict=False):
+        if one != other:
+            break
+        length += 1
+    return left[:length]
+
+
+def _may_coexist(left: State, right: State) -> bool:
+    """Tell whether two lanes of one warp can be in the two states: they did not part at a uniform branch."""
+    for one, other in zip(left.path, right.path, strict=False):
+        if one != other:
+            return one.block != other.block or not (one.uniform and other.uniform)
+    return True

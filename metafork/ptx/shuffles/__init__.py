@@ -1,0 +1,1 @@
+"""Warp shuffles in place of loads: detection, synthesis, report."""

@@ -1,0 +1,1 @@
+"""PTX as text: lexer, parser, syntax, printer, control flow."""

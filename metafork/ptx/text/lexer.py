@@ -1,0 +1,79 @@
+"""Text → tokens of PTX, ISA 7.0 to 9.0.
+
+Tokens are kept as three parallel tuples (kind, text, offset), because a kernel of two thousand loads has a hundred
+thousand of them; line and column are found from the offset when somebody asks.  Comments and blanks are dropped.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from metafork.ptx.text.source import PtxError, Span
+
+Kind = Literal["number", "word", "dot", "string", "punctuation", "end"]
+
+_TOKEN = re.compile(
+    r"""
+    (?P<skip>(?:[ \t\r\n\f\v]+|//[^\n]*|/\*.*?\*/)+)
+  | (?P<number>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?
+      |\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+U?)
+  | (?P<word>[A-Za-z_$%][\w$]*)
+  | (?P<dot>\.[A-Za-z0-9_]+(?:::[A-Za-z0-9_]+)*)
+  | (?P<string>"[^"\n]*")
+  | (?P<punctuation><<|>>|[{}()\[\];:,@!|<>=+\-*/&~^?])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of one text; the last one has kind ``end``."""
+
+    text: str
+    kinds: tuple[Kind, ...]
+    texts: tuple[str, ...]
+    offsets: tuple[int, ...]
+    newlines: tuple[int, ...]
+
+    def span(self, index: int) -> Span:
+        """Return line and column of token ``index``."""
+        return self.span_at(self.offsets[index])
+
+    def span_at(self, offset: int) -> Span:
+        """Return line and column of a character offset."""
+        line = bisect.bisect_left(self.newlines, offset)
+        start = self.newlines[line - 1] + 1 if line else 0
+        return Span(line + 1, offset - start + 1)
+
+
+def tokenize(text: str) -> Tokens:
+    """Split PTX text into tokens.
+
+    Raises:
+        PtxError: at a character that starts no token.
+    """
+    newlines = tuple(match.start() for match in re.finditer("\n", text))
+    kinds: list[Kind] = []
+    texts: list[str] = []
+    offsets: list[int] = []
+    position = 0
+    match_at = _TOKEN.match
+    while position < len(text):
+        match = match_at(text, position)
+        if match is None:
+            span = Tokens(text, (), (), (), newlines).span_at(position)
+            raise PtxError(f"no PTX token starts with {text[position]!r}", span)
+        kind = match.lastgroup
+        if kind != "skip":
+            kinds.append(kind)  # type: ignore[arg-type]  # the group names are the kinds
+            texts.append(match.group())
+            offsets.append(position)
+        position = match.end()
+    kinds.append("end")
+    texts.append("end of file")
+    offsets.append(len(text))
+    return Tokens(text, tuple(kinds), tuple(texts), tuple(offsets), newlines)

@@ -1,0 +1,112 @@
+"""What is known of opcodes: which operand they write, and what they do to memory.
+
+An opcode that is not here is *unknown*: every register it mentions may change, and so may memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+
+from metafork.ptx.text.syntax import Address, Group, Instruction, Name, Negated, Offset, Operand, Pair, Vector, Verbatim
+
+
+class Effect(Enum):
+    """What an instruction may do to memory that other instructions see."""
+
+    NONE = "none"
+    LOAD = "load"
+    STORE = "store"
+    ORDER = "order"
+    """Barriers, fences, atomics, unknown calls: other threads' writes may become visible."""
+    NEW_GRID = "new grid"
+    """``griddepcontrol``: even memory that is read-only for this grid may have been written by an earlier one."""
+    UNKNOWN = "unknown"
+
+
+_PURE = frozenset({
+    "abs", "activemask", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot",
+    "copysign", "cos", "createpolicy", "cvt", "cvta", "div", "dp2a", "dp4a", "elect", "ex2", "fma", "fns",
+    "getctarank", "isspacep", "istypep", "lg2", "lop3", "mad", "mad24", "madc", "mapa", "match", "max", "min",
+    "mov", "movmatrix", "mul", "mul24", "neg", "not", "or", "popc", "prmt", "rcp", "redux", "rem", "rsqrt",
+    "sad", "selp", "set", "setp", "shf", "shfl", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "szext",
+    "tanh", "testp", "vadd", "vsub", "vabsdiff", "vmin", "vmax", "vset", "vshl", "vshr", "vmad", "vote", "xor",
+    "mma", "alloca", "stacksave", "txq", "suq", "tex", "tld4", "suld", "ldmatrix",
+})  # fmt: skip
+_NO_RESULT = {
+    "bra": Effect.NONE, "brx": Effect.NONE, "ret": Effect.NONE, "exit": Effect.NONE, "trap": Effect.NONE,
+    "brkpt": Effect.NONE, "pmevent": Effect.NONE, "prefetch": Effect.NONE, "prefetchu": Effect.NONE,
+    "nanosleep": Effect.ORDER, "applypriority": Effect.NONE, "stackrestore": Effect.NONE,
+    "st": Effect.STORE, "red": Effect.ORDER, "membar": Effect.ORDER, "fence": Effect.ORDER, "discard": Effect.ORDER,
+    "griddepcontrol": Effect.NEW_GRID, "sust": Effect.ORDER, "sured": Effect.ORDER, "stmatrix": Effect.ORDER,
+}  # fmt: skip
+_WITH_RESULT = {"ld": Effect.LOAD, "ldu": Effect.LOAD, "atom": Effect.ORDER}
+
+
+def is_known(instruction: Instruction) -> bool:
+    """Tell whether results and memory effects of the opcode are known."""
+    opcode = instruction.opcode
+    return opcode in _PURE or opcode in _NO_RESULT or opcode in _WITH_RESULT or opcode in ("bar", "barrier", "call")
+
+
+def effect(instruction: Instruction) -> Effect:
+    """Return what the instruction may do to memory."""
+    opcode = instruction.opcode
+    if opcode in _PURE:
+        return Effect.NONE
+    if opcode in ("bar", "barrier", "call"):
+        return Effect.ORDER
+    return _NO_RESULT.get(opcode) or _WITH_RESULT.get(opcode) or Effect.UNKNOWN
+
+
+def written(instruction: Instruction) -> Iterator[Name]:
+    """Yield the registers the instruction may write; for an unknown opcode all that it mentions."""
+    opcode = instruction.opcode
+    if opcode in _NO_RESULT:
+        return
+    if opcode in ("bar", "barrier"):
+        if "red" in instruction.modifiers and instruction.operands:
+            yield from names_in(instruction.operands[:1])
+        return
+    if opcode == "call":
+        if instruction.operands and isinstance(instruction.operands[0], Group):
+            yield from names_in(instruction.operands[:1])
+        return
+    if opcode in _PURE or opcode in _WITH_RESULT:
+        yield from names_in(instruction.operands[:1])
+        return
+    yield from names_in(instruction.operands)
+
+
+def read(instruction: Instruction) -> Iterator[Name]:
+    """Yield the names the instruction may read, its guard included."""
+    if instruction.guard is not None:
+        yield instruction.guard.name
+        # A predicated write keeps the old value where the predicate is false.
+        yield from written(instruction)
+    operands = instruction.operands
+    opcode = instruction.opcode
+    writes_first = opcode in _PURE or opcode in _WITH_RESULT
+    yield from names_in(operands[1:] if writes_first else operands)
+
+
+def names_in(operands: Iterable[Operand]) -> Iterator[Name]:
+    """Yield the names that operands mention, without the sink ``_``."""
+    for operand in operands:
+        match operand:
+            case Name():
+                if operand.text != "_":
+                    yield operand
+            case Negated(name) | Offset(name):
+                yield name
+            case Address(base):
+                if isinstance(base, Name):
+                    yield base
+            case Pair(first, second):
+                yield from names_in((first, second))
+            case Vector(elements) | Group(elements):
+                yield from names_in(elements)
+            case Verbatim():
+                yield from operand.names
+            case _:
+                pass

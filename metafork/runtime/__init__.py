@@ -1,0 +1,1 @@
+"""What generated code is compiled with: the C headers, and the machine descriptions that equal them."""

@@ -1,0 +1,1 @@
+"""What a hole of a sketch may become."""

@@ -1,0 +1,185 @@
+"""The transformation hole: fan, rotation, grouping, wrap and broadcast of an axis (Swizzle Inventor, section 5.3).
+
+``X(i, k)`` is the source index on an axis of length ``n``; ``k`` is a secondary index of length ``m``.  With group
+size ``g``, ``i' = i mod g``, fan factor ``cf`` and ``df = g / gcd(g, |cf|)``:
+
+    fan:        F = (cf*i' + i'/df) mod g
+    rotation:   R = cr*k + k/dr
+    X           = g*(i/g) + (F + R) mod g
+    with wrap:  X = g*(i/g) + G*(F/G) + (F + R) mod G       where G = g/df
+
+``outside`` wraps as Swizzleflow's release does, with the rotation added outside: ``g*(i/g) + (F + R mod G) mod g``;
+its option counts are the published ones, but it is no permutation, and CRC 2 and 4 have no solution in it.  Level 1
+and 2 take ``g = n`` without wrap; level 3 all of it; level 4 adds compositions and the primitives of Swizzle
+Inventor's section 8 (column-major linearisation, units).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metafork.swizzle.model.index import Index, Interval, Name, Number, binary, evaluate, reduce
+from metafork.swizzle.model.options import OptionSet, Tables, first_of_each, joined_sets
+
+PRIMARY, SECONDARY = Name("i"), Name("k")
+# Entries of all tables before they are deduplicated, roughly; 64 by 32 elements have 50 million.
+MOST_ENTRIES = 200_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Transformation:
+    """The parameters of one instance of the template."""
+
+    group: int
+    fan: int
+    rotate: int
+    every: int
+    wrap: bool
+
+    def expression(self, length: int, secondary: int, *, outside: bool = False) -> Index:
+        """Spell the source index over ``i`` (below ``length``) and ``k`` (below ``secondary``), simplified."""
+        ranges: dict[str, Interval] = {"i": (0, length - 1), "k": (0, secondary - 1)}
+        group = Number(self.group)
+        common = gcd(self.group, abs(self.fan))
+        inside = binary("%", PRIMARY, group)
+        # The remainder inside the fan matters only where i'/df is not zero.
+        spread = PRIMARY if common == 1 or common == self.group else inside
+        fan = binary("*", Number(self.fan % self.group), spread)
+        if common != 1:
+            fan = binary("+", fan, binary("/", inside, Number(self.group // common)))
+        turn = binary("*", Number(self.rotate % self.group), SECONDARY)
+        if self.every < secondary:
+            turn = binary("+", turn, binary("/", SECONDARY, Number(self.every)))
+        start = binary("*", group, binary("/", PRIMARY, group))
+        if self.wrap and outside:
+            wrapped = binary("%", turn, Number(common))
+            inner = binary("%", binary("+", fan, wrapped), group)
+        elif self.wrap:
+            position = binary("%", fan, group)
+            unit = Number(common)
+            high = binary("*", unit, binary("/", position, unit))
+            inner = binary("+", high, binary("%", binary("+", fan, turn), unit))
+        else:
+            inner = binary("%", binary("+", fan, turn), group)
+        return reduce(binary("+", start, inner), ranges)
+
+
+def parameters(length: int, secondary: int, level: int) -> Iterator[Transformation]:
+    """Yield every instance of the template at a restriction level, ungrouped first."""
+    groups = [length] if level < 3 else [g for g in range(length, 1, -1) if length % g == 0]
+    steps = [d for d in range(secondary, 1, -1) if secondary % d == 0] or [2]
+    for group in groups:
+        constants = [*range(group), -1]
+        for wrap in (False, True) if level >= 3 else (False,):
+            for every in steps:
+                for rotate in constants:
+                    for fan in constants:
+                        if wrap and gcd(group, abs(fan)) == 1:
+                            continue  # a wrapped rotation modulo 1 does nothing: the fan alone, found without wrap
+                        yield Transformation(group, fan, rotate, every, wrap)
+
+
+def transformation_tables(
+    chosen: list[Transformation], length: int, secondary: int, *, outside: bool = False
+) -> Tables:
+    """Return ``[option, i*secondary + k]``, the source index of each cell."""
+    i = np.arange(length, dtype=np.int32)[None, :, None]
+    k = np.arange(secondary, dtype=np.int32)[None, None, :]
+
+    def column(values: list[int]) -> NDArray[np.int32]:
+        return np.array(values, dtype=np.int32)[:, None, None]
+
+    result = np.empty((len(chosen), length * secondary), dtype=np.int16)
+    for begin in range(0, len(chosen), 2048):
+        block = chosen[begin : begin + 2048]
+        group, fan = column([one.group for one in block]), column([one.fan for one in block])
+        common = column([gcd(one.group, abs(one.fan)) for one in block])
+        inside = i % group
+        position = (fan * inside + inside // (group // common)) % group
+        turn = column([one.rotate for one in block]) * k + k // column([one.every for one in block])
+        if outside:
+            wrapped = (position + turn % common) % group
+        else:
+            wrapped = common * (position // common) + (position + turn) % common
+        plain = (position + turn) % group
+        wrap = column([int(one.wrap) for one in block]) != 0
+        table = group * (i // group) + np.where(wrap, wrapped, plain)
+        result[begin : begin + len(block)] = table.reshape(len(block), -1)
+    return result
+
+
+def transformations(
+    length: int, secondary: int, level: int, *, outside: bool = False, broadcast: bool = False
+) -> OptionSet:
+    """Return the distinct options of a transformation hole, the identity first.
+
+    ``broadcast`` adds ``X(i, k) = k``, the identity of an array that is spread over ``i`` (``k`` must be below
+    ``length``).  Raises ``ValueError`` for a level other than 1 to 4, and for
+    axes whose options are too many to list.
+    """
+    if level not in {1, 2, 3, 4}:
+        raise ValueError(f"restriction levels are 1 to 4, not {level}")
+    entries = (length + 1) ** 2 * secondary.bit_length() * length * secondary
+    if entries > MOST_ENTRIES:
+        raise ValueError(f"a transformation of {length} by {secondary} elements has too many options to list")
+    identity = Transformation(length, 1, 0, max(secondary, 2), False)
+    chosen = [identity, *parameters(length, secondary, level)]
+    chosen.sort(key=lambda one: _complexity(one, length, secondary))
+    tables = transformation_tables(chosen, length, secondary, outside=outside)
+    kept = first_of_each(tables)
+    basis = [chosen[int(row)] for row in kept]
+    if broadcast:
+        copied = np.tile(np.arange(secondary, dtype=np.int16), length)
+        without = kept[(tables[kept] != copied).any(axis=1)]
+        basis = [chosen[int(row)] for row in without]
+        tables, kept = np.concatenate([copied[None], tables[without]]), np.arange(len(without) + 1)
+
+        def spell(option: int) -> Index:
+            if option == 0:
+                return SECONDARY
+            return basis[option - 1].expression(length, secondary, outside=outside)
+
+        return OptionSet(tables, spell)
+    template = OptionSet(tables[kept], lambda option: basis[option].expression(length, secondary, outside=outside))
+    if level < 4:
+        return template
+    from metafork.swizzle.grammar.compositions import compositions
+
+    return joined_sets([template, *compositions(length, secondary)])
+
+
+def _complexity(one: Transformation, length: int, secondary: int) -> tuple[int, int, int, int, int]:
+    """Order instances by how many pieces their expression has, then by their constants."""
+    common = gcd(one.group, abs(one.fan))
+    pieces = (one.group != length) + 2 * one.wrap + (one.fan % one.group != 1) + (one.rotate % one.group != 0)
+    pieces += (common != 1) + (one.every < secondary)
+    return pieces, -one.group, one.rotate % one.group, one.fan % one.group, -one.every
+
+
+def evaluated(expressions: list[Index], length: int, secondary: int) -> tuple[Tables, list[Index]]:
+    """Return the tables of expressions over ``i`` and ``k``."""
+    i, k = (part.ravel() for part in np.meshgrid(np.arange(length), np.arange(secondary), indexing="ij"))
+    result = np.empty((len(expressions), length * secondary), dtype=np.int16)
+    for row, expression in enumerate(expressions):
+        result[row] = evaluate(expression, {"i": i, "k": k})
+    return result, expressions
+
+
+def rotations(length: int, cells: int, level: int) -> OptionSet:
+    """Return the rotations ``g*(i/g) + (i + c) mod g`` of the first ``cells`` indices, and the identity."""
+    groups = [length] if level < 3 else [g for g in range(length, 1, -1) if length % g == 0]
+    expressions: list[Index] = [PRIMARY] if cells <= length else []
+    for group in groups:
+        start = binary("*", Number(group), binary("/", PRIMARY, Number(group)))
+        for constant in range(group):
+            turned = binary("%", binary("+", PRIMARY, Number(constant)), Number(group))
+            expressions.append(reduce(binary("+", start, turned), {"i": (0, cells - 1)}))
+    tables, expressions = evaluated(expressions, cells, 1)
+    kept = first_of_each(tables)
+    chosen = [expressions[int(row)] for row in kept]
+    return OptionSet(tables[kept], chosen.__getitem__)

@@ -1,0 +1,1 @@
+"""Sketches as text: lexer, parser, elaboration."""

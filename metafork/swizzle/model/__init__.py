@@ -1,0 +1,1 @@
+"""The problem of a sketch: indices, terms, options, specification."""

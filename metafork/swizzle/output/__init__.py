@@ -1,0 +1,1 @@
+"""Solutions as code: lowering, cost, printers, pictures."""

@@ -1,0 +1,143 @@
+"""Bank conflicts of shared memory, by simulation, and layouts of a tile that are free of them.
+
+Shared memory has 32 banks of one word.  The accesses of a warp to different words of one bank are served one after
+another; the *bank degree* of an access is the largest number of different words asked of one bank (1: no conflict;
+threads that read the same word are served together).  A tile that is written by rows and read by columns needs a
+layout in which both degrees are 1; a rotation or an exclusive or of the column by the row does that without padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metafork.swizzle.model.index import Index, Name, Number, binary, evaluate, operations
+
+BANKS = 32
+WARP = 32
+Words = NDArray[np.int64]
+
+
+def bank_degree(words: Sequence[int] | Words, *, banks: int = BANKS) -> int:
+    """Return the bank degree of one access of a warp: ``words`` are the word addresses of its active threads."""
+    different = np.unique(np.asarray(words, dtype=np.int64))
+    if different.size == 0:
+        return 0
+    return int(np.bincount(different % banks, minlength=banks).max())
+
+
+def worst_degree(accesses: Words, *, banks: int = BANKS) -> int:
+    """Return the largest bank degree of several accesses, one a row; 0 for none."""
+    return max((bank_degree(row, banks=banks) for row in accesses), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class TileLayout:
+    """Where element (row, column) of a tile stands: ``row * pitch + place``, in words.
+
+    ``place`` is the column turned by ``(a*row + row/d) mod columns``, or combined by exclusive or with
+    ``(row / d) mod m``, ``m`` a power of two.
+    """
+
+    rows: int
+    columns: int
+    kind: Literal["plain", "rotate", "xor"]
+    factor: int
+    step: int
+    pitch: int
+
+    @property
+    def words(self) -> int:
+        """The shared memory of the tile, in words."""
+        return self.rows * self.pitch
+
+    def address(self) -> Index:
+        """Spell the address over ``row`` and ``column``."""
+        row, column = Name("row"), Name("column")
+        base = binary("*", row, Number(self.pitch))
+        match self.kind:
+            case "plain":
+                place: Index = column
+            case "rotate":
+                turn = binary("*", Number(self.factor), row)
+                if self.step < self.rows:
+                    turn = binary("+", turn, binary("/", row, Number(self.step)))
+                place = binary("%", binary("+", column, turn), Number(self.columns))
+            case "xor":
+                mask = binary("%", binary("/", row, Number(self.step)), Number(self.factor))
+                place = binary("^", column, mask)
+            case _:
+                assert_never(self.kind)
+        return binary("+", base, place)
+
+    def addresses(self) -> Words:
+        """Return the address of every element, rows by columns."""
+        row, column = np.indices((self.rows, self.columns))
+        result = evaluate(self.address(), {"row": row, "column": column})
+        return np.asarray(result, dtype=np.int64)
+
+    def degrees(self) -> tuple[int, int]:
+        """Return the worst bank degrees of the accesses by rows and by columns."""
+        addresses = self.addresses()
+        return worst_degree(row_accesses(addresses)), worst_degree(row_accesses(addresses.T))
+
+
+def row_accesses(addresses: Words) -> Words:
+    """Split an array of addresses into accesses of a warp: 32 consecutive elements of a row, -1 where it ends.
+
+    Threads past the end of a row are inactive; their entries repeat the first thread's word, which costs nothing.
+    """
+    rows, columns = addresses.shape
+    count = -(-columns // WARP)
+    result = np.repeat(addresses[:, ::WARP, None], WARP, axis=2)
+    for chunk in range(count):
+        part = addresses[:, chunk * WARP : (chunk + 1) * WARP]
+        result[:, chunk, : part.shape[1]] = part
+    return result.reshape(rows * count, WARP)
+
+
+def layouts(rows: int, columns: int) -> Iterator[TileLayout]:
+    """Yield the layouts without padding that are tried: plain, exclusive ors, rotations; simple ones first."""
+    yield TileLayout(rows, columns, "plain", 0, rows, columns)
+    steps = [step for step in range(1, rows + 1) if rows % step == 0]
+    widths = [1 << bit for bit in range(1, columns.bit_length()) if columns % (1 << bit) == 0]
+    for step in steps:
+        for width in reversed(widths):
+            yield TileLayout(rows, columns, "xor", width, step, columns)
+    for step in reversed(steps):
+        for factor in range(columns):
+            yield TileLayout(rows, columns, "rotate", factor, step, columns)
+
+
+def conflict_free_layout(rows: int, columns: int) -> TileLayout | None:
+    """Return the cheapest layout without padding whose row and column accesses have no conflicts; ``None`` if none.
+
+    Cheapest is by the operations of its address, then by the order of ``layouts``.
+    """
+    best: tuple[int, TileLayout] | None = None
+    for layout in layouts(rows, columns):
+        effort = operations(layout.address())
+        if best is not None and effort >= best[0]:
+            continue
+        if _is_permutation(layout) and layout.degrees() == (1, 1):
+            best = effort, layout
+    return None if best is None else best[1]
+
+
+def _is_permutation(layout: TileLayout) -> bool:
+    addresses = layout.addresses()
+    flat = np.sort(addresses.ravel())
+    return bool((flat[1:] != flat[:-1]).all()) and int(flat[-1]) < layout.words
+
+
+def padded_layout(rows: int, columns: int) -> TileLayout:
+    """Return the plain layout with the fewest words of padding a row that has no conflicts."""
+    for pitch in range(columns, columns + BANKS + 1):
+        layout = TileLayout(rows, columns, "plain", 0, rows, pitch)
+        if layout.degrees() == (1, 1):
+            return layout
+    raise ValueError(f"no padding below {BANKS + 1} words frees a {rows} x {columns} tile of conflicts")

@@ -1,0 +1,413 @@
+"""From a solution to straight-line code of one thread: loads, shuffles, selects, folds and stores, in SSA form.
+
+The first axes of an array (the sketch's ``warp`` of them) are threads, the others registers, all unrolled.  Register
+indices are static: a dynamic one becomes a select over the registers that occur, or, where every thread rotates its
+registers, a barrel rotation in steps of powers of two (Swizzle Inventor, section 6.3).  Every instruction maps to one
+or a few LLVM instructions (a shuffle to ``llvm.nvvm.shfl.sync.idx``); index expressions are over ``lane`` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import assert_never
+
+import numpy as np
+
+from metafork.swizzle.model.index import Index, Interval, Name, Number, binary, compare, evaluate, reduce, substitute
+from metafork.swizzle.model.problem import Case, Fold, Gather, Hole, Literal, Problem, Read, Shape
+from metafork.swizzle.model.terms import NEUTRAL_ZERO
+from metafork.swizzle.search.search import Solution
+from metafork.swizzle.search.stages import Bools, Ints
+
+LANE = Name("lane")
+
+
+class NotLowerableError(Exception):
+    """The sketch is not one of threads and registers, and the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Element ``index`` of an input's tile, or zero where the guard fails."""
+
+    memory: str
+    index: Index
+    guard: Index | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """The value of another thread of the group."""
+
+    value: int
+    lane: Index
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """``condition ? yes : no`` on values."""
+
+    condition: Index
+    yes: int
+    no: int
+
+
+@dataclass(frozen=True, slots=True)
+class Zero:
+    """The neutral element of sums."""
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """``left op right``."""
+
+    op: str
+    left: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Write a value to the output's tile."""
+
+    index: Index
+    value: int
+
+
+Instruction = Load | Shuffle | Select | Zero | Combine
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadCode:
+    """The code of one thread: instruction ``n`` defines value ``n``; then the stores."""
+
+    name: str
+    lanes: int
+    inputs: tuple[Literal, ...]
+    output_size: int
+    instructions: tuple[Instruction, ...]
+    stores: tuple[Store, ...]
+
+    @property
+    def ranges(self) -> dict[str, Interval]:
+        """The interval of ``lane``."""
+        return {"lane": (0, self.lanes - 1)}
+
+
+def spelled_cases(problem: Problem, solution: Solution) -> dict[str, tuple[Case, ...]]:
+    """Return every gather and completed hole as cases over its output indices."""
+    result: dict[str, tuple[Case, ...]] = {}
+    for one in problem.statements:
+        if isinstance(one, Gather):
+            result[one.name] = one.cases
+        elif isinstance(one, Hole):
+            result[one.name] = one.cases(solution.options[one.name])
+    return result
+
+
+def lower(problem: Problem, solution: Solution) -> ThreadCode:
+    """Lower a solution; raises ``NotLowerableError`` where an array has no axis of threads."""
+    return _Lowering(problem, solution).code()
+
+
+Registers = dict[tuple[int, ...], int]
+
+
+@dataclass(slots=True)
+class _Lowering:
+    problem: Problem
+    solution: Solution
+    threads: Shape = ()
+    own_places: tuple[Index, ...] = ()
+    ranges: dict[str, Interval] = field(default_factory=dict)
+    instructions: list[Instruction] = field(default_factory=list)
+    known: dict[Instruction, int] = field(default_factory=dict)
+    arrays: dict[str, Registers] = field(default_factory=dict)
+    spread: dict[Index, Ints] = field(default_factory=dict)
+    substituted: dict[tuple[Index, tuple[int, ...]], Index] = field(default_factory=dict)
+
+    def code(self) -> ThreadCode:
+        problem = self.problem
+        goal = problem.statement(problem.goal)
+        self.threads = goal.shape[: problem.warp]
+        lanes = prod(self.threads)
+        self.ranges = {"lane": (0, lanes - 1)}
+        self.own_places = tuple(self._simple(place) for place in self._places())
+        cases = spelled_cases(problem, self.solution)
+        for one in problem.statements:
+            match one:
+                case Literal(name, shape):
+                    if not one.is_input:
+                        raise NotLowerableError(f"'{name}' is a table of terms, which has no place in a thread")
+                    if shape[: problem.warp] == self.threads and self._read_across(name):
+                        self.arrays[name] = self._registers(shape, name, (Case(None, Read(0, _axes(shape))),), (name,))
+                case Gather(name, shape, arguments):
+                    self.arrays[name] = self._registers(shape, name, cases[name], arguments)
+                case Hole(name, shape, argument):
+                    rotated = self._barrel(one, cases[name])
+                    self.arrays[name] = rotated or self._registers(shape, name, cases[name], (argument,))
+                case Fold(name, shape, argument, op):
+                    self.arrays[name] = self._fold(shape, argument, op)
+                case _:
+                    assert_never(one)
+        stores = []
+        for registers, value in self.arrays[problem.goal].items():
+            index: Index = Number(0)
+            for at, length in zip((*self._places(), *map(Number, registers)), goal.shape, strict=True):
+                index = binary("+", binary("*", index, Number(length)), at)
+            stores.append(Store(reduce(index, self.ranges), value))
+        inputs = tuple(one for one in problem.statements if isinstance(one, Literal))
+        return _without_dead_code(
+            ThreadCode(problem.name, lanes, inputs, prod(goal.shape), tuple(self.instructions), tuple(stores))
+        )
+
+    def _read_across(self, name: str) -> bool:
+        """Say whether an input is read by a hole, as registers of other threads, rather than from memory."""
+        literal = self.problem.statement(name)
+        assert isinstance(literal, Literal)
+        return not literal.shared and any(hole.argument == name for hole in self.problem.holes())
+
+    def _shuffle(self, value: int, lane: Index) -> int:
+        """Emit a shuffle; a shuffle of a shuffled value is one shuffle."""
+        earlier = self.instructions[value]
+        if isinstance(earlier, Shuffle):
+            lane = reduce(substitute(earlier.lane, {"lane": lane}), self.ranges)
+            value = earlier.value
+        if bool((self._spread(lane) == np.arange(prod(self.threads))).all()):
+            return value
+        return self._emit(Shuffle(value, lane))
+
+    def _emit(self, instruction: Instruction) -> int:
+        if instruction not in self.known:
+            self.known[instruction] = len(self.instructions)
+            self.instructions.append(instruction)
+        return self.known[instruction]
+
+    def _places(self) -> tuple[Index, ...]:
+        """The thread's index on each thread axis; the first axis runs fastest."""
+        places: list[Index] = []
+        below = 1
+        for axis, length in enumerate(self.threads):
+            place = binary("/", LANE, Number(below))
+            places.append(place if axis == len(self.threads) - 1 else binary("%", place, Number(length)))
+            below *= length
+        return tuple(places)
+
+    def _at(self, registers: Sequence[int]) -> dict[str, Index]:
+        indices = (*self._places(), *(Number(one) for one in registers))
+        return {f"d{axis}": index for axis, index in enumerate(indices)}
+
+    def _spread(self, index: Index) -> Ints:
+        if index not in self.spread:
+            value = np.asarray(evaluate(index, {"lane": np.arange(prod(self.threads))}), dtype=np.int64)
+            self.spread[index] = np.broadcast_to(value, (prod(self.threads),))
+        return self.spread[index]
+
+    def _placed(self, index: Index, registers: tuple[int, ...], places: dict[str, Index]) -> Index:
+        """Put the thread's places and a register's numbers into an index, and simplify."""
+        key = index, registers
+        if key not in self.substituted:
+            self.substituted[key] = self._simple(substitute(index, places))
+        return self.substituted[key]
+
+    def _simple(self, index: Index) -> Index:
+        """Reduce an index by the range of ``lane``, and to a number where all threads agree."""
+        values = self._spread(index)
+        return Number(int(values[0])) if bool((values == values[0]).all()) else reduce(index, self.ranges)
+
+    def _registers(self, shape: Shape, name: str, cases: Sequence[Case], arguments: Sequence[str]) -> Registers:
+        if shape[: len(self.threads)] != self.threads:
+            raise NotLowerableError(
+                f"'{name}' has the shape {list(shape)}, and its first axes are not the threads {list(self.threads)}"
+            )
+        inner = shape[len(self.threads) :]
+        return {registers: self._cell(registers, cases, arguments) for registers in np.ndindex(*inner)}
+
+    def _cell(self, registers: tuple[int, ...], cases: Sequence[Case], arguments: Sequence[str]) -> int:
+        """Emit one register of a gather: the first case whose guard holds."""
+        places = self._at(registers)
+        open_: Bools = np.ones(prod(self.threads), dtype=bool)
+        parts: list[tuple[Index, int]] = []
+        for case in cases:
+            guard = Number(1) if case.guard is None else self._placed(case.guard, registers, places)
+            if not parts and isinstance(guard, Number) and guard.value and case.read is not None:
+                return self._read(arguments[case.read.argument], case.read, registers, places, open_)
+            holds = open_ & (self._spread(guard) != 0)
+            if not holds.any():
+                continue
+            if case.read is None:
+                value = self._emit(Zero())
+            else:
+                value = self._read(arguments[case.read.argument], case.read, registers, places, holds)
+            open_ = open_ & ~holds
+            parts.append((guard, value))
+            if not open_.any():
+                break
+        result = parts[-1][1] if not open_.any() else self._emit(Zero())
+        for guard, value in reversed(parts if open_.any() else parts[:-1]):
+            result = self._select(guard, value, result)
+        return result
+
+    def _select(self, condition: Index, yes: int, no: int) -> int:
+        if yes == no or isinstance(condition, Number):
+            return yes if yes == no or condition != Number(0) else no
+        return self._emit(Select(condition, yes, no))
+
+    def _read(
+        self, argument: str, read: Read, cell: tuple[int, ...], places: dict[str, Index], holds: Bools
+    ) -> int:  # fmt: skip
+        indices = [self._placed(index, cell, places) for index in read.indices]
+        count = len(self.threads)
+        if argument in self.arrays and tuple(indices[:count]) == self.own_places:
+            fixed = tuple(index.value for index in indices[count:] if isinstance(index, Number))
+            if len(fixed) == len(indices) - count:
+                return self.arrays[argument][fixed]
+        shape = self.problem.statement(argument).shape
+        if argument not in self.arrays:
+            index: Index = Number(0)
+            for at, length in zip(indices, shape, strict=True):
+                index = binary("+", binary("*", index, Number(length)), at)
+            return self._load(argument, index, holds)
+        source: Index = Number(0)
+        for at, length in zip(reversed(indices[:count]), reversed(self.threads), strict=True):
+            source = binary("+", binary("*", source, Number(length)), at)
+        lanes = self._spread(source)
+        own = bool((lanes == np.arange(lanes.size))[holds].all())
+        stored = self.arrays[argument]
+        inner = [self._spread(index) for index in indices[count:]]
+        wanted = list(dict.fromkeys(zip(*(one[holds].tolist() for one in inner), strict=True))) if inner else [()]
+        source = reduce(source, self.ranges)
+        values = []
+        for registers in wanted:
+            value = stored[registers]
+            values.append(value if own else self._shuffle(value, self._inside(source, holds)))
+        result = values[-1]
+        for registers, value in zip(reversed(wanted[:-1]), reversed(values[:-1]), strict=True):
+            test: Index = Number(1)
+            for index, taken, register in zip(indices[count:], inner, registers, strict=True):
+                if not bool((taken[holds] == register).all()):
+                    test = compare("&&", test, compare("==", index, Number(register)))
+            result = self._select(test, value, result)
+        return result
+
+    def _inside(self, source: Index, holds: Bools) -> Index:
+        """Keep the lane of a shuffle within the group for threads that do not use the result."""
+        lanes = self._spread(source)
+        if bool(((lanes >= 0) & (lanes < lanes.size)).all()):
+            return source
+        assert not holds[(lanes < 0) | (lanes >= lanes.size)].any()
+        return binary("%", source, Number(lanes.size))
+
+    def _load(self, argument: str, index: Index, holds: Bools) -> int:
+        at = self._spread(index)
+        size = prod(self.problem.statement(argument).shape)
+        outside = (at < 0) | (at >= size)
+        guard = None
+        if outside.any():
+            assert not outside[holds].any()
+            guard = compare("<", index, Number(size)) if not (at < 0).any() else compare(
+                "&&", compare(">=", index, Number(0)), compare("<", index, Number(size))
+            )  # fmt: skip
+        return self._emit(Load(argument, reduce(index, self.ranges), guard))
+
+    def _fold(self, shape: Shape, argument: str, op: str) -> Registers:
+        inner = shape[len(self.threads) :]
+        zero = Zero()
+        groups: dict[tuple[int, ...], list[int]] = {registers: [] for registers in np.ndindex(*inner)}
+        for registers, value in self.arrays[argument].items():
+            if not (op in NEUTRAL_ZERO and self.instructions[value] == zero):
+                groups[registers[: len(inner)]].append(value)
+        result: Registers = {}
+        for registers, values in groups.items():
+            total = values[0] if values else self._emit(zero)
+            for value in values[1:]:
+                total = self._emit(Combine(op, total, value))
+            result[registers] = total
+        return result
+
+    def _barrel(self, hole: Hole, cases: Sequence[Case]) -> Registers | None:
+        """Rotate a thread's registers by an amount of its own, where that is what the hole does and it pays."""
+        axis = hole.value_axis
+        source = self.problem.statement(hole.argument).shape
+        count = len(self.threads)
+        if axis is None or axis < count or source != hole.shape or hole.argument not in self.arrays:
+            return None
+        read, size = cases[0].read, hole.shape[axis]
+        assert read is not None
+        result: Registers = {}
+        others = [range(1) if one == axis else range(length) for one, length in enumerate(hole.shape)][count:]
+        for rest in np.ndindex(*(len(one) for one in others)):
+            line = [(*rest[: axis - count], place, *rest[axis - count + 1 :]) for place in range(size)]
+            spelled = [substitute(read.indices[axis], self._at(registers)) for registers in line]
+            tables = np.stack([self._spread(index) for index in spelled])
+            amount = (tables[0] - tables[0, 0]) % size
+            steps = max(1, int(amount.max()).bit_length())
+            rotates = np.array_equal(tables, (tables[:, :1] + amount) % size)
+            distinct = sum(len(np.unique(row)) - 1 for row in tables)
+            if not rotates or not amount.any() or size * steps > distinct:
+                return None
+            turn = binary("%", binary("+", spelled[0], Number((size - int(tables[0, 0])) % size)), Number(size))
+            values = [self.arrays[hole.argument][registers] for registers in line]
+            for step in range(steps):
+                bit = binary("%", binary("/", self._simple(turn), Number(1 << step)), Number(2))
+                condition = self._simple(compare("!=", bit, Number(0)))
+                values = [
+                    self._select(condition, values[(place + (1 << step)) % size], values[place])
+                    for place in range(size)
+                ]  # fmt: skip
+            for registers, first in zip(line, tables[:, 0].tolist(), strict=True):
+                result[registers] = values[first]
+        return result
+
+
+def _axes(shape: Shape) -> tuple[Index, ...]:
+    return tuple(Name(f"d{axis}") for axis in range(len(shape)))
+
+
+def operands(instruction: Instruction) -> tuple[int, ...]:
+    """Return the values an instruction uses."""
+    match instruction:
+        case Shuffle(value):
+            return (value,)
+        case Select(_, yes, no):
+            return yes, no
+        case Combine(_, left, right):
+            return left, right
+        case Load() | Zero():
+            return ()
+        case _:
+            assert_never(instruction)
+
+
+def _renamed(instruction: Instruction, number: dict[int, int]) -> Instruction:
+    match instruction:
+        case Shuffle(value, lane):
+            return Shuffle(number[value], lane)
+        case Select(condition, yes, no):
+            return Select(condition, number[yes], number[no])
+        case Combine(op, left, right):
+            return Combine(op, number[left], number[right])
+        case Load() | Zero():
+            return instruction
+        case _:
+            assert_never(instruction)
+
+
+def _without_dead_code(code: ThreadCode) -> ThreadCode:
+    used = [False] * len(code.instructions)
+    for store in code.stores:
+        used[store.value] = True
+    for position in range(len(code.instructions) - 1, -1, -1):
+        if used[position]:
+            for operand in operands(code.instructions[position]):
+                used[operand] = True
+    number: dict[int, int] = {}
+    kept: list[Instruction] = []
+    for position, instruction in enumerate(code.instructions):
+        if used[position]:
+            number[position] = len(kept)
+            kept.append(_renamed(instruction, number))
+    stores = tuple(Store(store.index, number[store.value]) for store in code.stores)
+    return ThreadCode(code.name, code.lanes, code.inputs, code.output_size, tuple(kept), stores)

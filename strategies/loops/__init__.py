@@ -1,0 +1,1 @@
+"""What strategies know about loops: the spine of a nest, dependences, grid indices, rolling, simplification."""

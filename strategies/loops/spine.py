@@ -1,0 +1,213 @@
+"""The spine of a program: the chain of constructs around all its work.
+
+At each level of the spine stand declarations of pure scalars and one more statement, which is the next level: a
+serial loop, an ``if`` with work in one branch, or a phase.  A loop on the spine holds all the work of a block, so that
+its iterations can be given to different blocks: what stands outside it only computes scalars, which every block can
+compute for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from metafork.ir.program import (
+    Assign,
+    Binary,
+    BlockArray,
+    Break,
+    Continue,
+    Declare,
+    Element,
+    Expr,
+    For,
+    If,
+    IntConst,
+    Phase,
+    Program,
+    Stmt,
+    Var,
+    While,
+    walk_statements,
+)
+from metafork.ir.rewriting import arrays_read, assigned_variables
+
+Body = tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spine:
+    """``loops``: the counted loops on the spine, outside in; ``innermost``: the body where the spine ends.
+
+    ``in_thread`` says of the innermost body whether it is thread code; ``declarations`` are those of the levels around
+    it, outside in.
+    """
+
+    loops: tuple[For, ...]
+    innermost: Body
+    in_thread: bool
+    declarations: tuple[Declare, ...]
+
+
+class _Purity:
+    """Says what only computes scalars: it reads no array that the program writes, and changes nothing that lasts."""
+
+    def __init__(self, program: Program) -> None:
+        self._written = frozenset(
+            stmt.target.array
+            for stmt in walk_statements(program.body)
+            if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
+        )
+        self._assigned = assigned_variables(program.body)
+
+    def pure(self, expr: Expr | None) -> bool:
+        return expr is None or not arrays_read(expr) & self._written
+
+    def declaration(self, stmt: Stmt) -> bool:
+        match stmt:
+            case Declare(name=name, value=value):
+                return name not in self._assigned and self.pure(value)
+            case BlockArray():
+                return True
+            case _:
+                return False
+
+    def head(self, loop: For) -> bool:
+        """Say whether a loop's head does the same in every block: only its own variable changes."""
+        match loop:
+            case For(init=Declare(name=name, value=start), step=Assign(target=Var(name=stepped), value=step)):
+                return (
+                    name == stepped
+                    and name not in assigned_variables(loop.body)
+                    and all(self.pure(part) for part in (start, loop.condition, step))
+                )
+            case _:
+                return False
+
+
+def counted_extent(loop: For) -> Expr | None:
+    """Return e of a loop ``for (int k = 0; k < e; k++)`` whose body does not assign k, else ``None``."""
+    match loop:
+        case For(
+            init=Declare(name=name, value=IntConst(value=0)),
+            condition=Binary(op="<", left=Var(name=tested), right=extent),
+            step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=1)),
+        ) if name == tested == stepped and name not in assigned_variables(loop.body):
+            return extent
+        case _:
+            return None
+
+
+def spine_of(program: Program) -> Spine:
+    """Return the spine of a program."""
+    purity = _Purity(program)
+    loops: list[For] = []
+    declarations: list[Declare] = []
+    body, in_thread = program.body, False
+    while True:
+        inner = _inner(body, purity)
+        if inner is None:
+            return Spine(tuple(loops), body, in_thread, tuple(declarations))
+        declarations += [stmt for stmt in body if isinstance(stmt, Declare)]
+        stmt, body = inner
+        in_thread = in_thread or isinstance(stmt, Phase)
+        if isinstance(stmt, For) and counted_extent(stmt) is not None and not leaves(stmt.body):
+            loops.append(stmt)
+
+
+def _inner(body: Body, purity: _Purity) -> tuple[Stmt, Body] | None:
+    """Return the one statement of a level that is no pure declaration, and the body that is the next level."""
+    work = [stmt for stmt in body if not purity.declaration(stmt)]
+    if len(work) != 1:
+        return None
+    match work[0]:
+        case Phase(body=inner):
+            return work[0], inner
+        case For(body=inner) as loop if purity.head(loop) and not leaves(inner):
+            return loop, inner
+        case If(condition=condition, then=then, otherwise=otherwise) if purity.pure(condition):
+            if not otherwise:
+                return work[0], then
+            return (work[0], otherwise) if not then else None
+        case _:
+            return None
+
+
+def leaves(body: Body) -> bool:
+    """Say whether a ``break`` or ``continue`` in the body belongs to the loop around it."""
+    for stmt in body:
+        match stmt:
+            case Break() | Continue():
+                return True
+            case If(then=then, otherwise=otherwise) if leaves(then) or leaves(otherwise):
+                return True
+            case _:
+                pass
+    return False
+
+
+def replaced_on_spine(body: Body, old: Stmt, new: Callable[[Body, int], Body]) -> Body:
+    """Return ``body`` with the level in which ``old`` stands (by identity) mapped by ``new(level, position)``."""
+    for position, stmt in enumerate(body):
+        if stmt is old:
+            return new(body, position)
+        changed = _inside(stmt, old, new)
+        if changed is not stmt:
+            return (*body[:position], changed, *body[position + 1 :])
+    return body
+
+
+def _inside(stmt: Stmt, old: Stmt, new: Callable[[Body, int], Body]) -> Stmt:
+    match stmt:
+        case If(then=then, otherwise=otherwise):
+            first, second = replaced_on_spine(then, old, new), replaced_on_spine(otherwise, old, new)
+            return stmt if first is then and second is otherwise else replace(stmt, then=first, otherwise=second)
+        case For(body=body) | While(body=body) | Phase(body=body):
+            inner = replaced_on_spine(body, old, new)
+            return stmt if inner is body else replace(stmt, body=inner)
+        case _:
+            return stmt
+
+
+def shadowed_name(program: Program) -> str | None:
+    """Return a name that some declaration hides another meaning of, if there is one."""
+    outer = {array.name for array in program.arrays} | {loop.var for loop in program.grid}
+    outer |= {scalar.name for scalar in program.parameters} | {scalar.name for scalar in program.derived}
+    outer |= {scalar.name for scalar in program.values}
+    return _shadowed(program.body, outer)
+
+
+def _shadowed(body: Body, visible: set[str]) -> str | None:
+    visible = set(visible)
+    for stmt in body:
+        inner: list[Body] = []
+        names: list[str] = []
+        match stmt:
+            case Declare(name=name):
+                if name in visible:
+                    return name
+                visible.add(name)
+            case BlockArray(array=array):
+                if array.name in visible:
+                    return array.name
+                visible.add(array.name)
+            case If(then=then, otherwise=otherwise):
+                inner = [then, otherwise]
+            case For(init=init, body=loop_body):
+                names = [init.name] if isinstance(init, Declare) else []
+                inner = [loop_body]
+            case While(body=loop_body):
+                inner = [loop_body]
+            case Phase(threads=threads, body=loop_body):
+                names = [loop.var for loop in threads]
+                inner = [loop_body]
+            case _:
+                pass
+        for name in names:
+            if name in visible:
+                return name
+        for part in inner:
+            found = _shadowed(part, visible | set(names))
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,70 @@
+from comprehensive import registry
+from comprehensive.options import machine_values
+from comprehensive.systems.start import identifiers, machine_symbols, start_of
+from comprehensive.systems.systems import Systems
+from metafork.algebra.polynomial import Polynomial, at_most
+from metafork.algebra.prover import Verdict
+from metafork.frontend import parse
+from metafork.ir.source import Source
+
+TEXT = """
+void f(int N, int T, int B, float a[N][N], float R) {
+  assert(B <= 64);
+  int dim = N / B;
+  for (int t = 0; t < T; t++)
+    meta_schedule {
+      meta_for (int i = 0; i < dim; i++)
+        meta_for (int j = 0; j < B; j++)
+          a[0][i * B + j] = a[1][i * B + j] * R; /* Z "RB" */
+    }
+}
+"""
+
+
+def symbol(name):
+    return Polynomial.symbol(name)
+
+
+def start(fixed=None):
+    counters = registry.counters(["threads_per_block", "shared_memory"])
+    [schedule] = parse(Source("f.mf", TEXT)).schedules
+    return start_of(schedule.program, counters, identifiers(TEXT), fixed)
+
+
+def test_identifiers_are_those_outside_of_comments_and_strings():
+    assert identifiers('int a; /* b */ "c" // d\n e1') == {"int", "a", "e1"}
+
+
+def test_machine_symbols_give_way_to_names_of_the_input():
+    assert machine_symbols(["T", "T_", "Z"], {"T", "Z_"}) == {"T": "T_", "T_": "T__", "Z": "Z"}
+    begin = start()
+    assert begin.machine["threads_per_block"] == "T_"
+    assert begin.machine["registers_per_thread"] == "R_"
+    assert begin.machine["shared_words"] == "Z"
+    assert begin.limit("T") == symbol("T_")
+
+
+def test_what_start_implies():
+    systems = Systems(start())
+    for goal in (
+        at_most(0, symbol("N")),
+        at_most(1, symbol("B")),
+        at_most(1, symbol("dim")),
+        at_most(symbol("B"), 64),
+        at_most(symbol("B"), symbol("block_dim_x")),
+        at_most(symbol("dim") * symbol("B"), symbol("N")),
+        at_most(0, symbol("RB")),
+    ):
+        assert systems.implies((), goal) is Verdict.YES, goal
+    assert systems.implies((), at_most(symbol("B"), symbol("T_"))) is Verdict.NO
+
+
+def test_a_fixed_machine_has_numbers():
+    begin = start(machine_values("sm_80"))
+    assert begin.fixed["T_"] == 1024
+    assert begin.unknown_machine == ()
+    assert begin.limit("Z").constant_value() == begin.fixed["Z"]
+    assert at_most(symbol("B"), 1024) in begin.constraints
+    partly = start(machine_values("T=256"))
+    assert dict(partly.fixed) == {"T_": 256}
+    assert "Z" in partly.unknown_machine

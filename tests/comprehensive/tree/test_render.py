@@ -1,0 +1,117 @@
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from comprehensive.case_discussion.discussion import Discussion
+from comprehensive.tree import render
+from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, document, jacobi, start, symbol
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(counters, strategies, begin=None, **options):
+    begin = begin or start()
+    outcome = Discussion(begin, counters, strategies).run(())
+    text = render.dot(document(begin, outcome, strategies), **options)
+    return outcome, text, ET.fromstring(render.svg(text))
+
+
+def texts(svg):
+    return [element.text or "" for element in svg.iter(f"{SVG}text")]
+
+
+def large():
+    """Three levels of two counters, long conditions, more than 50 leaves."""
+    s, b, n = symbol("s"), symbol("B"), symbol("N")
+    names = [f"O{i}" for i in range(16)]
+    both = frozenset({"registers_per_thread", "shared_memory"})
+    counters = [
+        MadeCounter("registers_per_thread", "R", lambda version: 180 - sum(1 + int(name[1:]) for name in version)),
+        MadeCounter(
+            "shared_memory",
+            "Z",
+            lambda version: (40 - sum(int(name[1:]) % 2 for name in version)) * s * b + b * b + n * b + s * s + 2,
+        ),
+    ]
+    return counters, [MadeStrategy(n, both if int(n[1:]) % 2 else frozenset(both - {"shared_memory"})) for n in names]
+
+
+def test_conditions_leaves_and_strategies_are_in_the_picture():
+    _, _, svg = drawn(*jacobi())
+    found = texts(svg)
+    for text in ("2*s*B + 2 <= Z", "2*B + 2 <= Z", "Z < 2*s*B + 2", "leaf 3: made_leaf3", "+ granularity", "no leaf"):
+        assert any(text in line for line in found), text
+    assert any("granularity, caching, cse1, cse2" in line for line in found)
+
+
+def test_accept_and_refuse_differ_in_line_head_and_word():
+    _, _, svg = drawn(*jacobi())
+    looks = {"accept": set(), "refuse": set()}
+    for edge in svg.iter(f"{SVG}g"):
+        if edge.get("class") == "edge":
+            word = next(w for w in looks if any(w in line for line in texts(edge)))
+            [path] = edge.findall(f"{SVG}path")
+            [head] = edge.findall(f"{SVG}polygon")
+            looks[word].add((path.get("stroke-dasharray") is not None, head.get("fill") == "none"))
+    assert looks == {"accept": {(False, False)}, "refuse": {(True, True)}}
+
+
+def test_decided_conditions_are_left_out_unless_asked_for():
+    counters, strategies = jacobi()
+    _, short, _ = drawn(counters, strategies)
+    _, full, svg = drawn(counters, strategies, full=True)
+    assert short.count('shape=box, style="rounded') < full.count('shape=box, style="rounded')
+    assert any("0 <= Z" in line for line in texts(svg))
+
+
+def test_fifty_leaves_are_legible():
+    outcome, text, svg = drawn(*large())
+    assert len(outcome.cases) >= 50
+    assert "rankdir=LR" in text
+    boxes = []
+    for node in svg.iter(f"{SVG}g"):
+        if node.get("class") != "node":
+            continue
+        shape = next(iter([*node.findall(f"{SVG}polygon"), *node.findall(f"{SVG}path")]))
+        numbers = [float(x) for x in re.findall(r"-?\d+\.?\d*", shape.get("points") or shape.get("d"))]
+        box = min(numbers[::2]), min(numbers[1::2]), max(numbers[::2]), max(numbers[1::2])
+        boxes.append(box)
+        for line in node.iter(f"{SVG}text"):
+            size = float(line.get("font-size"))
+            assert size >= 10
+            assert len(line.text or "") <= render.WIDTH + 12
+            # A font of fixed width is at most 0.61 em wide.
+            width = 0.61 * size * len(line.text or "")
+            left = float(line.get("x")) - (width / 2 if line.get("text-anchor") == "middle" else 0)
+            assert box[0] - 1 <= left
+            assert left + width <= box[2] + 1
+    for index, one in enumerate(boxes):
+        for other in boxes[:index]:
+            apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+            assert apart
+
+
+def test_equal_trees_give_equal_pictures():
+    counters, strategies = large()
+    first = render.svg(drawn(counters, strategies)[1])
+    assert first == render.svg(drawn(counters, strategies)[1])
+
+
+def test_names_are_escaped():
+    begin = start()
+    outcome = Discussion(begin, *jacobi()).run(())
+    odd = document(begin, outcome, jacobi()[1], source='a"b\\<c>&.mf')
+    assert any('a"b\\<c>&.mf' in line for line in texts(ET.fromstring(render.svg(render.dot(odd)))))
+
+
+def test_without_graphviz_there_is_a_way_out(monkeypatch):
+    monkeypatch.setattr(render.shutil, "which", lambda *_args, **_options: None)
+    with pytest.raises(render.NoGraphvizError, match="pip install graphviz-pure"):
+        render.svg("digraph {}")
+
+
+def test_the_installed_graphviz_pure_is_found(monkeypatch):
+    real = render.shutil.which
+    monkeypatch.setattr(render.shutil, "which", lambda name, path=None: real(name, path=path) if path else None)
+    assert render.svg("digraph {a}").count("<svg") == 1

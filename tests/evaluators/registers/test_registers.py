@@ -1,0 +1,182 @@
+import json
+from importlib.resources import files
+from itertools import pairwise
+
+import pytest
+
+from evaluators.counter import CounterValue, NotKnown
+from evaluators.registers.model import (
+    ANY_SIGN,
+    NAMES,
+    Terms,
+    _without_names,
+    measure,
+    model_from_json,
+    model_to_json,
+    shipped_model,
+)
+from evaluators.registers_per_block import COUNTER as PER_BLOCK
+from evaluators.registers_per_thread import COUNTER as PER_THREAD
+from metafork.algebra.polynomial import Polynomial
+from metafork.frontend import parse
+from metafork.ir.program import Version
+from metafork.ir.source import Source
+from strategies.register_pressure import PIPELINES as PRESSURE
+from tests.metafork.lowering.kernel_reader import read_kernel
+
+
+def version(text):
+    return Version(parse(Source("test.mf", text)).schedules[0].program)
+
+
+def nest(body, parameters="const double a[8 * n], double b[8 * n]"):
+    return version(
+        f"""
+        void f(int n, int B, {parameters}) {{
+          int d = n / B;
+          meta_schedule cache() {{
+            meta_for (int i = 0; i < d; i++)
+              meta_for (int j = 0; j < B; j++) {{
+                int p = i * B + j;
+                {body}
+              }}
+          }}
+        }}
+        """
+    )
+
+
+def registers(one):
+    value = PER_THREAD.evaluate(one)
+    assert isinstance(value, CounterValue)
+    return int(value.numerator.constant_value())
+
+
+def test_the_counters_say_what_they_are():
+    assert (PER_THREAD.name, PER_THREAD.kind, PER_THREAD.symbol) == ("registers_per_thread", "resource", "R")
+    assert (PER_BLOCK.name, PER_BLOCK.kind, PER_BLOCK.symbol) == ("registers_per_block", "resource", "RB")
+
+
+def test_the_value_is_a_constant_and_always_the_same():
+    one = nest("b[p] = a[p] + a[n + p];")
+    values = {PER_THREAD.evaluate(one).numerator for _ in range(3)}
+    assert len(values) == 1
+    assert values.pop().is_constant
+
+
+def test_more_live_values_take_more_registers():
+    counts = []
+    for live in (1, 4, 8):
+        loads = "".join(f"double x{k} = a[{k} * n + p];" for k in range(live))
+        uses = "".join(
+            f"b[{k} * n + p] = " + " + ".join(f"{j + k + 1}.5 * x{j}" for j in range(live)) + ";" for k in range(live)
+        )
+        counts.append(registers(nest(loads + uses)))
+    assert all(less < more for less, more in pairwise(counts))
+    # Eight doubles are sixteen registers.
+    assert counts[-1] >= 24
+
+
+def test_a_leaf_with_ir_strategies_is_counted_as_the_ptx_it_is():
+    one = nest("double sum = 0.0; for (int k = 0; k < n; k++) sum += a[k] * a[n + k]; b[p] = sum;")
+    plain = registers(one)
+    pressed = registers(Version(one.program, PRESSURE[2:]))
+    assert pressed < plain
+
+
+def test_registers_of_a_block_are_those_of_whole_warps():
+    one = nest("b[p] = a[p];")
+    value = PER_BLOCK.evaluate(one)
+    (warps,) = [symbol for symbol in value.derived if symbol.kind == "ceiling"]
+    assert warps.operands == (Polynomial.symbol("B"), Polynomial.constant(32))
+    assert value.numerator == Polynomial.symbol(warps.name) * 32 * registers(one)
+    assert [warps.evaluate({"B": b}) for b in (1, 32, 33)] == [1, 1, 2]
+
+
+def test_a_constant_block_has_a_constant_number_of_registers():
+    one = version(
+        """
+        void f(int n, float a[64 * n]) {
+          meta_schedule {
+            meta_for (int i = 0; i < n; i++)
+              meta_for (int j = 0; j < 40; j++)
+                a[i * 40 + j] = 1.0f;
+          }
+        }
+        """
+    )
+    value = PER_BLOCK.evaluate(one)
+    assert value.numerator == Polynomial.constant(64 * registers(one))
+    assert not [symbol for symbol in value.derived if symbol.kind == "ceiling"]
+
+
+def test_what_has_no_kernel_has_no_count(monkeypatch):
+    from evaluators import registers_per_thread as module
+    from metafork.lowering.lowering import CannotLowerError
+
+    def refuse(program, name):
+        raise CannotLowerError("the extent of t is no polynomial")
+
+    monkeypatch.setattr(module, "lower", refuse)
+    value = PER_THREAD.evaluate(nest("b[p] = a[p] + 0.123;"))
+    assert isinstance(value, NotKnown)
+    assert "the extent of t" in value.reason
+
+
+def test_external_functions_are_counted():
+    one = nest("b[p] = exp(a[p]);")
+    assert registers(one) > registers(nest("b[p] = a[p];"))
+    kernel = read_kernel("void k(const double *a, double *b) { b[0] = exp(a[0]); }")
+    assert measure(kernel).call == 1
+
+
+def terms(**counts):
+    return Terms(**(dict.fromkeys(NAMES, 0) | counts))
+
+
+@pytest.mark.parametrize("from_text", [0, 1])
+@pytest.mark.parametrize("name", sorted(set(NAMES) - ANY_SIGN))
+def test_live_values_and_slow_operations_never_make_the_estimate_smaller(name, from_text):
+    model = shipped_model()
+    start = {"from_text": from_text, "wanted": 20, "live": 12, "hoisted": 20}
+    counts = [model.registers(terms(**start | {name: start.get(name, 0) + more})) for more in range(0, 400, 5)]
+    assert counts == sorted(counts)
+    assert (counts[0] < counts[-1]) == (model.exponents[NAMES.index(name)] > 0)
+
+
+def test_the_estimate_is_a_number_of_registers():
+    model = shipped_model()
+    assert model.registers(terms()) == 8
+    assert model.registers(terms(wanted=5000, live=5000, hoisted=5000)) == 255
+    assert 24 <= model.registers(terms(wanted=32, live=20, hoisted=30)) <= 40
+
+
+def test_both_ends_of_a_kernel_are_counted():
+    plain = measure(read_kernel("void k(const double *a, double *b) { b[threadIdx.x] = a[threadIdx.x]; }"))
+    divided = measure(read_kernel("void k(const double *a, double *b) { b[threadIdx.x] = 1.0 / a[threadIdx.x]; }"))
+    assert (plain.from_text, plain.loads, plain.stores, plain.shared, plain.region_loads) == (1, 1, 1, 0, 1)
+    assert plain.divide_double == plain.reciprocal_double == 0
+    # A reciprocal is less than a division.
+    assert (divided.divide_double, divided.reciprocal_double) == (0, 1)
+    assert divided.wanted > plain.wanted
+    assert measure(read_kernel("void k(int *b) { b[threadIdx.x] = 1; }"), PRESSURE[:1]).from_text == 0
+
+
+def test_a_model_of_another_version_is_refused():
+    document = json.loads(files("evaluators.registers").joinpath("model.json").read_text(encoding="utf-8"))
+    model = shipped_model()
+    assert model_from_json(document) == model
+    assert model_to_json(model, document["target"]) == document
+    with pytest.raises(ValueError, match="not a register model"):
+        model_from_json(document | {"version": 2})
+    assert all(a >= 0 for a, name in zip(model.exponents, NAMES, strict=True) if name not in ANY_SIGN)
+    assert model.exponents[NAMES.index("live")] > 0
+
+
+def test_modules_that_differ_by_names_alone_are_counted_once():
+    first = 'define void @k(i32 %n) {\nentry:\n  %x = add i32 %n, 1\n  br label %"a b"\n"a b":\n  ret void\n}\n'
+    second = first.replace("%x", "%t1").replace("a b", "loop.2").replace('"', "")
+    other = first.replace("add", "sub")
+    texts = [_without_names(text) for text in (first, second, other)]
+    assert texts[0] == texts[1] != texts[2]
+    assert "%n" not in texts[0]

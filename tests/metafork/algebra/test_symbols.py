@@ -1,0 +1,40 @@
+from itertools import product
+
+import pytest
+
+from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.symbols import DerivedSymbol
+
+N, B = Polynomial.symbol("N"), Polynomial.symbol("B")
+
+
+@pytest.mark.parametrize("kind", ["floor", "ceiling"])
+def test_the_constraints_of_a_quotient_hold_for_its_value_alone(kind):
+    symbol = DerivedSymbol("q", kind, (N + 1, 2 * B))
+    for n, b in product(range(6), range(1, 4)):
+        value = symbol.evaluate({"N": n, "B": b})
+        assert value == ((n + 1) // (2 * b) if kind == "floor" else -(-(n + 1) // (2 * b)))
+        satisfied = [q for q in range(-2, 9) if all(c.holds({"N": n, "B": b, "q": q}) for c in symbol.constraints())]
+        assert satisfied == [value]
+
+
+@pytest.mark.parametrize("kind", ["maximum", "minimum"])
+def test_the_constraints_of_an_extremum_hold_for_its_value_alone(kind):
+    symbol = DerivedSymbol("q", kind, (N, 2 * B, B + 3))
+    for n, b in product(range(6), range(4)):
+        value = symbol.evaluate({"N": n, "B": b})
+        assert value == (max if kind == "maximum" else min)(n, 2 * b, b + 3)
+        satisfied = [q for q in range(-2, 9) if all(c.holds({"N": n, "B": b, "q": q}) for c in symbol.constraints())]
+        assert satisfied == [value]
+
+
+def test_a_quotient_by_zero_has_no_value():
+    with pytest.raises(ZeroDivisionError):
+        DerivedSymbol("q", "floor", (N, B)).evaluate({"N": 1, "B": 0})
+
+
+def test_definitions_as_text():
+    assert DerivedSymbol("q", "floor", (N - 2, B * N)).definition(("N", "B")) == "(N - 2)/(N*B)"
+    assert DerivedSymbol("q", "ceiling", (N, B)).definition() == "ceil(N/B)"
+    assert DerivedSymbol("q", "maximum", (N, B + 1)).definition() == "max(N, B + 1)"
+    assert DerivedSymbol("q", "minimum", (N, B + 1)).definition() == "min(N, B + 1)"

@@ -1,0 +1,80 @@
+import pytest
+
+from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.memory.block_memory import block_memory
+from tests.metafork.programs import MATMUL, program
+
+i, B = Polynomial.symbol("i"), Polynomial.symbol("B")
+x = Polynomial.symbol("threadIdx.x")
+
+
+def private(before="", body="c[i * B + j] += a[k * B + j];", after="", loop="for (int k = 0; k < n / B; k++)"):
+    text = f"""
+void f(int n, int B, int m, const float a[4 * n], float c[4 * n]) {{
+  int dim = n / B;
+  meta_schedule cache() {{
+    meta_for (int i = 0; i < dim; i++) {{
+      {before}
+      {loop}
+        meta_for (int j = 0; j < B; j++) {{
+          {body}
+        }}
+      {after}
+    }}
+  }}
+}}"""
+    (plan,) = block_memory(program(text)).paths
+    return plan.private
+
+
+def thread(code):
+    return f"meta_for (int u = 0; u < B; u++) {{ {code} }}"
+
+
+def test_one_element_a_thread():
+    (window,) = private()
+    assert (window.array.name, window.count, window.bases) == ("c", 1, (i * B + x,))
+    assert window.loaded
+
+
+def test_matmul_keeps_c_where_its_extent_is_a_constant():
+    (plan,) = block_memory(program(MATMUL)).paths
+    assert plan.private == ()
+    reduced = MATMUL.replace("w < s", "w < 2").replace("ub1 * s", "ub1 * 2").replace("int s,", "")
+    (plan,) = block_memory(program(reduced)).paths
+    assert [(window.array.name, window.count) for window in plan.private] == [("c", 2)]
+
+
+def test_a_first_write_saves_the_load():
+    (window,) = private(before=thread("c[i * B + u] = 0.0f;"))
+    assert window.certain
+    assert not window.loaded
+    (window,) = private(before=thread("if (u > 2) c[i * B + u] = 0.0f;"))
+    assert window.loaded
+
+
+def test_a_write_under_a_condition_is_not_certain():
+    (window,) = private(body="if (a[k] > 0.0f) c[i * B + j] += 1.0f;")
+    assert not window.certain
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"loop": "", "body": "c[i * B + j] += a[j];"},  # no block-level loop
+        {"after": thread("c[i * B + u] += c[i * B + (u + 1) % B];")},  # an index of unknown form
+        {"after": thread("c[i * B + u] += c[i * B + B - 1 - u];")},  # the neighbour's element
+        {"after": thread("c[i * B] += 1.0f;")},  # threads share an element
+        {"body": "c[i * B + j + k] += 1.0f;"},  # moves with the loop
+        {"body": "c[(i * B + j) / 2] += 1.0f;"},
+        {"body": "for (int w = 0; w < m; w++) c[(i * m + w) * B + j] += 1.0f;"},  # as many as m
+        {"body": "for (int w = 0; w < 20; w++) c[(i * 20 + w) * B + j] += 1.0f;"},  # too many
+        {"body": "for (int w = 0; w < 2; w++) if (a[w] > 0.0f) c[(i * 2 + w) * B + j] += 1.0f;"},  # perhaps, of several
+    ],
+)
+def test_what_is_not_a_threads_own_stays_in_global_memory(changes):
+    assert private(**changes) == ()
+
+
+def test_arrays_that_are_only_read_are_not_private():
+    assert [window.array.name for window in private()] == ["c"]

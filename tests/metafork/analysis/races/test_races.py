@@ -1,0 +1,362 @@
+import pytest
+
+from metafork.analysis.races.diagnostics import check_races
+from metafork.analysis.races.proof import RaceKind
+from metafork.analysis.races.races import race_report
+from metafork.frontend import parse
+from metafork.ir.diagnostics import DiagnosticsError, Severity
+from metafork.ir.evaluation import NoValueError, integer_value
+from metafork.ir.program import IntConst, Var, binary
+from metafork.ir.source import Source
+from tests.metafork import programs
+
+
+def unit_of(body, arrays="float a[n]", parameters="int n, int B", between=""):
+    text = (
+        f"void f({parameters}, {arrays})\n{{\n  int d = n / B;\n  meta_schedule {{\n"
+        f"    meta_for (int i = 0; i < d; i++) {{\n      {between}\n"
+        f"      meta_for (int u = 0; u < B; u++) {{\n        {body}\n      }}\n    }}\n  }}\n}}\n"
+    )
+    return parse(Source("f.mf", text))
+
+
+def report_of(*args, **rest):
+    return race_report(unit_of(*args, **rest).schedules[0].program)
+
+
+def touched(reference, iteration, parameters):
+    values = {**parameters, **iteration}
+    values |= {loop.var: values[loop.var] - int(loop.low.evaluate(values)) for loop in reference.loops}
+    return tuple(int(index.evaluate(values)) for index in reference.indices)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("a[i] = 1;", RaceKind.THREADS),
+        ("a[u] = 1;", RaceKind.GRID),
+        ("int p = i * B + u; if (p + 1 < n) a[p] = a[p + 1];", RaceKind.GRID),
+        ("int p = i * B + u; if (p + 1 < n) a[p] = a[p + 1];", RaceKind.THREADS),
+        ("for (int k = 0; k < B; k++) a[i * B + k] = u;", RaceKind.THREADS),
+    ],
+)
+def test_a_race_comes_with_two_iterations_that_really_meet(body, kind):
+    report = report_of(body)
+    races = [race for race in report.races if race.kind is kind]
+    assert races
+    for race in races:
+        assert race.first.writes or race.second.writes
+        assert race.first_iteration != race.second_iteration
+        assert touched(race.first, race.first_iteration, race.parameters) == race.element
+        assert touched(race.second, race.second_iteration, race.parameters) == race.element
+
+
+@pytest.mark.parametrize(
+    ("body", "arrays"),
+    [
+        ("a[i * B + u] += 1;", "float a[n]"),
+        ("a[2 * (i * B + u)] = a[2 * (i * B + u) + 1];", "float a[2 * n]"),
+        ("for (int k = 0; k < n; k++) a[k][i * B + u] += a[k][i * B + u];", "float a[n][n]"),
+        ("for (int k = 0; k < n; k++) a[(i * B + u) * n + k] = 0;", "float a[n * n]"),
+        ("int p = i * B + u; b[p] = a[p] + a[(p + 1) % 2];", "float a[n], float b[n]"),
+    ],
+)
+def test_independent_iterations_are_proved_so(body, arrays):
+    report = report_of(body, arrays=arrays)
+    assert report.races == ()
+    assert report.unproved == ()
+
+
+def test_data_dependent_indices_are_left_open_with_a_warning():
+    unit = unit_of("a[k[i * B + u]] = 1;", arrays="float a[n], int k[n]")
+    (warning,) = {one.code: one for one in check_races(unit)}.values()
+    assert (warning.code, warning.severity, warning.span.line, warning.span.column) == (
+        "MF0403",
+        Severity.WARNING,
+        8,
+        9,
+    )
+    with pytest.raises(DiagnosticsError) as error:
+        check_races(unit, strict=True)
+    assert {one.code for one in error.value.diagnostics} == {"MF0403"}
+
+
+@pytest.mark.parametrize(
+    ("body", "arrays", "reason"),
+    [
+        (
+            "a[k[i * B + u]] = 1;",
+            "float a[n], int k[n]",
+            "the index k[i * B + u] of a[k[i * B + u]] is no known polynomial in loop variables and parameters",
+        ),
+        (
+            "int p = i * B + u; a[p] = a[k[p]];",
+            "float a[n], int k[n]",
+            "the index k[p] of a[k[p]] is no known polynomial in loop variables and parameters",
+        ),
+        (
+            "int p = i * B + u; a[k[p]] = a[k[p] + 1];",
+            "float a[n], int k[n]",
+            "the index k[p] + 1 of a[k[p] + 1] and the index k[p] of a[k[p]] are no known polynomials in loop "
+            "variables and parameters",
+        ),
+        (
+            "int p = i * B + u; a[u][k[p]] = 1;",
+            "float a[n][n], int k[n]",
+            "it is not proved that different iterations touch different elements of a; the index k[p] of a[u][k[p]] is "
+            "no known polynomial in loop variables and parameters",
+        ),
+        (
+            "if (k[0]) a[u] = 1;",
+            "float a[n], int k[n]",
+            "it is not proved that different iterations touch different elements of a",
+        ),
+    ],
+)
+def test_a_warning_names_the_indices_that_are_not_known(body, arrays, reason):
+    warnings = check_races(unit_of(body, arrays=arrays))
+    assert {warning.reason for warning in warnings} == {reason}
+
+
+TWO_PHASES = """
+void f(int n, int B, float a[n], int k_1[n]) {
+  int d = n / B;
+  meta_schedule {
+    meta_for (int i = 0; i < d; i++) {
+      float t[B];
+      meta_for (int u = 0; u < B; u++) t[u] = a[i * B + u];
+      meta_for (int u = 0; u < B; u++) WHAT = t[u];
+    }
+  }
+}
+"""
+
+
+def test_variables_have_the_names_of_the_text():
+    with pytest.raises(DiagnosticsError) as error:
+        check_races(parse(Source("f.mf", TWO_PHASES.replace("WHAT", "a[i * B]"))))
+    (one,) = error.value.diagnostics
+    assert "written for i = 0, u = 0 and written for i = 0, u = 1" in one.message
+    warnings = check_races(parse(Source("f.mf", TWO_PHASES.replace("WHAT", "a[k_1[i * B + u]]"))))
+    assert {warning.reason for warning in warnings} == {
+        "the index k_1[i * B + u] of a[k_1[i * B + u]] is no known polynomial in loop variables and parameters"
+    }
+
+
+def test_indices_are_unknown_on_one_axis_of_each_access():
+    unit = unit_of("int p = i * B + u; a[k[p]][p] = a[p][k[p]];", arrays="float a[n][n], int k[n]")
+    assert {warning.reason for warning in check_races(unit)} >= {
+        "the index k[p] of a[p][k[p]] and the index k[p] of a[k[p]][p] are no known polynomials in loop variables and "
+        "parameters"
+    }
+
+
+def test_a_certain_race_is_an_error_at_its_access():
+    unit = unit_of("a[i] = 1;")
+    with pytest.raises(DiagnosticsError) as error:
+        check_races(unit)
+    (one,) = error.value.diagnostics
+    assert (one.code, one.span.line, one.span.column) == ("MF0402", 8, 9)
+    assert "i = 0, u = 0" in one.message
+    assert "i = 0, u = 1" in one.message
+
+
+def test_accesses_that_may_not_happen_refute_nothing():
+    report = report_of("if (a[u] > 0) a[0] = 1;")
+    assert report.races == ()
+    assert report.unproved
+
+
+def test_phases_are_separated_by_barriers():
+    text = """
+    void f(int n, int B, float a[n], float b[n]) {
+      int d = n / B;
+      meta_schedule {
+        meta_for (int i = 0; i < d; i++) {
+          float t[B];
+          meta_for (int u = 0; u < B; u++) t[u] = a[i * B + u];
+          meta_for (int w = 0; w < B; w++) b[i * B + w] = t[B - 1 - w];
+        }
+      }
+    }
+    """
+    report = race_report(parse(Source("f.mf", text)).schedules[0].program)
+    assert report.races == ()
+    assert report.unproved == ()
+
+
+@pytest.mark.parametrize("text", [programs.JACOBI, programs.MATADD, programs.MATMUL, programs.TRANSPOSE])
+def test_the_papers_programs_are_proved_free_of_races(text):
+    report = race_report(parse(Source("f.mf", text)).schedules[0].program)
+    assert report.races == ()
+    assert report.unproved == ()
+
+
+def pivoted(guard, body="d[i][j] = min_of;"):
+    """Return Floyd-Warshall with a guard around the update."""
+    text = f"""
+    void fw(int n, int B, int m, float d[n][n]) {{
+      int q = n / B;
+      for (int k = 0; k < n; k++)
+        meta_schedule {{
+          meta_for (int bi = 0; bi < q; bi++)
+            meta_for (int bj = 0; bj < q; bj++)
+              meta_for (int u = 0; u < B; u++)
+                meta_for (int v = 0; v < B; v++) {{
+                  int i = bi * B + u, j = bj * B + v;
+                  {guard} {{
+                    float min_of = d[i][k] + d[k][j];
+                    {body}
+                  }}
+                }}
+        }}
+    }}
+    """
+    return parse(Source("fw.mf", text))
+
+
+@pytest.mark.parametrize(
+    ("guard", "body"),
+    [
+        ("if (i != k && j != k)", "if (min_of < d[i][j]) d[i][j] = min_of;"),
+        ("if (i != k && j != k)", "d[i][j] = min_of;"),
+        ("if (i != k) if (k != j)", "d[i][j] = min_of;"),
+        ("if (!(i == k) && j != k && i != j)", "d[i][j] = min_of;"),
+        ("if (i == k || j == k) ; else", "d[i][j] = min_of;"),
+        ("if ((i < k || k < i) && (j < k || k + 1 <= j))", "d[i][j] = min_of;"),
+        ("if (i != m && i != k && j != k && j != m)", "d[i][j] = min_of;"),
+    ],
+)
+def test_floyd_warshall_needs_no_warning_where_guards_keep_the_pivots_unwritten(guard, body):
+    report = race_report(pivoted(guard, body).schedules[0].program)
+    assert report.races == ()
+    assert report.unproved == ()
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "if (i != k)",
+        "if (i != k || j != k)",
+        "if (i != k && i != j)",
+        "if (i != k && j != k + 1)",
+        "if (i == k || j != k)",
+        "if (!(i != k && j != k))",
+        "if (i != m && j != m)",
+    ],
+)
+def test_a_wrong_guard_around_the_pivots_is_found_to_race(guard):
+    report = race_report(pivoted(guard).schedules[0].program)
+    assert {race.kind for race in report.races} == {RaceKind.GRID, RaceKind.THREADS}
+    for race in report.races:
+        assert touched(race.first, race.first_iteration, race.parameters) == race.element
+        assert touched(race.second, race.second_iteration, race.parameters) == race.element
+        assert all(
+            guard.holds({**race.parameters, **iteration})
+            for access, iteration in ((race.first, race.first_iteration), (race.second, race.second_iteration))
+            for guard in access.guards
+        )
+
+
+@pytest.mark.parametrize("guard", ["if (i != k && d[i][j] != k)", "if (i != k || d[0][0] > 0)"])
+def test_a_wrong_guard_that_reads_memory_still_warns(guard):
+    unit = pivoted(guard, "if (min_of < d[i][j]) d[i][j] = min_of;")
+    assert {warning.code for warning in check_races(unit)} == {"MF0403"}
+
+
+def test_many_guards_end_in_a_warning_and_not_in_many_cases():
+    guard = "if (" + " && ".join(f"i != {number} * j + m" for number in range(2, 14)) + ")"
+    report = race_report(pivoted(guard, "if (min_of < d[i][j]) d[i][j] = min_of;").schedules[0].program)
+    assert {(pair.kind, pair.compared) for pair in report.unproved} == {(RaceKind.GRID, True), (RaceKind.THREADS, True)}
+
+
+@pytest.mark.parametrize(
+    ("body", "parameters"),
+    [
+        ("int p = i * B + u; if (p != k) a[p] += a[k];", "int n, int B, int k"),
+        (
+            "int p = i * B + u; a[p] = p != k ? a[p] + 1 : 0; if (p != k && p != m) a[p] *= 2;",
+            "int n, int B, int k, int m",
+        ),
+        ("int p = i * B + u; if (p != k && p != m) a[p] = a[k] - a[m];", "int n, int B, int k, int m"),
+        ("int p = i * B + u; if (p != n - 1) { if (p < n - 1) a[p] = a[n - 1]; }", "int n, int B"),
+        ("if (u == B / 2) a[i] = u;", "int n, int B"),
+    ],
+)
+def test_inequalities_on_one_axis_are_used(body, parameters):
+    report = report_of(body, parameters=parameters)
+    assert report.races == ()
+    assert report.unproved == ()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int p = i * B + u; if (p != k) a[p] += a[k + 1];",
+        "int p = i * B + u; if (p != k || p != m) a[p] += a[k];",
+        "int p = i * B + u; if (p >= k) a[p] += a[m];",
+        "if (u != B / 2) a[i] = u;",
+    ],
+)
+def test_inequalities_that_exclude_nothing_do_not_hide_a_race(body):
+    report = report_of(body, parameters="int n, int B, int k, int m")
+    assert report.races or report.unproved
+
+
+BUTTERFLY = """
+void butterfly(int n, int h, int B, float x[2 * n * h]) {
+  int d = h / B;
+  meta_schedule {
+    meta_for (int g = 0; g < n; g++)
+      meta_for (int t = 0; t < d; t++)
+        meta_for (int o = 0; o < 1; o++)
+          meta_for (int u = 0; u < B; u++) {
+            int p = 2 * h * g + t * B + u;
+            float left = x[p], right = x[p + FAR];
+            x[p] = left + right;
+            x[p + FAR] = left - right;
+          }
+  }
+}
+"""
+
+
+def test_a_linear_index_is_also_split_by_the_rows_of_the_grid():
+    report = race_report(parse(Source("f.mf", BUTTERFLY.replace("FAR", "h"))).schedules[0].program)
+    assert report.races == ()
+    assert report.unproved == ()
+
+
+@pytest.mark.parametrize("far", ["h - 1", "2 * h", "d", "4 * h"])
+def test_rows_that_meet_are_not_proved_apart(far):
+    report = race_report(parse(Source("f.mf", BUTTERFLY.replace("FAR", far))).schedules[0].program)
+    kinds = {race.kind for race in report.races} | {pair.kind for pair in report.unproved}
+    assert RaceKind.GRID in kinds
+
+
+def test_blocks_that_take_different_branches_are_compared_with_each_other():
+    # Block 0 writes elements of block 1: each branch on its own is free of races.
+    report = report_of("if (i % 2) a[i * B + u] = 1; else a[(i + 1) * B + u] = 2;", arrays="float a[2 * n]")
+    assert [(pair.kind, pair.compared) for pair in report.unproved] == [(RaceKind.GRID, True)]
+
+
+def test_a_race_between_branches_of_different_blocks_is_refuted():
+    report = report_of("if (i == 0) a[B + u] = 1; else a[i * B + u] = 2;", arrays="float a[2 * n]")
+    (race,) = report.races
+    assert race.kind is RaceKind.GRID
+    assert {race.first_iteration["i"], race.second_iteration["i"]} == {0, 1}
+
+
+def test_threads_of_one_block_take_one_branch():
+    report = report_of("if (i % 2) a[i * B + u] = 1; else a[i * B + B - 1 - u] = 2;", arrays="float a[2 * n]")
+    assert [pair.kind for pair in report.unproved] == []
+
+
+def test_expressions_have_the_values_of_c():
+    x = Var("x")
+    assert integer_value(binary("/", x, IntConst(2)), {"x": -7}) == -3
+    assert integer_value(binary("%", x, IntConst(4)), {"x": -7}) == -3
+    with pytest.raises(NoValueError):
+        integer_value(binary("/", x, IntConst(0)), {"x": 1})
+    with pytest.raises(NoValueError):
+        integer_value(binary("*", x, x), {"x": 2**30})

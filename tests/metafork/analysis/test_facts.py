@@ -1,0 +1,204 @@
+import pytest
+
+from metafork.algebra.polynomial import Polynomial, at_most, less_than
+from metafork.analysis.facts import Scope, fresh_name, program_facts, trip_count
+from metafork.ir.program import For, binary, walk_statements
+from metafork.ir.types import ScalarType
+from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
+
+N, B, s, dim = (Polynomial.symbol(name) for name in ("N", "B", "s", "dim"))
+
+
+def schedule(derived="int dim = N / B;", extent="dim", body="b[i * B + j] = a[i * B + j];", parameters="int N, int B"):
+    return program(f"""
+void f({parameters}, const int a[N], int b[N]) {{
+  {derived}
+  meta_schedule {{
+    meta_for (int i = 0; i < {extent}; i++)
+      meta_for (int j = 0; j < B; j++) {{
+        {body}
+      }}
+  }}
+}}""")
+
+
+def test_facts_of_jacobi():
+    facts = program_facts(program(JACOBI))
+    assert facts.values["dim"] == dim
+    assert [(d.name, d.kind, d.operands) for d in facts.derived] == [("dim", "floor", (N - 2, s * B))]
+    for constraint in (at_most(1, dim), at_most(1, B), at_most(1, s * B), at_most(0, N - 2), at_most(1, s)):
+        assert constraint in facts.constraints
+    assert less_than(N - 2, dim * s * B + s * B) in facts.constraints
+    assert at_most(dim * s * B, N - 2) in facts.constraints
+    assert facts.opaque == frozenset()
+
+
+def test_assertions_join_the_facts():
+    b0, ub1 = Polynomial.symbol("B0"), Polynomial.symbol("ub1")
+    assert at_most(b0, ub1 * s) in program_facts(program(MATMUL)).constraints
+
+
+def test_equal_quotients_have_one_symbol():
+    facts = program_facts(program(TRANSPOSE))
+    assert [d.name for d in facts.derived] == ["dim0", "dim1"]
+    # n/B0 is the trip count of a loop too, and dim0 by another name
+    assert [d.name for d in program_facts(program(MATMUL)).derived] == ["dim0", "dim1"]
+
+
+def test_a_quotient_without_a_name_gets_one_that_follows_from_its_definition():
+    names = [d.name for d in program_facts(program(MATADD)).derived]
+    assert names == ["dim0", "dim1", "N_over_2"]
+    assert fresh_name("floor", (N, Polynomial.constant(2))) == "N_over_2"
+    assert fresh_name("maximum", (N, B)) == "N_max_B"
+    assert fresh_name("floor", (N + 1, B)) != fresh_name("floor", (N - 1, B))
+    assert fresh_name("floor", (N, 2 * B)).isidentifier()
+    assert fresh_name("floor", (Polynomial.symbol("a_over_b"), Polynomial.symbol("c"))) != fresh_name(
+        "floor", (Polynomial.symbol("a"), Polynomial.symbol("b_over_c"))
+    )
+
+
+def test_derived_scalars_that_are_polynomials_have_no_symbol():
+    facts = program_facts(schedule("int twice = 2 * B; int dim = N / twice + 1 - 1;"))
+    assert facts.values["twice"] == 2 * B
+    assert facts.values["dim"].symbols == {facts.derived[0].name}
+
+
+def test_derived_scalars_without_a_polynomial_are_opaque():
+    facts = program_facts(schedule("int dim = N > B ? N / B : 1;"))
+    assert facts.opaque == {"dim"}
+    assert at_most(0, dim) in facts.constraints
+    assert at_most(1, dim) in facts.constraints  # the trip count of the grid loop
+
+
+def test_a_narrow_derived_scalar_is_opaque():
+    assert program_facts(schedule("short dim = N / B;")).opaque == {"dim"}
+    assert program_facts(schedule("unsigned char dim = N * B;")).opaque == {"dim"}
+
+
+def test_remainders_are_polynomials_in_their_quotient():
+    facts = program_facts(program(JACOBI))
+    scope = Scope.of(facts)
+    # the parity of t is an int by itself: 0 <= t and 2 is positive, so its quotient needs no further fact
+    condition = program(JACOBI).body[0].body[0].body[-1].condition
+    value = scope.polynomial(condition)
+    t = Polynomial.symbol("t")
+    assert value == t - 2 * Polynomial.symbol("t_over_2")
+    assert [d.operands for d in scope.derived if d.name == "t_over_2"] == [(t, Polynomial.constant(2))]
+
+
+def test_a_closed_scope_takes_no_quotient_that_needs_a_fact():
+    scope = Scope({"N": N, "B": B}, ["N", "B"], closed=True)
+    assert scope.quotient("floor", N, B) is None
+    assert scope.quotient("floor", N - 1, Polynomial.constant(2)) is None
+    assert scope.quotient("floor", N, Polynomial.constant(2)) == Polynomial.symbol("N_over_2")
+    assert scope.quotient("floor", 2 * N * B, Polynomial.constant(2)) == N * B
+    assert scope.quotient("floor", N * B, B) is None  # B may be 0
+    assert scope.quotient("floor", N, Polynomial()) is None
+
+
+def test_an_open_scope_keeps_the_divisors_of_exact_quotients():
+    scope = Scope({"N": N, "B": B}, ["N", "B"])
+    assert scope.quotient("floor", N * B, B) == N
+    assert scope.divisors == [B]
+
+
+def test_loop_variables_never_enter_a_quotient():
+    scope = Scope({"N": N, "i": Polynomial.symbol("i")}, ["N"])
+    assert scope.quotient("floor", Polynomial.symbol("i"), Polynomial.constant(2)) is None
+
+
+def index(text, declared="int"):
+    """Return the expression that initialises ``p`` in thread code."""
+    body = schedule(body=f"{declared} p = {text}; b[i * B + j] = a[0] + p;").body[0].body
+    return body[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "declared", "known"),
+    [
+        ("i * B + j", "int", True),
+        ("i * B + j - 1", "int", True),
+        ("-i", "int", True),
+        ("i << 2", "int", True),
+        ("i * B + j", "unsigned", True),
+        ("i * B + j - 1", "unsigned", False),
+        ("i * B + j", "short", False),
+        ("i * B + j", "unsigned char", False),
+        ("(unsigned)i * B", "long", True),
+        ("(unsigned)i - 1", "long", False),
+        ("(unsigned)(i - 1)", "long", False),
+        ("(i - 1) + 1u", "long", False),
+        ("(short)(i * B)", "int", False),
+        ("i > 2 ? i : 2", "int", False),
+        ("i & 3", "int", False),
+        ("i << N", "int", False),
+        ("i / 2", "int", False),
+        ("i % 2", "int", False),
+        ("N % 2 + j", "int", True),
+        ("~i", "int", False),
+        ("2.5f * i", "int", False),
+    ],
+)
+def test_which_integer_expressions_are_polynomials(text, declared, known):
+    facts = program_facts(schedule())
+    scope = Scope.of(facts)
+    scope.values |= {"i": Polynomial.symbol("i"), "j": Polynomial.symbol("j")}
+    stmt = index(text, declared)
+    assert (scope.converted(stmt.value, stmt.type) is not None) == known
+
+
+def test_comparisons_are_made_in_the_common_type():
+    scope = Scope({"N": N, "i": Polynomial.symbol("i")}, ["N"])
+    stmt = index("i - 1 < N ? 1 : 0")
+    assert scope.constraints(stmt.value.condition) == (less_than(Polynomial.symbol("i") - 1, N),)
+    assert scope.constraints(stmt.value.condition, truth=False) == (at_most(N, Polynomial.symbol("i") - 1),)
+    unsigned = index("i - 1 < (unsigned)N ? 1 : 0")
+    assert scope.constraints(unsigned.value.condition) is None
+
+
+def test_conditions():
+    scope = Scope({"N": N, "B": B}, ["N", "B"])
+
+    def condition(text):
+        return index(f"{text} ? 1 : 0").value.condition
+
+    assert scope.constraints(condition("N < B && B <= 4")) == (less_than(N, B), at_most(B, 4))
+    assert scope.constraints(condition("N < B || B <= 4")) is None
+    assert scope.constraints(condition("N < B || B <= 4"), truth=False) == (at_most(B, N), less_than(4, B))
+    assert scope.constraints(condition("!(N < B)")) == (at_most(B, N),)
+    assert scope.constraints(condition("N != B")) is None
+    assert scope.constraints(condition("N < B && N != B")) is None
+    assert scope.implied(condition("N < B && N != B")) == (less_than(N, B),)
+    assert scope.implied(condition("N < B || N != B")) == ()
+
+
+def loops(text):
+    return [
+        stmt
+        for stmt in walk_statements(schedule(body=text, parameters="int N, int B, int m").body)
+        if isinstance(stmt, For)
+    ]
+
+
+def test_trip_counts():
+    scope = Scope({"m": Polynomial.symbol("m")}, ["m"])
+    m = Polynomial.symbol("m")
+
+    def count(text):
+        found = trip_count(loops(f"int x = 0; int k; {text} x += 1; b[i * B + j] = x;")[0])
+        return None if found is None else scope.polynomial(found)
+
+    assert count("for (int k = 0; k < m; k++)") == m
+    assert count("for (int k = 2; k < m; k++)") == m - 2
+    assert count("for (int k = 2; k <= m; ++k)") == m - 1
+    assert count("for (k = 0; k < m; k += 1)") == m
+    assert count("for (int k = 0; k < m; k += 2)") is None
+    assert count("for (int k = m; k > 0; k--)") is None
+    assert trip_count(loops("for (int k = 0; k < m; k++) { k = k + 1; b[i * B + j] = k; }")[0]) is None
+
+
+def test_types_of_parameters_do_not_matter_to_what_is_known():
+    facts = program_facts(schedule(parameters="unsigned long N, unsigned B"))
+    assert facts.values["dim"] == dim
+    assert ScalarType.INT.integer
+    assert binary("+", index("i").value, index("j").value).type is ScalarType.INT

@@ -1,0 +1,71 @@
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import metafork
+from metafork.runtime.machine import DEFAULT, FIELDS, PRESETS, Machine, MachineError, given_values, parse_machine
+
+HEADER = Path(metafork.__file__).parent / "runtime" / "include" / "metafork" / "machine.h"
+
+
+def test_overrides_change_single_fields():
+    machine = parse_machine("R=63,T=1024,Z=12288")
+    assert (machine.registers_per_thread, machine.threads_per_block, machine.shared_words) == (63, 1024, 12288)
+    assert machine.registers_per_block == DEFAULT.registers_per_block
+
+
+def test_a_preset_gives_every_field_and_later_entries_win():
+    values = given_values("Z=1, sm_20, warp_size=16")
+    assert set(values) == set(FIELDS)
+    assert values["shared_words"] == 12288
+    assert values["warp_size"] == 16
+
+
+def test_other_names_are_targets_and_may_be_fractions():
+    machine = parse_machine("occupancy=3/4,intensity=1.5,RB=4096")
+    assert machine.targets == {"occupancy": Fraction(3, 4), "intensity": Fraction(3, 2)}
+    assert machine.registers_per_block == 4096
+
+
+def test_nothing_given_changes_nothing():
+    assert parse_machine("  ") == DEFAULT
+
+
+@pytest.mark.parametrize(
+    "text", ["R", "R=", "R=x", "R=-1", "R=1.5", "=3", "R=1,,T=2", "R=1,", "sm_99", "q=1/0", "R=99999999999999999999"]
+)
+def test_malformed_texts_are_refused(text):
+    with pytest.raises(MachineError):
+        parse_machine(text)
+
+
+def test_the_header_has_the_same_presets():
+    rows = {
+        name: [int(number) for number in numbers.split(",")]
+        for name, numbers in re.findall(r'\{"(sm_\d+)", ([\d, ]+)\}', HEADER.read_text())
+    }
+    assert rows == {
+        name: [
+            machine.registers_per_thread,
+            machine.registers_per_block,
+            machine.threads_per_block,
+            machine.shared_words * 4,
+            machine.warps_per_sm,
+            machine.blocks_per_sm,
+            machine.registers_per_sm,
+            machine.shared_words_per_sm * 4,
+        ]
+        for name, machine in PRESETS.items()
+    }
+
+
+def test_the_header_has_the_same_fields_in_the_same_order():
+    struct = re.search(r"typedef struct metafork_machine \{(.*?)\} metafork_machine;", HEADER.read_text(), re.S)
+    assert struct is not None
+    assert tuple(re.findall(r"int64_t (\w+);", struct[1])[: len(FIELDS)]) == FIELDS
+
+
+def test_fields_of_a_machine_are_its_parameters():
+    assert tuple(Machine(*range(15)).fields().items()) == tuple(zip(FIELDS, range(15), strict=True))
