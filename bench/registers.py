@@ -23,9 +23,10 @@ from pathlib import Path
 from evaluators.registers.model import measure, model_from_json, model_to_json
 from metafork.ir.kernel import Kernel
 from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.ptx_target import REGISTER_PRESSURE, emit_ptx, external_functions, optimize, parsed
+from metafork.llvm.ptx_target import emit_ptx, external_functions, optimize, parsed
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
+from strategies.register_pressure import PIPELINES
 
 HERE = Path(__file__).resolve().parent
 # The folder with the parts has this script's name, so that they are no package; hence the imports below this line.
@@ -36,6 +37,7 @@ import corpus  # noqa: E402
 import oracle  # noqa: E402
 
 TARGET = "sm_80"
+PASSES = {pipeline.name: pipeline for pipeline in PIPELINES}
 KINDS = ("text", "ptx")
 _SEEDS = 5
 MEASURED = HERE / "registers/measured.json"
@@ -58,7 +60,7 @@ class Code:
     @cached_property
     def ptx(self) -> str:
         """The PTX of the strategy."""
-        return emit_ptx(optimize(module_text(self.kernel), (self.strategy,), TARGET), TARGET)
+        return emit_ptx(optimize(module_text(self.kernel), PASSES[self.strategy].passes, TARGET), TARGET)
 
     @cached_property
     def digest(self) -> str:
@@ -70,7 +72,7 @@ class Code:
 def codes(leaf: corpus.Leaf) -> list[Code]:
     """Return what is compiled for a leaf: its text, and its PTX where LLVM has code for all that it calls."""
     external = external_functions(parsed(module_text(leaf.kernel)))
-    return [Code(leaf.kernel), *(Code(leaf.kernel, name) for name in REGISTER_PRESSURE if not external)]
+    return [Code(leaf.kernel), *(Code(leaf.kernel, name) for name in PASSES if not external)]
 
 
 def measure_all() -> None:
@@ -105,7 +107,7 @@ def samples(names: Collection[str]) -> tuple[list[calibration.Sample], list[cali
                 digest, truth = registers.get(code.name, ("", 0))
                 if digest != code.digest:
                     sys.exit(f"{code.name} is not the code that was measured: run measure again")
-                counted = measure(leaf.kernel, (code.strategy,) if code.strategy else ())
+                counted = measure(leaf.kernel, (PASSES[code.strategy],) if code.strategy else ())
                 (ptx if code.strategy else text).append(calibration.Sample(leaf.program, code.name, counted, truth))
     return text, ptx
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+import signal
 import sys
 from typing import Any, NoReturn
 
@@ -77,8 +78,18 @@ def cli() -> None:
     """Comprehensive optimization of loops annotated in MetaFork, for CUDA."""
 
 
+def _terminated(number: int, _: object) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
 def main() -> NoReturn:
-    """Run the command line; turn a fault of the tool into exit status 3."""
+    """Run the command line; turn a fault of the tool into exit status 3.
+
+    A signal that asks the process to end unwinds it, so that files under temporary names are removed.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` ignores one
+            signal.signal(number, _terminated)
     try:
         cli(standalone_mode=True)
     except Exception as fault:

@@ -17,15 +17,16 @@ from typing import Any
 
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.case_discussion.quintuple import Case, Outcome
+from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
 from comprehensive.case_discussion.trace import trace
 from comprehensive.options import MachineLike, machine_values, with_assumptions
+from comprehensive.plugins import load
 from comprehensive.systems.points import Number
 from comprehensive.systems.start import Start, identifiers, start_of
 from comprehensive.tree import render, report, tree_json
 from comprehensive.tree.document import TreeDocument, document_of, is_sign
 from comprehensive.tree.schedule_tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics
-from evaluators.counter import Counter
+from evaluators.counter import Counter, details_of
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
@@ -46,8 +47,9 @@ Progress = Callable[[str, Statistics], None]
 class Result:
     """The comprehensive optimization of a file: one tree a schedule.
 
-    ``unit`` is the parsed file, ``counters`` and ``strategies`` the names that were used; ``warnings`` are about
-    accesses that are not proved free of races; ``analyses`` is what was found out on the way.
+    ``unit`` is the parsed file, ``counters`` and ``strategies`` the names that were used, ``used`` what they name;
+    ``warnings`` are about accesses that are not proved free of races;
+    ``analyses`` is what was found out on the way.
     """
 
     unit: TranslationUnit
@@ -56,6 +58,7 @@ class Result:
     strategies: tuple[str, ...]
     warnings: tuple[Diagnostic, ...] = ()
     analyses: Analyses = field(default_factory=Analyses, repr=False, compare=False)
+    used: tuple[tuple[Counter, ...], tuple[Strategy, ...]] = ((), ())
 
     @property
     def complete(self) -> bool:
@@ -76,9 +79,12 @@ class Result:
         """Return the drawing as DOT text."""
         return render.dot(self.document)
 
-    def to_svg(self) -> str:
-        """Return the drawing as SVG.  Raises ``render.NoGraphvizError`` where there is no Graphviz."""
-        return render.svg(self.to_dot())
+    def to_svg(self, seconds: float | None = None) -> str:
+        """Return the drawing as SVG, within ``seconds``.
+
+        Raises ``render.NoGraphvizError`` where there is no Graphviz, ``render.TooLargeError``, and ``TimeoutExpired``.
+        """
+        return render.svg(self.to_dot(), seconds)
 
     def to_report(self) -> str:
         """Return ``report.md``: what was measured, tried, refused, and why."""
@@ -87,7 +93,7 @@ class Result:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Show the drawing in a notebook."""
         bundle = {"text/markdown": self.to_report(), "text/plain": repr(self)}
-        with suppress(render.NoGraphvizError):  # the report is shown in its place
+        with suppress(render.NoGraphvizError, render.TooLargeError):  # the report is shown in its place
             bundle["image/svg+xml"] = self.to_svg()
         return bundle
 
@@ -105,26 +111,31 @@ def optimize(
     assume: Sequence[str] = (),
     time_limit: float | None = None,
     strict: bool = False,
+    plugins: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Result:
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
     ``counters`` and ``strategies`` are names, used in the order given; ``machine`` (``"sm_80"``, ``"T=1024,Z=12288"``,
     a ``Machine``, a mapping) fixes machine symbols; ``assume`` are inequalities over parameters; ``strict`` refuses
-    what is not proved free of races instead of warning.
+    what is not proved free of races instead of warning.  ``plugins`` are modules, or ``.py`` files, with further
+    counters and strategies.
 
-    ``time_limit`` is in seconds for the whole run.  What is being measured or transformed then is finished, and nothing
-    else begun: trees come back as they are, marked incomplete (``Result.complete``).  The first schedule has at least
-    the leaf that every limit admits; schedules that were not reached have none.
+    ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
+    thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
+    (``Result.complete``).  The first schedule has at least the leaf that every limit admits; schedules that were not
+    reached have none.
 
-    Raises ``metafork.ir.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError`` and
-    ``metafork.runtime.machine.MachineError`` for names and values of options, ``InequalityError`` for an assumption
-    that is none, ``OSError`` where the file cannot be read.
+    Raises ``metafork.ir.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError``,
+    ``PluginError``, ``OptionError`` and ``metafork.runtime.machine.MachineError`` for names and values of options,
+    ``InequalityError`` for an assumption that is none, ``OSError`` where the file cannot be read.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    chosen = registry.counters(counters)
-    transformers = registry.strategies(strategies)
-    fixed = machine_values(machine, [counter.symbol for counter in chosen if counter.kind == "performance"])
+    brought = tuple(load(name) for name in plugins)
+    chosen = registry.counters(counters, brought)
+    transformers = registry.strategies(strategies, brought)
+    own = {c.symbol: limit for c in chosen for limit in [details_of(c).limit] if limit is not None}
+    fixed = machine_values(machine, [c.symbol for c in chosen if c.kind == "performance"], own)
     source = source_of(path_or_text)
     unit = exact_unit(with_assumptions(parse(source), assume))
     warnings = check_races(unit, strict=strict, deadline=deadline)
@@ -139,9 +150,8 @@ def optimize(
             trees.append(undiscussed(program, chosen, transformers, taken, fixed))
         else:
             trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on, analyses))
-    return Result(
-        unit, tuple(trees), tuple(c.name for c in chosen), tuple(s.name for s in transformers), warnings, analyses
-    )
+    names = tuple(c.name for c in chosen), tuple(s.name for s in transformers)
+    return Result(unit, tuple(trees), *names, warnings, analyses, (chosen, transformers))
 
 
 def _named_progress(progress: Progress, name: str) -> Callable[[Statistics], None]:
@@ -204,7 +214,6 @@ def _tree(
     strategies: Sequence[Strategy],
     cache_reasons: Sequence[tuple[str, str]],
 ) -> ScheduleTree:
-    names = tuple(strategy.name for strategy in strategies)
     start = _without_targets_left_out(start, outcome.counters)
     shown = _shown(start, outcome)
     return ScheduleTree(
@@ -212,13 +221,13 @@ def _tree(
         machine=start.machine,
         start=start.constraints,
         derived=outcome.derived,
-        counters=tuple(
-            CounterInfo(c.name, c.kind, start.canonical[c.symbol], c.less_is_better, c.default_target)
-            for c in outcome.counters
-        ),
-        strategies=names,
+        counters=tuple(_info(c, start.canonical[c.symbol]) for c in outcome.counters),
+        strategies=tuple(strategy.name for strategy in strategies),
         root=outcome.root,
-        leaves=tuple(_leaf(program, number, case, names, shown) for number, case in enumerate(outcome.cases, 1)),
+        leaves=tuple(
+            _leaf(program, number, case, outcome.counters, strategies, shown)
+            for number, case in enumerate(outcome.cases, 1)
+        ),
         notes=(*((f"cache of {name}", why) for name, why in cache_reasons), *start.notes, *outcome.notes),
         complete=outcome.complete,
         fixed=start.fixed,
@@ -248,14 +257,34 @@ def _shown(start: Start, outcome: Outcome[Version]) -> frozenset[str]:
     return frozenset(names - {symbol.name for symbol in outcome.derived})
 
 
-def _leaf(program: Program, number: int, case: Case[Version], available: Sequence[str], shown: frozenset[str]) -> Leaf:
-    words = case.counters.get("shared_memory")
+def _info(counter: CounterOf[Version], limit: str) -> CounterInfo:
+    details = details_of(counter)
+    return CounterInfo(
+        name=counter.name,
+        kind=counter.kind,
+        limit=limit,
+        less_is_better=counter.less_is_better,
+        target=counter.default_target,
+        unit=details.unit,
+        measure=details.measure,
+        own=details.limit,
+    )
+
+
+def _leaf(
+    program: Program,
+    number: int,
+    case: Case[Version],
+    counters: Sequence[Counter],
+    strategies: Sequence[Strategy],
+    shown: frozenset[str],
+) -> Leaf:
     return Leaf(
         id=number,
         version=case.version,
         systems=case.systems,
         strategies=case.strategies,
-        trace=trace(case.steps, case.strategies, available, words is not None and bool(words.numerator)),
+        trace=trace(case.steps, case.strategies, counters, strategies, case.counters),
         kernel=f"{program.name}_leaf{number}",
         counters=case.counters,
         witness=None if case.witness is None else {n: v for n, v in case.witness.items() if n in shown},

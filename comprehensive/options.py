@@ -14,31 +14,34 @@ from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.ir.program import Expr, IntConst, Program, Var, binary
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.ir.types import ScalarType
-from metafork.runtime.machine import FIELDS, PRESETS, SYMBOLS, Machine, given_values
+from metafork.runtime.machine import FIELDS, PRESETS, SYMBOLS, Machine, OwnLimit, given_values
 
 MachineLike = str | Machine | Mapping[str, int | Fraction] | None
 """A preset (``sm_80``), values (``T=1024,Z=12288``), both, a ``Machine``, or numbers by field or symbol."""
 
 
-def machine_values(machine: MachineLike, targets: Sequence[str] = ()) -> dict[str, Number]:
-    """Return the numbers that a machine gives, by field or target.
+def machine_values(
+    machine: MachineLike, targets: Sequence[str] = (), limits: Mapping[str, OwnLimit] | None = None
+) -> dict[str, Number]:
+    """Return the numbers that a machine gives, by field or target; ``limits`` are symbols that are no fields.
 
     Raises ``MachineError``, and ``UnknownNameError`` for a preset, field or target that does not exist.
     """
+    limits = limits or {}
     if machine is None:
         return {}
     if isinstance(machine, Machine):
-        return {**machine.fields(), **machine.targets}
+        return {**machine.fields(), **{name: limit.default for name, limit in limits.items()}, **machine.targets}
     if isinstance(machine, str):
         for entry in machine.split(","):
             if "=" not in entry and entry.strip() and entry.strip() not in PRESETS:
                 raise UnknownNameError("machine", entry.strip(), PRESETS)
-        machine = given_values(machine)
+        machine = given_values(machine, limits)
     symbols = {symbol: name for name, symbol in SYMBOLS.items()}
     values = {symbols.get(name, name): number for name, number in machine.items()}
     for name in values:
-        if name not in FIELDS and name not in targets:
-            raise UnknownNameError("machine parameter", name, [*symbols, *FIELDS, *targets])
+        if name not in FIELDS and name not in targets and name not in limits:
+            raise UnknownNameError("machine parameter", name, [*symbols, *FIELDS, *targets, *limits])
     return dict(values)
 
 

@@ -1,17 +1,23 @@
 """Counters and strategies by name; a module is imported when one of its names is asked for.
 
 Those of the first tables are used by default, in their order; the optional ones when they are named.  A list of names
-that all start with ``+`` adds to the defaults: ``+thread_striding``.
+that all start with ``+`` adds to the defaults: ``+thread_striding``.  Plugins (``comprehensive.plugins``) bring more
+names, and strategies may have options (``comprehensive.spelled_options``).
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
+from comprehensive.plugins import Plugin, PluginError, installed
+from comprehensive.spelled_options import OptionError, name_and_options, with_options
 from evaluators.counter import Counter
 from strategies.strategy import Strategy
+
+Named = TypeVar("Named", Counter, Strategy)
 
 COUNTERS = {
     "threads_per_block": "evaluators.threads_per_block",
@@ -49,6 +55,8 @@ OPTIONAL_STRATEGIES = {
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """Return the name that was probably meant: one that differs in case only, else a similar one."""
+    if len(name) > 200:
+        return None  # similarity would take long, and none is meant
     names = tuple(known)
     same = next((other for other in names if other.lower() == name.lower()), None)
     return same or next(iter(difflib.get_close_matches(name, names, n=1)), None)
@@ -64,44 +72,89 @@ class UnknownNameError(ValueError):
         hint = known_names if self.suggestion is None else f"did you mean {self.suggestion!r}?"
         if name.removeprefix("+") in self.known:
             hint = "put + in front of every name, to add to the defaults, or of none"
-        super().__init__(f"there is no {kind} {name!r}; {hint}")
+        super().__init__(f"there is no {kind} {name[:60]!r}; {hint}")
 
 
-def counters(names: Sequence[str] | None = None) -> tuple[Counter, ...]:
+def counters(names: Sequence[str] | None = None, plugins: Sequence[Plugin] = ()) -> tuple[Counter, ...]:
     """Return the counters of these names in this order, the default ones for ``None``.
 
-    Raises ``UnknownNameError``.
+    Those of ``plugins`` take part when they are named.  Raises ``UnknownNameError`` and ``PluginError``.
     """
-    return tuple(_counter(name) for name in _checked("counter", names, COUNTERS, OPTIONAL_COUNTERS))
+    tables = {**COUNTERS, **OPTIONAL_COUNTERS}
+    wanted = _wanted("counter", names, COUNTERS)
+    foreign = _foreign("counter", tables, wanted, plugins, lambda plugin: plugin.counters)
+    return tuple(foreign[name] if name in foreign else _counter(tables[name]) for name in wanted)
 
 
-def strategies(names: Sequence[str] | None = None) -> tuple[Strategy, ...]:
+def strategies(names: Sequence[str] | None = None, plugins: Sequence[Plugin] = ()) -> tuple[Strategy, ...]:
     """Return the strategies of these names in this order, the default ones for ``None``.
 
-    Raises ``UnknownNameError``.
+    A name may have options in braces.  Those of ``plugins`` take part when they are named.  Raises
+    ``UnknownNameError``, ``OptionError`` and ``PluginError``.
     """
-    return tuple(_strategy(name) for name in _checked("strategy", names, STRATEGIES, OPTIONAL_STRATEGIES))
+    tables = {**STRATEGIES, **OPTIONAL_STRATEGIES}
+    wanted = _wanted("strategy", names, STRATEGIES)
+    foreign = _foreign("strategy", tables, wanted, plugins, lambda plugin: plugin.strategies)
+    found = []
+    for name, options in wanted.items():
+        strategy = foreign[name] if name in foreign else _strategy(tables[name], name)
+        found.append(strategy if options is None else with_options(strategy, options))
+    return tuple(found)
 
 
-def _checked(
-    kind: str, names: Sequence[str] | None, default: Mapping[str, str], optional: Mapping[str, str]
-) -> list[str]:
+def _wanted(kind: str, names: Sequence[str] | None, default: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the names asked for, in order, each with the text of its options."""
     if names is None:
-        return list(default)
-    if names and all(name.startswith("+") for name in names):
-        names = [*default, *(name.removeprefix("+") for name in names)]
-    for name in names:
-        if name not in default and name not in optional:
-            raise UnknownNameError(kind, name, [*default, *optional])
-    return list(dict.fromkeys(names))
+        return dict.fromkeys(default)
+    split = [name_and_options(name) for name in names]
+    wanted: dict[str, str | None] = {}
+    if split and all(name.startswith("+") for name, _ in split):
+        wanted = dict.fromkeys(default)
+        split = [(name.removeprefix("+"), options) for name, options in split]
+    for name, options in split:
+        if options is not None and kind == "counter":
+            raise OptionError(f"counter {name} has no options")
+        if options is not None and wanted.get(name) not in (None, options):
+            raise OptionError(f"{kind} {name} is named twice, with different options")
+        wanted[name] = wanted.get(name) if options is None else options
+    return wanted
 
 
-def _counter(name: str) -> Counter:
-    counter: Counter = importlib.import_module({**COUNTERS, **OPTIONAL_COUNTERS}[name]).COUNTER
+def _foreign(
+    kind: str,
+    tables: Mapping[str, str],
+    wanted: Iterable[str],
+    plugins: Sequence[Plugin],
+    members: Callable[[Plugin], Sequence[Named]],
+) -> dict[str, Named]:
+    """Return what plugins have, by name; installed ones are looked at where a name is in nothing else."""
+    found: dict[str, Named] = {}
+    owners = dict.fromkeys(tables, "metafork itself")
+
+    def take(plugin: Plugin) -> None:
+        for one in members(plugin):
+            if owners.get(one.name, plugin.name) != plugin.name:
+                raise PluginError(f"plugin {plugin.name} has a {kind} {one.name!r}, and so has {owners[one.name]}")
+            owners[one.name] = plugin.name
+            found[one.name] = one
+
+    for plugin in plugins:
+        take(plugin)
+    if any(name not in owners for name in wanted):
+        for plugin in installed():
+            take(plugin)
+    for name in wanted:
+        if name not in owners:
+            raise UnknownNameError(kind, name, owners)
+    return found
+
+
+def _counter(module: str) -> Counter:
+    counter: Counter = importlib.import_module(module).COUNTER
     return counter
 
 
-def _strategy(name: str) -> Strategy:
-    module = importlib.import_module({**STRATEGIES, **OPTIONAL_STRATEGIES}[name])
+def _strategy(place: str, name: str) -> Strategy:
+    module = importlib.import_module(place)
     candidates: tuple[Strategy, ...] = getattr(module, "STRATEGIES", ()) or (module.STRATEGY,)
     return next(strategy for strategy in candidates if strategy.name == name)

@@ -4,7 +4,7 @@ A performance counter, better when less: 0 where nothing goes through shared mem
 ever ask one bank for different words, up to 32.  Every access counts: those of the phases and those of the copies
 between global and shared memory.  Accesses to one element together, and accesses in the order of the threads, have
 degree 1 whatever the shape of the block; for others the value is the maximum over the listed shapes of
-``evaluators.banks.simulation``.
+``evaluators.banks.simulation``, and says that it is (``CounterValue.sampled``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Literal
 
 from evaluators.banks.shared_accesses import SharedAccess, UnknownAccessError, shared_accesses
-from evaluators.banks.simulation import Listed, UnknownDegreeError, access_degree
+from evaluators.banks.simulation import SAMPLED, Listed, UnknownDegreeError, access_degree, without_conflict
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
@@ -40,7 +40,8 @@ class BankDegree:
             degrees = [access_degree(access, access.layout, listed) for access in accesses]
         except (UnknownSizeError, UnknownShapeError, UnknownAccessError, UnknownDegreeError) as reason:
             return NotKnown(str(reason))
-        return CounterValue(Polynomial.constant(max(degrees, default=0)))
+        proved = all(without_conflict(access, access.layout) for access in accesses)
+        return CounterValue(Polynomial.constant(max(degrees, default=0)), sampled="" if proved else SAMPLED)
 
 
 def bank_accesses(program: Program, analyses: Analyses) -> tuple[Listed, tuple[SharedAccess, ...]]:

@@ -8,6 +8,7 @@ accepted when ``target <= value`` (DESIGN section 4).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from typing import Literal, Protocol
 
@@ -15,19 +16,22 @@ from metafork.algebra.polynomial import ONE, Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
+from metafork.runtime.machine import OwnLimit
 
 
 @dataclass(frozen=True, slots=True)
 class CounterValue:
     """``numerator / denominator`` where every constraint of ``domain`` holds; the denominator is positive there.
 
-    ``derived`` are the fresh symbols that the polynomials use beyond those of the program itself.
+    ``derived`` are the fresh symbols that the polynomials use beyond those of the program itself.  ``sampled`` says on
+    what a value was tried that is not proved of every point of its domain; empty where it is.
     """
 
     numerator: Polynomial
     denominator: Polynomial = ONE
     derived: tuple[DerivedSymbol, ...] = ()
     domain: tuple[Constraint, ...] = ()
+    sampled: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,30 @@ class NotKnown:
     """The evaluator cannot say, and why; the counter is then left out, with this note in the report."""
 
     reason: str
+
+
+class Measure(Enum):
+    """What the dispatcher reads from a compiled kernel; it then takes the place of a counter's estimate."""
+
+    REGISTERS_PER_THREAD = "registers_per_thread"
+    REGISTERS_PER_BLOCK = "registers_per_block"
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a counter may say of itself beside its value, in the attribute ``details``.
+
+    ``unit`` stands behind its values in reports.  ``measure`` is what the dispatcher may measure in its place.
+    ``limit`` gives numbers to a machine symbol of its own, one that is no field of
+    ``metafork.runtime.machine.Machine``. ``accepted`` and ``used`` are signs of the paper's traces (section 5): for a
+    limit that was accepted, and for a value that is not zero.
+    """
+
+    unit: str = ""
+    measure: Measure | None = None
+    limit: OwnLimit | None = None
+    accepted: str = ""
+    used: str = ""
 
 
 class Counter(Protocol):
@@ -68,3 +96,9 @@ class Counter(Protocol):
     def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the value of the counter on a version of the program."""
         ...
+
+
+def details_of(counter: object) -> Details:
+    """Return what a counter says of itself; it may leave it out."""
+    details = getattr(counter, "details", None)
+    return details if isinstance(details, Details) else Details()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
-from evaluators.counter import CounterValue, NotKnown
+from evaluators.counter import CounterValue, Details, Measure, NotKnown
 from evaluators.registers_per_thread import registers
 from evaluators.threads_per_block import COUNTER as THREADS_PER_BLOCK
 from metafork.algebra.polynomial import Polynomial
@@ -30,6 +30,9 @@ class RegistersPerBlock:
     symbol: str = "RB"
     less_is_better: bool = True
     default_target: Fraction | None = None
+    details: ClassVar[Details] = Details(
+        "32-bit registers, estimated from the LLVM IR", Measure.REGISTERS_PER_BLOCK, accepted="1"
+    )
 
     def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return ``registers * 32 * ceil(threads / 32)``; not known where either factor is not."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
-from evaluators.counter import CounterValue, NotKnown
+from evaluators.counter import CounterValue, Details, Measure, NotKnown
 from evaluators.registers.model import measure, shipped_model
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
+from metafork.llvm.ptx_target import TargetError
 from metafork.lowering.lowering import CannotLowerError, lower
 
 
@@ -28,6 +29,9 @@ class RegistersPerThread:
     symbol: str = "R"
     less_is_better: bool = True
     default_target: Fraction | None = None
+    details: ClassVar[Details] = Details(
+        "32-bit registers, estimated from the LLVM IR", Measure.REGISTERS_PER_THREAD, accepted="1"
+    )
 
     def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the estimate, a constant; not known where the program has no kernel form."""
@@ -45,7 +49,10 @@ def _registers(version: Version, analyses: Analyses) -> int | NotKnown:
         kernel = lower(version.program, version.program.name, analyses)
     except CannotLowerError as error:
         return NotKnown(f"no kernel: {error}")
-    return shipped_model().registers(measure(kernel, version.ir_strategies, analyses))
+    try:
+        return shipped_model().registers(measure(kernel, version.ir_strategies, analyses))
+    except TargetError as error:
+        return NotKnown(f"no code: {error}")
 
 
 COUNTER = RegistersPerThread()

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
-from evaluators.counter import CounterValue, NotKnown
+from evaluators.counter import CounterValue, Details, NotKnown
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
@@ -26,6 +26,7 @@ class SharedMemory:
     symbol: str = "Z"
     less_is_better: bool = True
     default_target: Fraction | None = None
+    details: ClassVar[Details] = Details("4-byte words", used="4a")
 
     def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the words as a polynomial in parameters and derived symbols."""

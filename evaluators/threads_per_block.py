@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
-from evaluators.counter import CounterValue, NotKnown
+from evaluators.counter import CounterValue, Details, NotKnown
 from metafork.algebra.polynomial import ONE
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
@@ -26,6 +26,7 @@ class ThreadsPerBlock:
     symbol: str = "T"
     less_is_better: bool = True
     default_target: Fraction | None = None
+    details: ClassVar[Details] = Details("threads")
 
     def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the number of threads as a polynomial in program parameters."""

@@ -11,6 +11,7 @@ Without a ``cache`` clause ``with_cached_arrays`` decides beforehand, by reuse b
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.algebra.prover import Prover
@@ -23,7 +24,7 @@ from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import LoopKind, LoopRange, Reference
 from metafork.ir.program import ParameterKind, Program, Version
-from strategies.strategy import Applied, NotApplied
+from strategies.strategy import Applied, NotApplied, Sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Caching:
     improves: frozenset[str] = frozenset({"shared_memory"})
     on_ir: bool = False
     at_leaf: bool = False
+    sign: ClassVar[Sign] = Sign("4b")
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version without cached arrays."""

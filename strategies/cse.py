@@ -26,6 +26,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.available import AvailableExpressions, Site, with_site_replaced
@@ -61,7 +62,7 @@ from metafork.ir.rewriting import (
 )
 from strategies.loops.simplification import factors, summands
 from strategies.loops.spine import counted_extent
-from strategies.strategy import Applied, NotApplied
+from strategies.strategy import Applied, NotApplied, Sign
 
 TEMPORARY = re.compile(r"t[0-9]+")
 """Names of temporaries: a value that one of them holds already needs no second."""
@@ -77,6 +78,7 @@ class CommonSubexpressions:
     improves: frozenset[str] = frozenset({"registers_per_thread", "registers_per_block"})
     on_ir: bool = False
     at_leaf: bool = True
+    sign: ClassVar[Sign] = Sign("2")
 
     @property
     def name(self) -> str:

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
@@ -50,7 +51,7 @@ from strategies.loops.grid_index import join
 from strategies.loops.grid_tile import Joining
 from strategies.loops.rolling import definition_of, rolled_bodies
 from strategies.loops.spine import Body, Spine, counted_extent, replaced_on_spine, shadowed_name, spine_of
-from strategies.strategy import Applied, NotApplied
+from strategies.strategy import Applied, NotApplied, Sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,12 @@ class Granularity:
     improves: frozenset[str] = frozenset({"registers_per_thread", "registers_per_block", "shared_memory"})
     on_ir: bool = False
     at_leaf: bool = False
+    sign: ClassVar[Sign] = Sign("3b", left_out="3a")
     most_loops: int = 8
+
+    def __post_init__(self) -> None:
+        if self.most_loops < 1:
+            raise ValueError(f"most_loops is at least 1, not {self.most_loops}")
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version in which no granularity loop is left, or why there is none."""

@@ -18,27 +18,49 @@ from dataclasses import dataclass, replace
 from evaluators.counter import NotKnown
 from evaluators.registers_per_thread import registers
 from metafork.analysis.analyses import Analyses
+from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
-from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.ptx_target import external_functions, parsed
-from metafork.lowering.lowering import lower
-from strategies.strategy import Applied, NotApplied
+from strategies.ir_code import why_no_ptx
+from strategies.strategy import Applied, NotApplied, Sign
+
+PIPELINES = (
+    Pipeline("register_pressure1", ("O3-rolled", "sink")),
+    Pipeline(
+        "register_pressure2",
+        (
+            "sroa",
+            "simplifycfg",
+            "instcombine",
+            "loop-simplify",
+            "lcssa",
+            "loop-rotate",
+            "loop-reduce",
+            "instcombine",
+            "simplifycfg",
+            "dce",
+            "sink",
+        ),
+    ),
+    Pipeline("register_pressure3", ("sroa", "simplifycfg", "instcombine", "simplifycfg", "dce", "sink")),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterPressure:
-    """One level; ``name`` is also the name of its pipeline in ``metafork.llvm.ptx_target``."""
+    """One level: the LLVM passes that make its code."""
 
     name: str
+    pipeline: Pipeline
+    sign: Sign
     improves: frozenset[str] = frozenset({"registers_per_thread", "registers_per_block"})
     on_ir: bool = True
     at_leaf: bool = False
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with this level appended to its IR strategies, where that lowers the count."""
-        if self.name in version.ir_strategies:
+        if self.pipeline in version.ir_strategies:
             return NotApplied("it is applied already")
-        changed = replace(version, ir_strategies=(*version.ir_strategies, self.name))
+        changed = replace(version, ir_strategies=(*version.ir_strategies, self.pipeline))
         before, after = registers(version, analyses), registers(changed, analyses)
         if isinstance(before, NotKnown):
             return NotApplied(before.reason)
@@ -47,10 +69,11 @@ class RegisterPressure:
         if after >= before:
             return NotApplied(f"LLVM's code would take {after} registers a thread, no fewer than {before}")
         # Only now: whether the leaf could be emitted at all costs a lowering of its own.
-        names = external_functions(parsed(module_text(lower(version.program, version.program.name, analyses))))
-        if names:
-            return NotApplied(f"LLVM has no exact code for {', '.join(names)}; nvcc's device library does")
+        reason = why_no_ptx(version.program, analyses)
+        if reason is not None:
+            return NotApplied(reason)
         return Applied(changed, f"takes {after} registers a thread instead of {before}, by LLVM's own passes")
 
 
-STRATEGIES = tuple(RegisterPressure(f"register_pressure{level}") for level in (1, 2, 3))
+STRATEGIES = tuple(RegisterPressure(pipeline.name, pipeline, Sign(pipeline.name, denies="1")) for pipeline in PIPELINES)
+"""The levels, mildest first."""

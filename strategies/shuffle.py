@@ -22,8 +22,9 @@ from metafork.algebra.polynomial import ONE, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
+from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.program import Version
-from metafork.llvm.leaf_ptx import SHUFFLE, LeafPtx, load_places
+from metafork.llvm.leaf_ptx import LeafPtx, load_places
 from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
 from metafork.lowering.lowering import CannotLowerError
 from metafork.ptx.shuffles.shuffle import KernelReport
@@ -37,7 +38,7 @@ _MOST_SHARES = 4
 class Shuffle:
     """Append ``shuffle`` to the IR strategies, where that is proved to leave fewer loads."""
 
-    name: str = SHUFFLE
+    name: str = SHUFFLE.name
     improves: frozenset[str] = frozenset({"global_loads"})
     on_ir: bool = True
     at_leaf: bool = False

@@ -1,7 +1,9 @@
 """What a strategy is: a named map from a version of a program to another with the same meaning, or a refusal.
 
 A strategy proves its own legality; what is not proved is not applied.  It is idempotent, and it lowers (or leaves)
-every counter named in ``improves`` (the sigma of the paper's section 3.4, read from the strategy's side).
+every counter named in ``improves`` (the sigma of the paper's section 3.4, read from the strategy's side).  It is a
+frozen dataclass; its fields beyond those of the protocol below, where they have a default, are its options
+(``granularity{most_loops=1}``).
 """
 
 from __future__ import annotations
@@ -26,6 +28,19 @@ class NotApplied:
     """The strategy does not apply, or its legality is not proved; ``reason`` is for the report."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """The paper's abbreviations for a strategy in traces (section 5), in the attribute ``sign``.
+
+    ``applied`` stands where it was applied, ``left_out`` where it could have been and was not; ``denies`` is a
+    counter's sign that does not stand where it was applied.
+    """
+
+    applied: str
+    left_out: str = ""
+    denies: str = ""
 
 
 class Strategy(Protocol):
@@ -54,3 +69,13 @@ class Strategy(Protocol):
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the transformed version, or why there is none."""
         ...
+
+
+NO_OPTIONS = frozenset({"name", "improves", "on_ir", "at_leaf", "sign"})
+"""Fields of a strategy that every strategy has, and so no options."""
+
+
+def sign_of(strategy: object) -> Sign:
+    """Return the signs of a strategy in traces; it may leave them out, and then stands by its name."""
+    sign = getattr(strategy, "sign", None)
+    return sign if isinstance(sign, Sign) else Sign(str(getattr(strategy, "name", "")))

@@ -20,14 +20,12 @@ from comprehensive.case_discussion.measurements import Measurements
 from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome, Quintuple, Step, StrategyOf, V
 from comprehensive.systems.start import Start
 from comprehensive.systems.systems import Consistency, System, Systems
-from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf, Statistics, Tree
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
 from strategies.strategy import NotApplied
-
-INCONSISTENT = NoLeaf("inconsistent")
 
 
 class Discussion(Generic[V]):
@@ -49,7 +47,9 @@ class Discussion(Generic[V]):
         # As in the paper, resource counters stand before performance counters.
         self._counters = tuple(sorted(counters, key=lambda counter: counter.kind == "performance"))
         self._strategies = tuple(strategies)
-        self._measured: Measurements[V] = Measurements(start, self.systems, self.statistics, analyses or Analyses())
+        self._measured: Measurements[V] = Measurements(
+            start, self.systems, self.statistics, analyses or Analyses(), self._deadline
+        )
         self._notes: dict[tuple[str, str], None] = {}
         self._cases: list[Case[V]] = []
         self._complete = True
@@ -68,7 +68,7 @@ class Discussion(Generic[V]):
             )
         else:
             self._note("start", "the start system has no solution: no parameter values satisfy the assertions")
-            root = INCONSISTENT
+            root = Inconsistent()
         root, cases = self._merged(root)
         self.statistics.leaves = len(cases)
         self.statistics.solver_calls = self.systems.solver_calls
@@ -79,7 +79,7 @@ class Discussion(Generic[V]):
             self._counters,
             tuple(self.systems.derived),
             tuple(self._notes),
-            self._complete,
+            self._complete and not self._measured.interrupted,
             self.statistics,
         )
 
@@ -100,7 +100,7 @@ class Discussion(Generic[V]):
         assert isinstance(value, CounterValue), "versions with unknown counters are not entered"
         condition = self._measured.condition(counter, value)
 
-        accept: Tree = INCONSISTENT
+        accept: Tree = Inconsistent()
         branch = self._branch(quintuple, condition)
         if branch.kept:
             accept = self.comprehensive_optimization(
@@ -116,12 +116,13 @@ class Discussion(Generic[V]):
         refused_condition = condition.negated()
         branch = self._branch(quintuple, refused_condition)
         if not branch.kept:
-            return Node(counter.name, value, condition, accept, None, INCONSISTENT)
+            return Node(counter.name, value, condition, accept, None, Inconsistent())
         refused = replace(quintuple, system=_extended(quintuple.system, refused_condition), point=branch.witness)
         if self._late():
             self._complete = False
-            reason = f"time limit reached with {counter.name} refused; strategies left untried"
-            return Node(counter.name, value, condition, accept, None, self._region(refused, reason))
+            brief = f"time limit reached with {counter.name} refused"
+            region = self._region(refused, brief, ("strategies left untried",))
+            return Node(counter.name, value, condition, accept, None, region)
         improved = self._improved(refused, counter)
         if isinstance(improved, NoLeaf):
             return Node(counter.name, value, condition, accept, None, improved)
@@ -168,14 +169,13 @@ class Discussion(Generic[V]):
         value = self._measured.value(counter, refused.version)
         assert isinstance(value, CounterValue)
         violated = self._measured.condition(counter, value).text(self.start.order)
-        reason = f"{counter.name}: {violated} does not hold"
-        reason += f"; applied: {', '.join(tried)}" if tried else "; no strategy applied"
+        story = [f"applied: {', '.join(tried)}" if tried else "no strategy applied"]
         if skipped:
-            reason += f"; not applicable: {', '.join(skipped)}"
-        return self._region(refused, reason)
+            story.append(f"not applicable: {', '.join(skipped)}")
+        return self._region(refused, f"{counter.name}: {violated} does not hold", story)
 
-    def _region(self, quintuple: Quintuple[V], reason: str) -> NoLeaf:
-        return NoLeaf(reason, self._irredundant(quintuple.system))
+    def _region(self, quintuple: Quintuple[V], brief: str, story: Sequence[str]) -> NoLeaf:
+        return NoLeaf("; ".join((brief, *story)), self._irredundant(quintuple.system), brief)
 
     def _irredundant(self, system: System) -> System:
         return system if self._late() else self.systems.irredundant(system)
@@ -204,8 +204,11 @@ class Discussion(Generic[V]):
         return version
 
     def _is_known(self, counter: CounterOf[V], version: V) -> bool:
-        """Say whether a counter takes part: it does where its value is known on the input, throughout Start."""
-        value = self._measured.value(counter, version)
+        """Say whether a counter takes part: it does where its value is known on the input, throughout Start.
+
+        That is found out whatever it takes: a limit that was not looked at is none that a leaf could keep.
+        """
+        value = self._measured.value(counter, version, patient=True)
         reason = value.reason if isinstance(value, NotKnown) else self._measured.outside(value, ())
         if reason:
             self._note(counter.name, f"left out: {reason}")
@@ -303,7 +306,7 @@ def _renumbered(tree: Tree, numbers: Mapping[int, int]) -> Tree:
             if condition.difference.is_constant:  # a fixed machine has decided it
                 return _renumbered(accept if condition.holds({}) else refuse, numbers)
             return replace(tree, accept=_renumbered(accept, numbers), refuse=_renumbered(refuse, numbers))
-        case NoLeaf():
+        case NoLeaf() | Inconsistent():
             return tree
 
 

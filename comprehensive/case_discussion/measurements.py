@@ -10,7 +10,8 @@ from __future__ import annotations
 from itertools import count
 from typing import Generic
 
-from comprehensive.case_discussion.quintuple import CounterOf, StrategyOf, V
+from comprehensive.case_discussion.interruption import OutOfTimeError, until
+from comprehensive.case_discussion.quintuple import AppliedOf, CounterOf, StrategyOf, V
 from comprehensive.systems.signs import integral
 from comprehensive.systems.start import MACHINE_MARK, Start
 from comprehensive.systems.systems import System, Systems
@@ -22,11 +23,26 @@ from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from strategies.strategy import NotApplied
 
+OUT_OF_TIME = "the time limit was reached before it was done"
+
 
 class Measurements(Generic[V]):
-    """The values and transformed versions of one run; nothing of it outlives the run."""
+    """The values and transformed versions of one run; nothing of it outlives the run.
 
-    def __init__(self, start: Start, systems: Systems, statistics: Statistics, analyses: Analyses) -> None:
+    What is being computed when the ``deadline`` (of ``time.monotonic``) passes is given up; ``interrupted`` says that
+    something was.
+    """
+
+    def __init__(
+        self,
+        start: Start,
+        systems: Systems,
+        statistics: Statistics,
+        analyses: Analyses,
+        deadline: float | None = None,
+    ) -> None:
+        self.interrupted = False
+        self._deadline = deadline
         self._start = start
         self._systems = systems
         self._statistics = statistics
@@ -39,13 +55,18 @@ class Measurements(Generic[V]):
             (symbol.kind, symbol.operands): symbol.name for symbol in start.derived
         }
 
-    def value(self, counter: CounterOf[V], version: V) -> CounterValue | NotKnown:
-        """Evaluate a counter, once for each version, in the symbols of this discussion."""
+    def value(self, counter: CounterOf[V], version: V, patient: bool = False) -> CounterValue | NotKnown:
+        """Evaluate a counter, once for each version, in this discussion's symbols; to its end where ``patient``."""
         key = (counter.name, id(version))
         if key not in self._values:
             assert self._versions.get(version) is version, "only versions that were kept are measured"
             self._statistics.evaluations += 1
-            value = counter.evaluate(version, self._analyses)
+            value: CounterValue | NotKnown = NotKnown(OUT_OF_TIME)
+            try:
+                with until(None if patient else self._deadline):
+                    value = counter.evaluate(version, self._analyses)
+            except OutOfTimeError:
+                self.interrupted = True
             self._values[key] = value if isinstance(value, NotKnown) else self._in_own_symbols(value)
         return self._values[key]
 
@@ -77,6 +98,7 @@ class Measurements(Generic[V]):
             value.denominator.substitute(names),
             value.derived,
             tuple(constraint.substitute(names) for constraint in value.domain),
+            value.sampled,
         )
 
     def _short_name(self, symbol: DerivedSymbol) -> str:
@@ -108,7 +130,12 @@ class Measurements(Generic[V]):
         if key not in self._applications:
             assert self._versions.get(version) is version, "only versions that were kept are transformed"
             self._statistics.applications += 1
-            applied = strategy.apply(version, self._analyses)
+            applied: AppliedOf[V] | NotApplied = NotApplied(OUT_OF_TIME)
+            try:
+                with until(self._deadline):
+                    applied = strategy.apply(version, self._analyses)
+            except OutOfTimeError:
+                self.interrupted = True
             self._applications[key] = (
                 applied if isinstance(applied, NotApplied) else (self.keep(applied.version), applied.note)
             )

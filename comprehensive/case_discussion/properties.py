@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TypeGuard
 
 from comprehensive.case_discussion.quintuple import CounterOf, Outcome, StrategyOf, V
 from comprehensive.systems.points import Number
 from comprehensive.systems.solver import PathSolver, as_integers
 from comprehensive.systems.start import Start
 from comprehensive.systems.systems import System
-from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Tree, leaf_name
 from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Verdict
@@ -26,56 +25,78 @@ from strategies.strategy import NotApplied
 
 EFFORT = 4_000_000
 
+End = LeafReference | NoLeaf | Inconsistent
+"""What stands at the end of a path of the tree."""
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One property of one tree: what was asked, the verdict, and its ground."""
+    """One property of one tree: what was asked, the verdict, and its ground.
+
+    ``leaves`` are the leaves that it is about; none where it is about the whole tree.
+    """
 
     name: str
     verdict: Verdict
     ground: str
     counterexample: Mapping[str, Number] | None = field(default=None, compare=False)
+    leaves: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of Start: a displayed system of a leaf, or one without a leaf (``leaf`` is 0)."""
+
+    name: str
+    system: System
+    leaf: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A tree to be judged: ``systems[n - 1]`` are the displayed systems of leaf n, ``facts`` the start system.
 
-    ``facts`` hold the definitions of derived symbols too; ``real`` names the symbols that are not integers.
+    ``facts`` hold the definitions of derived symbols too; ``real`` names the symbols that are not integers, ``names``
+    the leaves.
     """
 
     root: Tree
     systems: tuple[tuple[System, ...], ...]
     facts: tuple[Constraint, ...]
     real: frozenset[str]
+    names: tuple[str, ...]
 
     @staticmethod
     def of_outcome(outcome: Outcome[V], start: Start) -> Subject:
         """Return the subject of a discussion's result."""
+        names = tuple(leaf_name(number, case.strategies) for number, case in enumerate(outcome.cases, 1))
         facts = (*start.constraints, *(c for symbol in outcome.derived for c in symbol.constraints()))
-        return Subject(outcome.root, tuple(case.systems for case in outcome.cases), facts, start.real)
+        return Subject(outcome.root, tuple(case.systems for case in outcome.cases), facts, start.real, names)
 
     @staticmethod
     def of_tree(tree: ScheduleTree) -> Subject:
         """Return the subject of a finished tree."""
+        names = tuple(leaf_name(leaf.id, leaf.strategies) for leaf in tree.leaves)
         facts = (*tree.start, *(c for symbol in tree.derived for c in symbol.constraints()))
         real = frozenset(c.limit for c in tree.counters if c.kind == "performance")
-        return Subject(tree.root, tuple(leaf.systems for leaf in tree.leaves), facts, real)
+        return Subject(tree.root, tuple(leaf.systems for leaf in tree.leaves), facts, real, names)
 
-    def regions(self) -> list[tuple[str, System]]:
-        """Return the displayed systems of leaves and the listed regions without a leaf, each with a name."""
+    def regions(self) -> list[Region]:
+        """Return the displayed systems of leaves and the listed regions without a leaf."""
         named = [
-            (f"leaf {number} system {index}", system)
-            for number, systems in enumerate(self.systems, 1)
+            Region(f"{name} system {index}", system, number)
+            for number, (name, systems) in enumerate(zip(self.names, self.systems, strict=True), 1)
             for index, system in enumerate(systems, 1)
         ]
-        named += [(f"no-leaf region ({end.reason})", end.system) for _, end in self.ends() if _is_region(end)]
+        named += [
+            Region(f"no-leaf region ({end.reason})", end.system) for _, end in self.ends() if isinstance(end, NoLeaf)
+        ]
         return named
 
-    def ends(self) -> Iterator[tuple[System, LeafReference | NoLeaf]]:
+    def ends(self) -> Iterator[tuple[System, End]]:
         """Yield every path of the tree with what stands at its end."""
 
-        def below(tree: Tree, path: System) -> Iterator[tuple[System, LeafReference | NoLeaf]]:
+        def below(tree: Tree, path: System) -> Iterator[tuple[System, End]]:
             if isinstance(tree, Node):
                 yield from below(tree.accept, (*path, tree.condition))
                 yield from below(tree.refuse, (*path, tree.condition.negated()))
@@ -85,17 +106,13 @@ class Subject:
         yield from below(self.root, ())
 
 
-def _is_region(end: LeafReference | NoLeaf) -> TypeGuard[NoLeaf]:
-    return isinstance(end, NoLeaf) and end.reason != "inconsistent"
-
-
 class Judge:
     """Asks Z3 about a subject; ``effort`` bounds each question in Z3's own units."""
 
     def __init__(self, subject: Subject, effort: int = EFFORT) -> None:
         self._subject = subject
-        self._reals = PathSolver(subject.facts, integers=False, real=subject.real, effort=effort, timeout_ms=20_000)
-        self._integers = PathSolver(subject.facts, integers=True, real=subject.real, effort=effort, timeout_ms=20_000)
+        self._reals = PathSolver(subject.facts, integers=False, real=subject.real, effort=effort)
+        self._integers = PathSolver(subject.facts, integers=True, real=subject.real, effort=effort)
 
     def empty(self, system: System, *negated: System) -> Check:
         """Say whether Start, ``system`` and the negations of the systems ``negated`` have no common point."""
@@ -125,31 +142,32 @@ class Judge:
 def consistent(subject: Subject, judge: Judge) -> list[Check]:
     """Constraint soundness: every displayed system has a real solution within Start."""
     return [
-        _named(f"{name} is consistent", judge.has_real_solution(system))
-        for name, system in subject.regions()
-        if name.startswith("leaf")
+        _named(f"{region.name} is consistent", judge.has_real_solution(region.system), region.leaf)
+        for region in subject.regions()
+        if region.leaf
     ]
 
 
 def disjoint(subject: Subject, judge: Judge) -> list[Check]:
     """No two regions (leaves' systems and no-leaf regions) share an integer point of Start."""
     checks = []
-    for (first, one), (second, other) in combinations(subject.regions(), 2):
-        name = f"{first} and {second} are disjoint"
-        if any(member.relation != "==" and member.negated() in other for member in one):
-            checks.append(Check(name, Verdict.YES, "a condition of one is the negation of one of the other"))
+    for first, second in combinations(subject.regions(), 2):
+        name = f"{first.name} and {second.name} are disjoint"
+        if any(member.relation != "==" and member.negated() in second.system for member in first.system):
+            check = Check(name, Verdict.YES, "a condition of one is the negation of one of the other")
         else:
-            checks.append(_named(name, judge.empty((*one, *other))))
+            check = judge.empty((*first.system, *second.system))
+        checks.append(_named(name, check, first.leaf, second.leaf))
     return checks
 
 
 def covers_start(subject: Subject, judge: Judge) -> list[Check]:
     """The union of all regions is Start: asked at once, and where that is too hard path by path."""
     name = "the leaves and no-leaf regions cover Start"
-    whole = judge.empty((), *(system for _, system in subject.regions()))
+    whole = judge.empty((), *(region.system for region in subject.regions()))
     if whole.verdict is not Verdict.UNKNOWN:
         return [_named(name, whole)]
-    return [_named(f"{name}: {part.name}", part) for part in _paths_are_displayed(subject, judge)]
+    return [_named(f"{name}: {part.name}", part, *part.leaves) for part in _paths_are_displayed(subject, judge)]
 
 
 def _paths_are_displayed(subject: Subject, judge: Judge) -> Iterator[Check]:
@@ -157,14 +175,14 @@ def _paths_are_displayed(subject: Subject, judge: Judge) -> Iterator[Check]:
     for path, end in subject.ends():
         shown = " and ".join(map(str, path)) or "Start"
         match end:
-            case NoLeaf(reason="inconsistent"):
+            case Inconsistent():
                 yield _named(f"{shown} is empty", judge.empty(path))
             case NoLeaf(system=system):
                 yield _named(f"{shown} is displayed", judge.empty(path, system))
             case LeafReference(leaf=leaf):
                 answers = [judge.empty(path, system) for system in subject.systems[leaf - 1]]
                 best = next((a for a in answers if a.verdict is Verdict.YES), answers[0])
-                yield _named(f"{shown} is a system of leaf {leaf}", best)
+                yield _named(f"{shown} is a system of {subject.names[leaf - 1]}", best, leaf)
 
 
 def height(tree: Tree) -> int:
@@ -218,13 +236,15 @@ def optimality(
     versions: Sequence[V],
     strategies: Sequence[StrategyOf[V]],
     same: Callable[[CounterValue, CounterValue], bool] = lambda one, other: one == other,
+    names: Sequence[str] = (),
 ) -> list[Check]:
     """Definition 2 (iv): each counter has a leaf at which no strategy of its sigma changes it.
 
-    ``versions`` are those of the leaves, in their order.
+    ``versions`` are those of the leaves, in their order; ``names`` what the leaves are called.
     """
     checks = []
     analyses = Analyses()
+    shown = dict(enumerate(names or [f"leaf {number}" for number in range(1, len(versions) + 1)], 1))
     for counter in counters:
         improving = [strategy for strategy in strategies if counter.name in strategy.improves]
         left: dict[int, list[str]] = {}
@@ -236,11 +256,11 @@ def optimality(
                 if isinstance(here, CounterValue) and isinstance(there, CounterValue) and same(here, there):
                     continue
                 left[number].append(strategy.name)
-        optimal = next((number for number, names in left.items() if not names), None)
+        optimal = next((number for number, those in left.items() if not those), None)
         if optimal is not None:
-            checks.append(Check(f"{counter.name} is optimal", Verdict.YES, f"at leaf {optimal}"))
+            checks.append(Check(f"{counter.name} is optimal", Verdict.YES, f"at {shown[optimal]}"))
         else:
-            ground = "; ".join(f"leaf {n}: {', '.join(names)} may change it" for n, names in left.items())
+            ground = "; ".join(f"{shown[n]}: {', '.join(those)} may change it" for n, those in left.items())
             checks.append(Check(f"{counter.name} is optimal", Verdict.NO, ground or "there is no leaf"))
     return checks
 
@@ -250,8 +270,8 @@ def _result(strategy: StrategyOf[V], version: V, analyses: Analyses) -> V:
     return version if isinstance(applied, NotApplied) else applied.version
 
 
-def _named(name: str, check: Check) -> Check:
-    return Check(name, check.verdict, check.ground, check.counterexample)
+def _named(name: str, check: Check, *leaves: int) -> Check:
+    return Check(name, check.verdict, check.ground, check.counterexample, frozenset(leaves) - {0})
 
 
 def _shown(point: Mapping[str, object] | None) -> str:

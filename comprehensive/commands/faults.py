@@ -61,6 +61,39 @@ def read_source(path: Path) -> Source:
         raise click.ClickException(f"{path} cannot be read: {error.strerror}") from error
 
 
+def names_of(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
+    """Split the names of counters or strategies, whose options may hold commas in braces."""
+    from comprehensive.spelled_options import split_names
+
+    return None if text is None else split_names(text)
+
+
+def chosen_options(function: Decorated) -> Decorated:
+    """Add ``--counters``, ``--strategies`` and ``--plugin``."""
+    options = (
+        click.option(
+            "--counters",
+            callback=names_of,
+            help="Names, in the order in which they are evaluated; +NAME adds to the defaults.",
+        ),
+        click.option(
+            "--strategies",
+            callback=names_of,
+            help="Names, in the order in which they are tried, options in braces; +NAME adds to the defaults.",
+        ),
+        click.option(
+            "--plugin",
+            "plugins",
+            multiple=True,
+            metavar="MODULE",
+            help="A module or a .py file with further counters and strategies.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 strict_option = click.option(
     "--strict", is_flag=True, help="Refuse a file whose freedom from races is not proved, instead of warning."
 )
@@ -68,12 +101,14 @@ strict_option = click.option(
 
 @contextmanager
 def mistakes_of_options() -> Iterator[None]:
-    """Turn unknown names, bad machines and bad assumptions into usage errors."""
+    """Turn unknown names, bad options, plugins, machines and assumptions into usage errors."""
+    from comprehensive.plugins import PluginError
     from comprehensive.registry import UnknownNameError
+    from comprehensive.spelled_options import OptionError
     from comprehensive.systems.inequality_text import InequalityError
     from metafork.runtime.machine import MachineError
 
     try:
         yield
-    except (UnknownNameError, MachineError, InequalityError) as error:
+    except (UnknownNameError, OptionError, PluginError, MachineError, InequalityError) as error:
         raise click.UsageError(str(error)) from error

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ import click
 
 from comprehensive.commands.faults import (
     INCOMPLETE,
+    chosen_options,
     diagnostics_option,
     mistakes_of_options,
     print_diagnostics,
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from comprehensive.optimize import Result
     from comprehensive.tree.schedule_tree import Statistics
 
-
-def _names(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+_LEAST_DRAWN = 1.0
+"""Seconds for the drawing where the time limit leaves none."""
 
 
 @click.command()
@@ -38,12 +37,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
     type=click.Path(file_okay=False, path_type=Path),
     help="The directory to write; by default FILE's stem with `.out`. With several files, the parent of those.",
 )
-@click.option(
-    "--counters", callback=_names, help="Names, in the order in which they are evaluated; +NAME adds to the defaults."
-)
-@click.option(
-    "--strategies", callback=_names, help="Names, in the order in which they are tried; +NAME adds to the defaults."
-)
+@chosen_options
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @click.option("--machine", help="Fix machine symbols: a preset (sm_80), values (T=1024,Z=12288), or both.")
 @click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
@@ -63,6 +57,7 @@ def command(
     output: Path | None,
     counters: list[str] | None,
     strategies: list[str] | None,
+    plugins: tuple[str, ...],
     assume: tuple[str, ...],
     machine: str | None,
     emit: str | None,
@@ -85,6 +80,7 @@ def command(
     deadline = None if time_limit is None else time.monotonic() + time_limit
     if depfile is not None and len(files) > 1:
         raise click.UsageError("--depfile takes one input file")
+    _refuse_equal_names(files)
     for path in files:
         with mistakes_of_options(), _Progress() as progress:
             try:
@@ -98,6 +94,7 @@ def command(
                     assume=assume,
                     time_limit=None if deadline is None else max(0.0, deadline - time.monotonic()),
                     strict=strict,
+                    plugins=plugins,
                     progress=progress,
                 )
             except DiagnosticsError as error:
@@ -109,7 +106,8 @@ def command(
             incomplete.append(path)
         folder = _folder(path, output, len(files) > 1)
         if output is not None or not as_json:
-            _write(result, folder, target if emit == "ptx" else None, allow_fma, depfile)
+            drawn = None if deadline is None else max(_LEAST_DRAWN, deadline - time.monotonic())
+            _write(result, folder, target if emit == "ptx" else None, allow_fma, depfile, drawn)
         if as_json:
             click.echo(result.to_json(), nl=False)
         else:
@@ -121,6 +119,18 @@ def command(
     context.exit(1 if failed else INCOMPLETE if incomplete else 0)
 
 
+def _refuse_equal_names(files: Sequence[Path]) -> None:
+    """Refuse inputs whose outputs would have one name: the later ones would replace the earlier, or clash with them."""
+    from metafork.frontend.unit import unit_name
+
+    known: dict[str, Path] = {}
+    for path in files:
+        name = unit_name(path.name)
+        if name in known:
+            raise click.UsageError(f"the outputs of {known[name]} and {path} would both be called {name}")
+        known[name] = path
+
+
 def _folder(path: Path, output: Path | None, several: bool) -> Path:
     own = Path(f"{path.stem}.out")
     if output is None:
@@ -128,11 +138,18 @@ def _folder(path: Path, output: Path | None, several: bool) -> Path:
     return output / own if several else output
 
 
-def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool, depfile: Path | None) -> None:
+def _write(
+    result: Result,
+    folder: Path,
+    ptx_target: str | None,
+    allow_fma: bool,
+    depfile: Path | None,
+    seconds: float | None,
+) -> None:
     from comprehensive.emit import ComputationError, TabulationError, write_outputs
     from comprehensive.leaf_files import LeafTexts
     from comprehensive.tree import render
-    from metafork.llvm.ptx_target import TargetError
+    from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
     from metafork.lowering.lowering import CannotLowerError
 
     stem = result.unit.name
@@ -141,6 +158,8 @@ def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool
         leaves, problems = texts.files(result, ptx_target)
     except CannotLowerError as error:
         raise click.ClickException(f"{result.unit.source.name}: a leaf has no kernel: {error}") from error
+    except ExternalFunctionError as error:
+        raise click.ClickException(f"{result.unit.source.name}: a leaf has no code: {error}") from error
     except TargetError as error:
         raise click.UsageError(str(error)) from error
     extra = {
@@ -150,9 +169,11 @@ def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool
         **leaves,
     }
     try:
-        extra[f"{stem}.tree.svg"] = result.to_svg()
-    except render.NoGraphvizError as error:
+        extra[f"{stem}.tree.svg"] = result.to_svg(seconds)
+    except (render.NoGraphvizError, render.TooLargeError) as error:
         problems.append(f"{stem}.tree.svg is not drawn: {error}")
+    except subprocess.TimeoutExpired:
+        problems.append(f"{stem}.tree.svg is not drawn: the time limit was reached")
     except subprocess.CalledProcessError as error:
         problems.append(f"{stem}.tree.svg is not drawn: Graphviz failed: {error.stderr.strip()}")
     try:
@@ -160,7 +181,8 @@ def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool
     except (ComputationError, TabulationError) as error:
         raise click.ClickException(f"{result.unit.source.name}: no dispatcher can be written: {error}") from error
     except OSError as error:
-        raise click.ClickException(f"{folder} cannot be written: {error.strerror or error}") from error
+        place = error.filename or folder
+        raise click.ClickException(f"{place} cannot be written: {error.strerror or error}") from error
     for problem in problems:
         click.echo(f"metafork: {problem}", err=True)
 
@@ -176,11 +198,11 @@ def _summary(result: Result, folder: Path) -> str:
             if more:
                 text += f", and {more} more {'case' if more == 1 else 'cases'}"
             lines.append(f"  leaf {leaf.id} ({', '.join(leaf.strategies) or 'as written'}): {text}")
-        shown = "\n".join(lines)
+        shown = {name for leaf in schedule.leaves for c in leaf.systems[0] for name in c.symbols}
         lines += [
             f"  with {symbol.name} = {symbol.definition(schedule.order)}"
             for symbol in schedule.derived
-            if re.search(rf"\b{symbol.name}\b", shown)
+            if symbol.name in shown
         ]
         if not schedule.complete:
             lines.append("  the time limit left branches unexplored; report.md lists them")

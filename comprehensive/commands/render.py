@@ -21,10 +21,11 @@ def command(tree: Path, output: Path | None, full: bool) -> None:
     """Draw a *.tree.json file as SVG (or as DOT text, for an output that ends in .dot)."""
     from comprehensive.emit import write_files
     from comprehensive.tree import render, tree_json
+    from comprehensive.tree.tree_fields import TreeFormatError
 
     try:
         document = tree_json.load(tree)
-    except tree_json.TreeFormatError as error:
+    except TreeFormatError as error:
         raise click.ClickException(f"{tree}: {error}") from error
     text = render.dot(document, full)
     if output is None or output.suffix != ".dot":
@@ -32,6 +33,8 @@ def command(tree: Path, output: Path | None, full: bool) -> None:
             text = render.svg(text)
         except render.NoGraphvizError as error:
             raise click.ClickException(str(error)) from error
+        except render.TooLargeError as error:
+            raise click.ClickException(f"{tree}: {error}; -o NAME.dot writes the drawing as text") from error
         except subprocess.CalledProcessError as error:
             raise click.ClickException(f"Graphviz failed: {error.stderr.strip()}") from error
     if output is None:

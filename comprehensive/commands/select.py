@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -41,7 +42,8 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
     given = _numbers(values, schedules)
     with mistakes_of_options():
         targets = [name for schedule in schedules for name in schedule.fields.values()]
-        limits = machine_values(machine, targets)
+        own = {s.fields.get(c.limit, c.limit): c.own for s in schedules for c in s.counters if c.own is not None}
+        limits = machine_values(machine, targets, own)
     results: list[dict[str, Any]] = []
     for schedule in schedules:
         point: dict[str, Number] = {symbol: limits[name] for symbol, name in schedule.fields.items() if name in limits}
@@ -62,7 +64,8 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
 
 
 def _schedules(directory: Path) -> tuple[ScheduleDocument, ...]:
-    from comprehensive.tree.tree_json import TreeFormatError, load
+    from comprehensive.tree.tree_fields import TreeFormatError
+    from comprehensive.tree.tree_json import load
 
     path = directory
     if directory.is_dir():
@@ -91,10 +94,13 @@ def _numbers(values: tuple[str, ...], schedules: list[ScheduleDocument]) -> dict
             raise click.UsageError(f"{text!r} is not NAME=VALUE")
         if name not in known:
             raise click.UsageError(str(UnknownNameError("parameter", name, known)))
-        try:
-            numbers[name] = int(number)
-        except ValueError:
-            raise click.UsageError(f"{name} is an integer, not {number!r}") from None
+        if name in numbers:
+            raise click.UsageError(f"{name} is given twice")
+        if re.fullmatch(r"\s*[-+]?[0-9]+\s*", number, re.ASCII) is None:
+            raise click.UsageError(f"{name} is an integer, not {number[:40]!r}")
+        if len(number) > 60 or not -(2**63) <= int(number) < 2**63:
+            raise click.UsageError(f"{name} does not fit 64 bits: {number[:40]}")
+        numbers[name] = int(number)
     return numbers
 
 
@@ -127,8 +133,10 @@ def _lines(schedule: ScheduleDocument, selection: Selection) -> list[str]:
         leaf = schedule.leaves[selection.leaf - 1]
         lines.append(f"{schedule.name}: leaf {leaf.id}, {leaf.kernel} ({', '.join(leaf.strategies) or 'as written'})")
         for name, number in selection.estimates.items():
-            text = schedule.value_text(leaf.counters[name])
-            lines.append(f"  {name} = {text}" + ("" if text == str(number) else f" = {number}"))
+            value = leaf.counters[name]
+            text = schedule.value_text(value)
+            sampled = f" (sampled: {value.sampled})" if value.sampled else ""
+            lines.append(f"  {name} = {text}{'' if text == str(number) else f' = {number}'}{sampled}")
     for number, violations in selection.violated.items():
         lines.append(f"  not leaf {number}: {'; '.join(map(str, violations))}")
     return lines
@@ -143,6 +151,13 @@ def _as_json(schedule: ScheduleDocument, selection: Selection) -> dict[str, Any]
         "leaf": selection.leaf,
         "kernel": schedule.leaves[selection.leaf - 1].kernel if selection.leaf else None,
         "estimates": {name: number(value) for name, value in selection.estimates.items()},
+        "sampled": {
+            name: value.sampled
+            for leaf in schedule.leaves
+            if leaf.id == selection.leaf
+            for name, value in leaf.counters.items()
+            if value.sampled
+        },
         "derived": {name: number(value) for name, value in selection.derived.items()},
         "outside": [str(violation) for violation in selection.outside],
         "region": selection.region or None,

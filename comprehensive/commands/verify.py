@@ -15,6 +15,7 @@ import click
 from comprehensive.commands.faults import (
     INCOMPLETE,
     NOT_VERIFIED,
+    chosen_options,
     diagnostics_option,
     mistakes_of_options,
     print_diagnostics,
@@ -41,8 +42,7 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--counters", callback=_names, help="Names, as for `metafork optimize`.")
-@click.option("--strategies", callback=_names, help="Names, as for `metafork optimize`.")
+@chosen_options
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @click.option("--machine", help="Fix machine symbols: a preset (sm_80), values (T=1024,Z=12288), or both.")
 @click.option("--points", default=50, show_default=True, type=click.IntRange(min=1), help="Points a leaf, at most.")
@@ -68,8 +68,9 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
 def command(
     context: click.Context,
     files: tuple[Path, ...],
-    counters: tuple[str, ...] | None,
-    strategies: tuple[str, ...] | None,
+    counters: list[str] | None,
+    strategies: list[str] | None,
+    plugins: tuple[str, ...],
     assume: tuple[str, ...],
     machine: str | None,
     points: int,
@@ -115,6 +116,7 @@ def command(
                     strategies=strategies,
                     machine=machine,
                     assume=assume,
+                    plugins=plugins,
                     options=options,
                     progress=progress,
                 )

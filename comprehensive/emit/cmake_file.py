@@ -7,6 +7,11 @@ _TEMPLATE = """\
 # find_package(@NAME@); link @NAME@::@NAME@.  METAFORK_CPU=ON builds for the processor, without CUDA.
 cmake_minimum_required(VERSION 3.18)
 project(@NAME@ LANGUAGES C CXX)
+file(READ ${CMAKE_CURRENT_SOURCE_DIR}/@NAME@_generation.h metafork_generation)
+if(NOT metafork_generation MATCHES "@GENERATION@")
+  message(FATAL_ERROR
+    "CMakeLists.txt and @NAME@_generation.h are of different runs of metafork: run metafork optimize again")
+endif()
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -69,7 +74,7 @@ export(TARGETS ${metafork_target} NAMESPACE @NAME@:: FILE ${CMAKE_CURRENT_BINARY
 install(TARGETS ${metafork_target} EXPORT @NAME@Targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT @NAME@Targets NAMESPACE @NAME@:: DESTINATION ${metafork_package_dir})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/@NAME@Config.cmake DESTINATION ${metafork_package_dir})
-install(FILES @NAME@.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES @NAME@.h @NAME@_generation.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES include/metafork/machine.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/metafork)
 """
 
@@ -79,13 +84,14 @@ _FMAD = """\
 """
 
 
-def cmake_file(name: str, *, allow_fma: bool = False, architectures: str = "80") -> str:
+def cmake_file(name: str, generation: str, *, allow_fma: bool = False, architectures: str = "80") -> str:
     """Return the text of ``CMakeLists.txt`` for outputs with the stem ``name``.
 
-    ``allow_fma`` leaves contraction on the device to nvcc; ``architectures`` is the default of
-    ``CMAKE_CUDA_ARCHITECTURES``.
+    ``generation`` is the marker of the run.  ``allow_fma`` leaves contraction on the device to nvcc; ``architectures``
+    is the default of ``CMAKE_CUDA_ARCHITECTURES``.
     """
     text = _TEMPLATE.replace("@NAME@", name).replace("@ARCHITECTURES@", architectures)
+    text = text.replace("@GENERATION@", generation)
     text = text.replace("@FMAD@", "" if allow_fma else _FMAD)
     # CMake itself reads these two: one when it writes the package's configuration, one when a user finds it.
     return text.replace("@CPU@", "${METAFORK_CPU}")

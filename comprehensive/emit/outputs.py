@@ -6,6 +6,7 @@ signals wait during the renames.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -18,6 +19,14 @@ from typing import Protocol
 
 from comprehensive.emit.cmake_file import cmake_file
 from comprehensive.emit.device_file import Codes, device_file
+from comprehensive.emit.generation import (
+    header_name,
+    header_text,
+    marked,
+    number_of,
+    runtime_check,
+    runtime_marked,
+)
 from comprehensive.emit.header_file import header_file
 from comprehensive.emit.host_file import host_file
 from comprehensive.emit.leaf_code import CodeOf, LeafCode, leaf_code
@@ -49,24 +58,36 @@ def rendered_files(
     *,
     code_of: CodeOf = leaf_code,
     allow_fma: bool = False,
+    generation: str | None = None,
 ) -> dict[str, str]:
     """Return the linked files by their path inside of the output directory: header, ``.cu``, host file, CMake, runtime.
 
-    Leaves with PTX also have it, and its IR, under ``leaves/``.
+    Leaves with PTX also have it, and its IR, under ``leaves/``.  ``generation`` is the marker to carry; by default one
+    that is computed from the files.
     """
     unit, trees = result.unit, result.schedules
+    name = unit.name
     codes: Codes = {tree.program.name: [code_of(leaf) for leaf in tree.leaves] for tree in trees}
-    files = {
-        f"{unit.name}.h": header_file(unit, trees),
-        f"{unit.name}.cu": device_file(unit, trees, codes),
-        f"{unit.name}_host.c": host_file(unit, trees),
-        "CMakeLists.txt": cmake_file(unit.name, allow_fma=allow_fma),
+    headers = {
+        header.name: header.read_text(encoding="utf-8")
+        for header in sorted((runtime_include_dir() / "metafork").glob("*.h"))
     }
+    runtime = number_of(headers)
+    texts = {
+        f"{name}.h": header_file(unit, trees),
+        f"{name}.cu": device_file(unit, trees, codes) + runtime_check(f"{name}.cu", headers, runtime),
+        f"{name}_host.c": host_file(unit, trees) + runtime_check(f"{name}_host.c", headers, runtime),
+    }
+    if generation is None:
+        generation = number_of({**texts, **headers})
+    files = {path: marked(text, path, name, generation) for path, text in texts.items()}
+    files[header_name(name)] = header_text(name, generation)
+    files["CMakeLists.txt"] = cmake_file(name, generation, allow_fma=allow_fma)
     for leaf_codes in codes.values():
         for code in leaf_codes:
             files |= _leaf_files(code)
-    for header in sorted((runtime_include_dir() / "metafork").glob("*.h")):
-        files[f"include/metafork/{header.name}"] = header.read_text(encoding="utf-8")
+    for header, text in headers.items():
+        files[f"include/metafork/{header}"] = runtime_marked(header, text, runtime)
     return files
 
 
@@ -87,22 +108,29 @@ def write_outputs(
     """Write everything that users link, and ``extra`` files (by path inside of the directory); return their paths.
 
     ``depfile`` gets a make rule that says that the outputs depend on the source and its headers.  Raises ``OSError``
-    where the directory cannot be written; nothing is changed then.
+    where the directory cannot be written, or a folder or a link stands in the way; nothing is changed then.
     """
     files = {**rendered_files(result, code_of=code_of, allow_fma=allow_fma), **(extra or {})}
-    written = write_files(directory, files)
-    _remove_stale_leaves(directory, result.unit.name, files)
+    outputs = dict(files)
     if depfile is not None:
-        targets = [str(path) for path in written if path.parent == directory]
+        targets = [str(directory / name) for name in files if "/" not in name]
         sources = (result.unit.source.name, *result.unit.headers)
         rule = f"{' '.join(map(_make_escaped, targets))}: {' '.join(map(_make_escaped, sources))}\n"
-        write_files(depfile.parent, {depfile.name: rule})
-    return written
+        outputs[str(depfile.absolute())] = rule
+    written = write_files(directory, outputs)
+    _remove_stale_leaves(directory, result.unit.name, files)
+    return written[: len(files)]
 
 
 def write_files(directory: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
-    """Write files so that each is either the old one or complete, and none is new unless all are complete."""
+    """Write files so that each is either the old one or complete, and none is new unless all are complete.
+
+    Raises ``OSError``, where a folder stands in the place of a file or a link in that of a folder inside of
+    ``directory`` before anything is changed.
+    """
     pending: list[tuple[Path, Path]] = []
+    for name in list(files):
+        _see_that_nothing_is_in_the_way(directory, directory / name)
     try:
         for name, text in files.items():
             path = directory / name
@@ -122,6 +150,18 @@ def write_files(directory: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(path for _, path in pending)
 
 
+def _see_that_nothing_is_in_the_way(directory: Path, path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        raise IsADirectoryError(errno.EISDIR, "a folder stands where a file is to be written", str(path))
+    if path.is_relative_to(directory):
+        for folder in path.relative_to(directory).parents:
+            if folder.parts and (directory / folder).is_symlink():
+                # What is written or removed behind it would lie elsewhere.
+                raise NotADirectoryError(
+                    errno.ENOTDIR, "a link stands where a folder is needed", str(directory / folder)
+                )
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
@@ -138,9 +178,10 @@ def _signals_held() -> Iterator[None]:
 
 
 def _remove_stale_leaves(directory: Path, stem: str, files: Mapping[str, str]) -> None:
-    """Remove leaf files of an earlier run that had more leaves."""
-    pattern = re.compile(rf"{re.escape(stem)}_k\d+_leaf\d+\.\w+")
-    for path in (directory / "leaves").glob(f"{stem}_k*"):
+    """Remove leaf files of an earlier run that had more leaves; nothing else, and nothing behind a link."""
+    pattern = re.compile(rf"{re.escape(stem)}_k\d+_leaf\d+\.(?:mf|ll|ptx)")
+    leaves = directory / "leaves"
+    for path in () if leaves.is_symlink() else leaves.glob(f"{stem}_k*"):
         if pattern.fullmatch(path.name) and f"leaves/{path.name}" not in files:
             path.unlink()
 

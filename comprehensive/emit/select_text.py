@@ -11,20 +11,31 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
-from comprehensive.emit.checked_expressions import checked, within_type
+from comprehensive.emit.checked_expressions import checked, int64_constant, within_type
 from comprehensive.emit.condition_tables import ConditionTables, TabulationError
 from comprehensive.emit.identifiers import c_comment, c_string
 from comprehensive.emit.signature import Signature
 from comprehensive.tree.document import document_of
-from comprehensive.tree.schedule_tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from comprehensive.tree.schedule_tree import (
+    CounterInfo,
+    Inconsistent,
+    Leaf,
+    LeafReference,
+    Node,
+    NoLeaf,
+    ScheduleTree,
+    Tree,
+)
+from evaluators.counter import Measure
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.ir.program import Derived, Var, walk_expression
-from metafork.runtime.machine import FIELDS, SYMBOLS
+from metafork.runtime.machine import FIELDS, SYMBOLS, OwnLimit
 
 _MEASURES = {
-    "registers_per_thread": "METAFORK_REGISTERS_PER_THREAD",
-    "registers_per_block": "METAFORK_REGISTERS_PER_BLOCK",
+    None: "METAFORK_ESTIMATED",
+    Measure.REGISTERS_PER_THREAD: "METAFORK_REGISTERS_PER_THREAD",
+    Measure.REGISTERS_PER_BLOCK: "METAFORK_REGISTERS_PER_BLOCK",
 }
 
 
@@ -136,17 +147,28 @@ def _machine_values(tree: ScheduleTree, tables: ConditionTables) -> list[str]:
     lines = []
     fields = {symbol: field for field, symbol in SYMBOLS.items()}
     targets = {counter.limit: counter for counter in tree.counters if counter.kind == "performance"}
+    own = {counter.limit: counter.own for counter in tree.counters if counter.own is not None}
     for key, symbol in tree.machine.items():
         if symbol in tree.fixed:
             continue
         field = fields.get(key, key)
         if field in FIELDS:
             lines.append(f"metafork_v[{tables.add_slot(symbol)}] = metafork_m->{field}; /* {symbol} */")
+        elif symbol in own:
+            lines.append(_own_limit(symbol, key, own[symbol], tables))
         elif symbol in targets:
             lines += _target_values(targets[symbol], key, tables)
         else:
             raise TabulationError(f"{key} is no field of a machine and no target of a performance counter")
     return lines
+
+
+def _own_limit(symbol: str, key: str, limit: OwnLimit, tables: ConditionTables) -> str:
+    rows = ", ".join(f"{{{capability}, {number}}}" for capability, number in limit.by_capability().items())
+    table, count = f"{tables.prefix}_presets_{len(tables.lines)}", len(limit.presets)
+    tables.lines.append(f"static const metafork_preset {table}[] = {{{rows or '{0, 0}'}}};")
+    value = f"metafork_own_limit(metafork_m, {c_string(key)}, {table}, {count}, {int64_constant(limit.default)})"
+    return f"metafork_v[{tables.add_slot(symbol)}] = {value}; /* {symbol} */"
 
 
 def _target_values(counter: CounterInfo, key: str, tables: ConditionTables) -> list[str]:
@@ -164,11 +186,12 @@ def _target_values(counter: CounterInfo, key: str, tables: ConditionTables) -> l
 
 
 def target_names(tree: ScheduleTree) -> list[str]:
-    """Return the names by which ``METAFORK_MACHINE`` may give a performance target of this tree."""
+    """Return the names by which ``METAFORK_MACHINE`` may give a target, or a limit that is no field, of this tree."""
     names: dict[str, None] = {}
     for counter in tree.counters:
         if counter.kind == "performance":
             names[counter.name] = None
+        if counter.kind == "performance" or counter.own is not None:
             names.update({key: None for key, symbol in tree.machine.items() if symbol == counter.limit})
     return list(names)
 
@@ -226,7 +249,7 @@ def _nodes(
     match tree:
         case LeafReference(leaf=leaf):
             return leaf
-        case NoLeaf():
+        case NoLeaf() | Inconsistent():
             return 0
         case Node(condition=condition, accept=accept, refuse=refuse):
             row = conditions.setdefault(tables.condition(condition), len(conditions))
@@ -248,6 +271,5 @@ def _limits(tree: ScheduleTree, leaf: Leaf, tables: ConditionTables) -> list[str
         else:
             limit = Polynomial.symbol(counter.limit)
         condition = tables.condition(at_most(value.numerator, limit * value.denominator))
-        measure = _MEASURES.get(counter.name, "METAFORK_ESTIMATED")
-        rows.append(f"{{{c_string(counter.name)}, {condition}, {measure}}}")
+        rows.append(f"{{{c_string(counter.name)}, {condition}, {_MEASURES[counter.measure]}}}")
     return rows

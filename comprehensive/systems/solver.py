@@ -2,7 +2,7 @@
 
 A ``PathSolver`` holds one Z3 solver; asked about a path, it pops back to what the path shares with the last one and
 pushes the rest, so that a walk through a tree asserts each condition once.  Effort is bounded by Z3's own counter
-(``rlimit``), which does not depend on how busy the machine is; a wall-clock limit stands behind it, and no question
+(``rlimit``), which does not depend on how busy the machine is; a generous clock stands behind it, and no question
 outlasts the ``deadline`` of the whole run.
 """
 
@@ -18,7 +18,7 @@ from metafork.algebra.polynomial import Constraint, Polynomial
 
 Answer = Literal["sat", "unsat", "unknown"]
 EFFORT = 400_000
-TIMEOUT_MS = 2000
+TIMEOUT_MS = 60_000
 
 
 class PathSolver:

@@ -19,7 +19,10 @@ from pathlib import Path
 
 from comprehensive.systems.systems import System
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
-from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf, Tree
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, Tree
+
+MOST_DRAWN = 300
+"""Boxes that are laid out; as many in one chain take the slower of the two programs a minute, in a tree seconds."""
 
 WIDTH = 40
 """Characters to a line of a condition or a system."""
@@ -36,8 +39,16 @@ _FONT = "Courier"
 _VIEWED = "ui-monospace,'DejaVu Sans Mono',Menlo,'Liberation Mono','Courier New',monospace"
 
 
+_Edge = tuple[str, str, list[str]]
+"""Where an edge comes from, its word, and the strategies applied on it."""
+
+
 class NoGraphvizError(Exception):
     """There is no Graphviz to draw with; the message says what to install."""
+
+
+class TooLargeError(Exception):
+    """The tree has more boxes than are laid out within reasonable time; DOT text can be had of it."""
 
 
 def dot(document: TreeDocument, full: bool = False) -> str:
@@ -59,10 +70,22 @@ def dot(document: TreeDocument, full: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def svg(dot_text: str) -> str:
-    """Return the SVG of a DOT text.  Raises ``NoGraphvizError``, and ``CalledProcessError`` where drawing fails."""
+def svg(dot_text: str, seconds: float | None = None) -> str:
+    """Return the SVG of a DOT text; ``seconds`` bound how long that takes.
+
+    Raises ``NoGraphvizError``, ``TooLargeError``, ``TimeoutExpired``, and ``CalledProcessError`` where drawing fails.
+    """
+    boxes = dot_text.count(" [shape=")
+    if boxes > MOST_DRAWN:
+        raise TooLargeError(f"the tree has {boxes} boxes, and more than {MOST_DRAWN} take Graphviz too long")
     completed = subprocess.run(
-        [_graphviz(), "-Tsvg"], input=dot_text, capture_output=True, text=True, check=True, encoding="utf-8"
+        [_graphviz(), "-Tsvg"],
+        input=dot_text,
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
+        timeout=seconds,
     )
     return completed.stdout.replace(f'font-family="{_FONT}"', f'font-family="{_VIEWED}"').replace(
         f'font-family="{_FONT},monospace"', f'font-family="{_VIEWED}"'
@@ -97,59 +120,81 @@ class _Drawing:
             # The first decisions were no choice: say what was done before the first real one.
             name = self._fresh("start")
             self._nodes.append(f'{name} [shape=plain, label="start"];')
-            self._edge(name, self._draw(root), "", applied, accept=True)
+            self._draw(root, (name, "", applied))
         else:
-            self._draw(root)
+            self._draw(root, None)
         return self._nodes + [self._leaf(leaf) for leaf in self._schedule.leaves] + self._edges
 
-    def _draw(self, tree: Tree) -> str:
+    def _draw(self, root: Tree, edge: _Edge | None) -> None:
+        """Enter the nodes of a tree, parents first, and each edge after all that is below it.
+
+        A chain of refusals may be long, so what is left to do stands on a stack of its own.
+        """
+        waiting: list[tuple[Tree, _Edge | None] | tuple[str, _Edge]] = [(root, edge)]
+        while waiting:
+            entry, above = waiting.pop()
+            if isinstance(entry, str):
+                assert above is not None
+                self._edge(above[0], entry, above[1], above[2])
+                continue
+            name = self._node(entry)
+            if above is not None:
+                waiting.append((name, above))
+            if isinstance(entry, Node):
+                below: list[tuple[Tree, _Edge | None]] = []
+                for side, subtree in (("accept", entry.accept), ("refuse", entry.refuse)):
+                    if isinstance(subtree, Inconsistent):
+                        continue  # the other side always holds
+                    first = [entry.strategy] if side == "refuse" and entry.strategy is not None else []
+                    target, applied = self._skipped(subtree)
+                    below.append((target, (name, side, first + applied)))
+                waiting += reversed(below)
+
+    def _node(self, tree: Tree) -> str:
+        """Enter one node, and return its name."""
         match tree:
             case LeafReference(leaf=leaf):
                 return f"{self._prefix}_leaf{leaf}"
-            case NoLeaf(reason=reason):
-                name = self._fresh("none")
-                text = "no leaf" if reason != "inconsistent" else "inconsistent"
-                rows = [_row(f"<b>{text}</b>")]
-                if reason != "inconsistent":
-                    # The path says when; the strategies tried, and why others did not apply, stand in the report.
-                    rows += [_row(escape(line)) for line in textwrap.wrap(reason.split("; ")[0], WIDTH)]
-                self._nodes.append(f'{name} [shape=box, style=dashed, margin="0.06,0.04", label={_table(rows)}];')
-                return name
+            case Inconsistent():
+                return self._without_leaf([_row("<b>inconsistent</b>")])
+            case NoLeaf(reason=reason, brief=brief):
+                # The path says when; the strategies tried, and why others did not apply, stand in the report.
+                lines = textwrap.wrap(brief or reason, WIDTH)
+                return self._without_leaf([_row("<b>no leaf</b>"), *(_row(escape(line)) for line in lines)])
             case Node():
                 name = self._fresh("node")
-                rows = [_row(f"<i>{escape(tree.counter)}</i>", "center")]
+                rows = [_row(f"<i>{escape(tree.counter)}</i>{' (sampled)' if tree.value.sampled else ''}", "center")]
                 rows += [_row(line, "center") for line in _wrapped(self._schedule.text(tree.condition))]
                 self._nodes.append(
                     f'{name} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", label={_table(rows)}];'
                 )
-                for side, subtree in (("accept", tree.accept), ("refuse", tree.refuse)):
-                    if subtree == NoLeaf("inconsistent"):
-                        continue  # the other side always holds
-                    first = [tree.strategy] if side == "refuse" and tree.strategy is not None else []
-                    target, applied = self._skipped(subtree)
-                    self._edge(name, self._draw(target), side, first + applied, accept=side == "accept")
                 return name
+
+    def _without_leaf(self, rows: Sequence[str]) -> str:
+        name = self._fresh("none")
+        self._nodes.append(f'{name} [shape=box, style=dashed, margin="0.06,0.04", label={_table(rows)}];')
+        return name
 
     def _skipped(self, tree: Tree) -> tuple[Tree, list[str]]:
         """Pass over conditions that the path decides; return what follows and the strategies applied on the way."""
         applied: list[str] = []
         while not self._full and isinstance(tree, Node):
-            if tree.refuse == NoLeaf("inconsistent"):
+            if isinstance(tree.refuse, Inconsistent):
                 tree = tree.accept
-            elif tree.accept == NoLeaf("inconsistent"):
+            elif isinstance(tree.accept, Inconsistent):
                 applied += [tree.strategy] if tree.strategy is not None else []
                 tree = tree.refuse
             else:
                 break
         return tree, applied
 
-    def _edge(self, source: str, target: str, word: str, applied: Sequence[str], accept: bool) -> None:
+    def _edge(self, source: str, target: str, word: str, applied: Sequence[str]) -> None:
         lines = [word] if word else []
         lines += [f"+ {strategy}" for strategy in applied]
         label = "\\n".join(_quoted(line) for line in lines)
         look = (
             'style=solid, penwidth=1.8, arrowhead=normal, color="#1b5e20", fontcolor="#1b5e20"'
-            if accept
+            if word != "refuse"
             else 'style=dashed, penwidth=1.2, arrowhead=empty, color="#8e2424", fontcolor="#8e2424"'
         )
         self._edges.append(f'{source} -> {target} [label=" {label} ", {look}];')

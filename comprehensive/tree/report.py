@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
-from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf, ScheduleTree, Statistics, Tree
-
-UNITS = {
-    "threads_per_block": "threads",
-    "registers_per_thread": "32-bit registers, estimated from the LLVM IR",
-    "registers_per_block": "32-bit registers, estimated from the LLVM IR",
-    "shared_memory": "4-byte words",
-}
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Statistics, Tree
 
 
 def markdown(document: TreeDocument, trees: Sequence[ScheduleTree]) -> str:
@@ -62,11 +55,13 @@ def _leaf(schedule: ScheduleDocument, leaf: LeafDocument) -> list[str]:
         f"**Leaf {leaf.id}**, `{leaf.kernel}`: {', '.join(leaf.strategies) or 'as written'}; trace {signs or '-'}",
         "",
     ]
+    units = {counter.name: counter.unit for counter in schedule.counters}
     cases = (" and ".join(f"`{schedule.text(c)}`" for c in system) for system in leaf.systems)
     lines += [f"- when {case or 'always'}" for case in cases]
     for name, value in leaf.counters.items():
-        unit = UNITS.get(name)
-        lines.append(f"- {name}: `{schedule.value_text(value)}`" + (f" {unit}" if unit else ""))
+        unit = units.get(name)
+        sampled = f" (sampled: {value.sampled})" if value.sampled else ""
+        lines.append(f"- {name}: `{schedule.value_text(value)}`{f' {unit}' if unit else ''}{sampled}")
     if leaf.witness is not None:
         lines.append(f"- for example {_code(f'{name} = {value}' for name, value in leaf.witness.items())}")
     else:
@@ -81,7 +76,7 @@ def _regions(schedule: ScheduleDocument) -> list[str]:
         if isinstance(tree, Node):
             visit(tree.accept)
             visit(tree.refuse)
-        elif isinstance(tree, NoLeaf) and tree.reason != "inconsistent":
+        elif isinstance(tree, NoLeaf):
             found.append(tree)
 
     visit(schedule.root)
@@ -98,12 +93,14 @@ def _tree(schedule: ScheduleDocument, tree: Tree, indent: str = "") -> list[str]
     match tree:
         case LeafReference(leaf=leaf):
             return [f"{indent}leaf {leaf}"]
+        case Inconsistent():
+            return [f"{indent}no leaf (inconsistent)"]
         case NoLeaf(reason=reason):
             return [f"{indent}no leaf ({reason})"]
         case Node():
             strategy = f" by {tree.strategy}" if tree.strategy is not None else ""
             return [
-                f"{indent}{tree.counter}: {schedule.text(tree.condition)}",
+                f"{indent}{tree.counter}: {schedule.text(tree.condition)}{' (sampled)' if tree.value.sampled else ''}",
                 *_tree(schedule, tree.accept, indent + "    "),
                 f"{indent}else{strategy}",
                 *_tree(schedule, tree.refuse, indent + "    "),

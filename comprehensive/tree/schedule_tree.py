@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from evaluators.counter import CounterValue
+from evaluators.counter import CounterValue, Measure
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.ir.program import Program, Version
+from metafork.runtime.machine import OwnLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +21,21 @@ class LeafReference:
 
 
 @dataclass(frozen=True, slots=True)
-class NoLeaf:
-    """A child without a leaf: ``reason`` is ``inconsistent``, or names the violated limit and the strategies tried.
+class Inconsistent:
+    """A child at which no machine and no parameters arrive: its system has no solution."""
 
-    ``system`` is the region where no leaf applies (within Start); empty where it is inconsistent.
+
+@dataclass(frozen=True, slots=True)
+class NoLeaf:
+    """A child without a leaf: ``reason`` names the violated limit and the strategies tried.
+
+    ``system`` is the region where no leaf applies (within Start).  ``brief`` is the limit alone, for drawings; empty
+    where the reason has nothing more.
     """
 
     reason: str
     system: tuple[Constraint, ...] = ()
+    brief: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,7 @@ class Node:
     refuse: Tree
 
 
-Tree = Node | LeafReference | NoLeaf
+Tree = Node | LeafReference | NoLeaf | Inconsistent
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +76,18 @@ class Leaf:
     witness: Mapping[str, int | Fraction] | None = field(hash=False, default=None)
 
 
+def leaf_name(number: int, strategies: Sequence[str]) -> str:
+    """Return what a leaf is called where people read of it: ``leaf 2 (granularity)``."""
+    return f"leaf {number} ({', '.join(strategies) or 'as written'})"
+
+
 @dataclass(frozen=True, slots=True)
 class CounterInfo:
     """A counter as the tree uses it; ``limit`` is the machine symbol after renaming away from the input's names.
 
-    ``target`` is the default of a performance counter's target, ``less_is_better`` its direction.
+    ``target`` is the default of a performance counter's target, ``less_is_better`` its direction; ``unit`` stands
+    behind values, ``measure`` is what the dispatcher reads from the compiled kernel in place of the estimate, ``own``
+    has the numbers of a limit that no field of a machine has.
     """
 
     name: str
@@ -80,6 +95,9 @@ class CounterInfo:
     limit: str
     less_is_better: bool = True
     target: Fraction | None = None
+    unit: str = ""
+    measure: Measure | None = field(default=None, compare=False)
+    own: OwnLimit | None = None
 
 
 @dataclass(slots=True)

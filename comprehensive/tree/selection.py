@@ -68,9 +68,12 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
     derived: dict[str, Number] = {}
     for symbol in schedule.derived:
         try:
-            derived[symbol.name] = point[symbol.name] = symbol.evaluate(point)
+            number = symbol.evaluate(point)
         except ZeroDivisionError:
             return Selection(0, (Violation(f"1 <= {symbol.operands[1].text(schedule.order)}", 1, "<=", 0),))
+        if not -(2**63) <= number < 2**63:
+            return Selection(0, region=f"{symbol.name} = {symbol.definition(schedule.order)} does not fit 64 bits")
+        derived[symbol.name] = point[symbol.name] = number
     signs = tuple(Violation(f"0 <= {name}", 0, "<=", point[name]) for name in listed if point[name] < 0)
     outside = signs + tuple(v for c in schedule.start for v in [_violation(schedule, c, point)] if v is not None)
     if outside:
@@ -83,7 +86,9 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
     estimates: dict[str, Number] = {}
     if chosen:
         for name, value in schedule.leaves[chosen - 1].counters.items():
-            estimates[name] = _plain(value.numerator.evaluate(point) / value.denominator.evaluate(point))
+            divisor = value.denominator.evaluate(point)
+            if divisor:
+                estimates[name] = _plain(value.numerator.evaluate(point) / divisor)
     region = tree.reason if isinstance(tree, NoLeaf) else ""
     return Selection(chosen, (), region, violated, estimates, derived)
 

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from comprehensive.systems.inequality_text import InequalityError, definition, inequality, value
 from comprehensive.systems.points import Number
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
-from comprehensive.tree.schedule_tree import CounterInfo, LeafReference, Node, NoLeaf, Tree
+from comprehensive.tree.schedule_tree import CounterInfo, Inconsistent, LeafReference, Node, NoLeaf, Tree
+from comprehensive.tree.tree_fields import TreeFormatError, Value, parsed
 from evaluators.counter import CounterValue
+from metafork.algebra.polynomial import Constraint
 from metafork.runtime.machine import SYMBOLS as LIMITS
+from metafork.runtime.machine import MachineError, OwnLimit
+
+Parsed = TypeVar("Parsed")
 
 FORMAT = "metafork-tree"
 VERSION = 1
 SCHEMA = Path(__file__).parents[1] / "schema" / "tree.schema.json"
 
-
-class TreeFormatError(ValueError):
-    """A file is no ``metafork-tree`` of a version that is read here; the message says what is wrong."""
+_INCONSISTENT = "inconsistent"
+"""How the format writes a child at which nothing arrives."""
 
 
 def dumps(document: TreeDocument) -> str:
@@ -68,6 +73,10 @@ def _schedule_to_json(schedule: ScheduleDocument) -> dict[str, Any]:
 
 def _counter_to_json(counter: CounterInfo) -> dict[str, Any]:
     result: dict[str, Any] = {"name": counter.name, "kind": counter.kind, "limit": counter.limit}
+    if counter.unit:
+        result["unit"] = counter.unit
+    if counter.own is not None:
+        result["machine"] = {"default": counter.own.default, "presets": dict(counter.own.presets)}
     if counter.kind == "performance":
         result["better"] = "less" if counter.less_is_better else "more"
         if counter.target is not None:
@@ -79,12 +88,16 @@ def _tree_to_json(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
     match tree:
         case LeafReference(leaf=leaf):
             return {"leaf": leaf}
-        case NoLeaf(reason=reason, system=system):
-            return {"none": reason} | ({"system": [schedule.text(c) for c in system]} if system else {})
+        case Inconsistent():
+            return {"none": _INCONSISTENT}
+        case NoLeaf(reason=reason, system=system, brief=brief):
+            region = {"system": [schedule.text(c) for c in system]} if system else {}
+            return {"none": reason} | region | ({"brief": brief} if brief not in ("", reason) else {})
         case Node():
             return {
                 "counter": tree.counter,
                 "value": schedule.value_text(tree.value),
+                **({"sampled": tree.value.sampled} if tree.value.sampled else {}),
                 "condition": schedule.text(tree.condition),
                 "accept": _tree_to_json(schedule, tree.accept),
                 "strategy": tree.strategy,
@@ -93,6 +106,7 @@ def _tree_to_json(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
 
 
 def _leaf_to_json(schedule: ScheduleDocument, leaf: LeafDocument) -> dict[str, Any]:
+    sampled = {name: v.sampled for name, v in leaf.counters.items() if v.sampled}
     return {
         "id": leaf.id,
         "systems": [[schedule.text(constraint) for constraint in system] for system in leaf.systems],
@@ -100,6 +114,7 @@ def _leaf_to_json(schedule: ScheduleDocument, leaf: LeafDocument) -> dict[str, A
         "trace": list(leaf.trace),
         "kernel": leaf.kernel,
         "counters": {name: schedule.value_text(v) for name, v in leaf.counters.items()},
+        **({"sampled": sampled} if sampled else {}),
         "witness": None if leaf.witness is None else {name: _number(n) for name, n in leaf.witness.items()},
     }
 
@@ -111,54 +126,71 @@ def _number(number: Number) -> int | str:
 def load(path: Path) -> TreeDocument:
     """Read a ``*.tree.json``.  Raises ``OSError`` and ``TreeFormatError``."""
     try:
-        return from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise TreeFormatError(f"{path} is no JSON: {error}") from error
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise TreeFormatError(f"it is no JSON: {error}") from error
+    return from_json(parsed(text))
 
 
 def from_json(data: Any) -> TreeDocument:
     """Return the document that JSON values describe.  Raises ``TreeFormatError``."""
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
+    value = data if isinstance(data, Value) else Value(data)
+    if not value.has("format") or value["format"].raw != FORMAT:
         raise TreeFormatError(f'not a decision tree: "format" is not "{FORMAT}"')
-    if data.get("version") != VERSION:
-        raise TreeFormatError(f"version {data.get('version')!r} of {FORMAT} is not read here, only version {VERSION}")
-    try:
-        return TreeDocument(data["source"], tuple(_schedule(entry) for entry in data["schedules"]))
-    except InequalityError as error:
-        raise TreeFormatError(str(error)) from error
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise TreeFormatError(f"not a valid {FORMAT}: {type(error).__name__}: {error}") from error
+    version = value["version"]
+    if version.raw != VERSION or isinstance(version.raw, (bool, float)):
+        raise version.fault(f"this version of {FORMAT} is not read here, only version {VERSION}")
+    schedules = tuple(_schedule(entry) for entry in value["schedules"].elements())
+    return TreeDocument(value["source"].text(), schedules)
 
 
-def _schedule(data: Mapping[str, Any]) -> ScheduleDocument:
+def _schedule(data: Value) -> ScheduleDocument:
     parameters = data["parameters"]
-    groups = {kind: tuple(parameters[kind]) for kind in ("data", "program", "machine")}
-    fixed = {name: _parsed(number) for name, number in data.get("fixed", {}).items()}
-    opaque = tuple(data.get("opaque", ()))
-    symbols = {name for group in groups.values() for name in group} | {*opaque, *fixed}
+    groups = {kind: _names(parameters[kind]) for kind in ("data", "program", "machine")}
+    fixed_entries = data.get("fixed")
+    fixed = {} if fixed_entries is None else {name: number.number() for name, number in fixed_entries.items()}
+    opaque_entries = data.get("opaque")
+    opaque = () if opaque_entries is None else _names(opaque_entries)
+    listed = [*(name for group in groups.values() for name in group), *opaque]
+    if len(set(listed)) != len(listed):
+        raise parameters.fault("a name stands for two parameters")
+    symbols = {*listed, *fixed}
     derived = []
-    for entry in data["derived"]:
-        derived.append(definition(entry["name"], entry["definition"], symbols))
-        symbols.add(entry["name"])
-    fields = data.get("fields") or {symbol: _field(symbol) for symbol in groups["machine"]}
+    for entry in data["derived"].elements():
+        name = entry["name"].name()
+        if name in symbols:
+            raise entry.fault(f"{name} is defined twice")
+        derived.append(_read(entry["definition"], partial(definition, name, symbols=symbols)))
+        symbols.add(name)
+    field_entries = data.get("fields")
+    if field_entries is None:
+        fields = {symbol: _field(symbol) for symbol in groups["machine"]}
+    else:
+        fields = {symbol: field.text() for symbol, field in field_entries.items()}
+    leaves = tuple(_leaf(entry, number, symbols) for number, entry in enumerate(data["leaves"].elements(), 1))
+    complete = data.get("complete")
     return ScheduleDocument(
-        name=data["name"],
-        function=data["function"],
-        line=data["line"],
+        name=data["name"].name(),
+        function=data["function"].text(),
+        line=data["line"].integer(0),
         data=groups["data"],
         program=groups["program"],
         machine=groups["machine"],
         fields=fields,
         derived=tuple(derived),
-        start=tuple(inequality(text, symbols) for text in data["start"]),
-        counters=tuple(_counter(entry) for entry in data["counters"]),
-        strategies=tuple(data["strategies"]),
-        root=_tree(data["root"], symbols),
-        leaves=tuple(_leaf(entry, symbols) for entry in data["leaves"]),
+        start=_system(data["start"], symbols),
+        counters=tuple(_counter(entry) for entry in data["counters"].elements()),
+        strategies=data["strategies"].texts(),
+        root=_tree(data["root"], symbols, len(leaves)),
+        leaves=leaves,
         fixed=fixed,
         opaque=opaque,
-        complete=data.get("complete", True),
+        complete=complete is None or complete.truth(),
     )
+
+
+def _names(data: Value) -> tuple[str, ...]:
+    return tuple(entry.name() for entry in data.elements())
 
 
 def _field(symbol: str) -> str:
@@ -167,38 +199,100 @@ def _field(symbol: str) -> str:
     return canonical.get(symbol.rstrip("_"), symbol)
 
 
-def _counter(data: Mapping[str, Any]) -> CounterInfo:
-    target = None if data.get("target") is None else Fraction(data["target"])
-    return CounterInfo(data["name"], data["kind"], data["limit"], data.get("better", "less") == "less", target)
+def _counter(data: Value) -> CounterInfo:
+    target, better, unit, own = (data.get(key) for key in ("target", "better", "unit", "machine"))
+    return CounterInfo(
+        name=data["name"].text(),
+        kind=data["kind"].one_of("resource", "performance"),
+        limit=data["limit"].name(),
+        less_is_better=better is None or better.one_of("less", "more") == "less",
+        target=None if target is None else Fraction(target.number()),
+        unit="" if unit is None else unit.text(),
+        own=None if own is None else _own_limit(own),
+    )
 
 
-def _tree(data: Mapping[str, Any], symbols: set[str]) -> Tree:
-    if "leaf" in data:
-        return LeafReference(data["leaf"])
-    if "none" in data:
-        return NoLeaf(data["none"], tuple(inequality(text, symbols) for text in data.get("system", ())))
+def _own_limit(data: Value) -> OwnLimit:
+    presets = {name: number.integer(0) for name, number in data["presets"].items()}
+    try:
+        return OwnLimit(data["default"].integer(0), presets)
+    except MachineError as error:
+        raise data.fault(str(error)) from error
+
+
+def _tree(data: Value, symbols: set[str], leaves: int) -> Tree:
+    """Read a tree from its leaves up, without recursion: a chain of refusals may be long."""
+    entered: list[Value] = []
+    waiting = [data]
+    while waiting:
+        entry = waiting.pop()
+        entered.append(entry)
+        if not entry.has("leaf") and not entry.has("none"):
+            waiting += [entry["accept"], entry["refuse"]]
+    built: list[Tree] = []
+    for entry in reversed(entered):
+        if entry.has("leaf"):
+            built.append(LeafReference(entry["leaf"].integer(1, leaves)))
+        elif entry.has("none"):
+            built.append(_end(entry, symbols))
+        else:
+            # Children were entered after their parent, the refused one first: they are built last, it on top.
+            refuse, accept = built.pop(), built.pop()
+            built.append(_node(entry, accept, refuse, symbols))
+    (root,) = built
+    return root
+
+
+def _end(data: Value, symbols: set[str]) -> Tree:
+    reason, system, brief = data["none"].text(), data.get("system"), data.get("brief")
+    if reason == _INCONSISTENT and system is None:
+        return Inconsistent()
+    return NoLeaf(reason, () if system is None else _system(system, symbols), "" if brief is None else brief.text())
+
+
+def _node(data: Value, accept: Tree, refuse: Tree, symbols: set[str]) -> Node:
+    strategy = data["strategy"]
     return Node(
-        data["counter"],
-        CounterValue(*value(data["value"], symbols)),
-        inequality(data["condition"], symbols),
-        _tree(data["accept"], symbols),
-        data["strategy"],
-        _tree(data["refuse"], symbols),
+        data["counter"].text(),
+        _value(data["value"], symbols, data.get("sampled")),
+        _read(data["condition"], lambda text: inequality(text, symbols)),
+        accept,
+        None if strategy.raw is None else strategy.text(),
+        refuse,
     )
 
 
-def _leaf(data: Mapping[str, Any], symbols: set[str]) -> LeafDocument:
-    witness = data["witness"]
+def _leaf(data: Value, number: int, symbols: set[str]) -> LeafDocument:
+    if data["id"].integer(1) != number:
+        raise data["id"].fault(f"leaves are numbered in their order: {number} is expected")
+    systems = data["systems"]
+    if not systems.elements():
+        raise systems.fault("a leaf has at least one system")
+    witness, samples = data["witness"], data.get("sampled")
     return LeafDocument(
-        data["id"],
-        tuple(tuple(inequality(text, symbols) for text in system) for system in data["systems"]),
-        tuple(data["strategies"]),
-        tuple(data["trace"]),
-        data["kernel"],
-        {name: CounterValue(*value(text, symbols)) for name, text in data["counters"].items()},
-        None if witness is None else {name: _parsed(number) for name, number in witness.items()},
+        number,
+        tuple(_system(system, symbols) for system in systems.elements()),
+        data["strategies"].texts(),
+        data["trace"].texts(),
+        data["kernel"].name(),
+        {name: _value(text, symbols, samples and samples.get(name)) for name, text in data["counters"].items()},
+        None if witness.raw is None else {name: n.number() for name, n in witness.items()},
     )
 
 
-def _parsed(number: int | str) -> Number:
-    return number if isinstance(number, int) else Fraction(number)
+def _system(data: Value, symbols: set[str]) -> tuple[Constraint, ...]:
+    return tuple(_read(entry, lambda text: inequality(text, symbols)) for entry in data.elements())
+
+
+def _value(data: Value, symbols: set[str], sampled: Value | None) -> CounterValue:
+    numerator, denominator = _read(data, lambda text: value(text, symbols))
+    if not denominator:
+        raise data.fault("it divides by zero")
+    return CounterValue(numerator, denominator, sampled="" if sampled is None else sampled.text())
+
+
+def _read(data: Value, reader: Callable[[str], Parsed]) -> Parsed:
+    try:
+        return reader(data.text())
+    except InequalityError as error:
+        raise data.fault(str(error)) from error

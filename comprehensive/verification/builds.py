@@ -101,14 +101,15 @@ class Build:
     def make(self, *, raced: bool = True) -> None:
         """Compile and link.  Raises ``BuildError``."""
         unit = self.result.unit
-        files = rendered_files(self.result, code_of=self.code_of)
+        generation = "0u"  # both variants of the kernels are compiled with one header
+        files = rendered_files(self.result, code_of=self.code_of, generation=generation)
         generated = f"{unit.name}.cu"
         files |= {
             "metafork_reference.c": telling_reference_text(unit),
             "metafork_contract.c": contract_text(unit),
         }
         if raced:
-            told = rendered_files(self.result, code_of=raced_code_of(self.code_of))
+            told = rendered_files(self.result, code_of=raced_code_of(self.code_of), generation=generation)
             files["metafork_raced.cu"] = told[generated]
         drivers = [f"metafork_driver_{number}" for number in range(len(self.functions))]
         for name, function in zip(drivers, self.functions, strict=True):

@@ -30,7 +30,7 @@ from comprehensive.verification.registers import registers_by_target
 from comprehensive.verification.result import Failure, LeafResult, Verification
 from comprehensive.verification.second_opinion import sympy_check
 from comprehensive.verification.translation.translation import validations
-from evaluators.counter import NotKnown
+from evaluators.counter import Measure, NotKnown
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
@@ -54,9 +54,10 @@ Progress = Callable[[str, int, int], None]
 class Options:
     """How much is done: points a leaf, the seed, compilers at a time, seconds for all, targets of ``ptxas``.
 
-    ``optimization`` is the level at which kernels are compiled (``-O0`` is quicker); ``dataflow_seconds`` bound the
-    proofs of dataflow of one schedule (0: none are tried).  ``init`` is a C file with a function ``NAME_init`` for each
-    function NAME whose arrays it fills: it takes NAME's parameters, and is called before NAME at every point.
+    ``optimization`` is the level at which kernels are compiled (``-O0`` is quicker); ``dataflow_seconds`` stand behind
+    the proofs of dataflow of one schedule, which isl's own count of operations ends long before (0: none are tried).
+    ``init`` is a C file with a function ``NAME_init`` for each function NAME whose arrays it fills: it takes NAME's
+    parameters, and is called before NAME at every point.
     """
 
     points: int = POINTS
@@ -66,7 +67,7 @@ class Options:
     targets: tuple[str, ...] = ()
     races: bool = True
     optimization: str = "-O1"
-    dataflow_seconds: float = 30.0
+    dataflow_seconds: float = 600.0
     init: Path | None = None
 
 
@@ -77,6 +78,7 @@ def verify(
     strategies: Sequence[str] | None = None,
     machine: MachineLike = None,
     assume: Sequence[str] = (),
+    plugins: Sequence[str] = (),
     options: Options | None = None,
     code_of: CodeOf = plain_code,
     directory: Path | None = None,
@@ -98,7 +100,13 @@ def verify(
     else:
         limit = None if options.time_limit is None else options.time_limit / 4
         result = optimize(
-            path_or_text, counters=counters, strategies=strategies, machine=machine, assume=assume, time_limit=limit
+            path_or_text,
+            counters=counters,
+            strategies=strategies,
+            machine=machine,
+            assume=assume,
+            plugins=plugins,
+            time_limit=limit,
         )
     found = Verification(Path(result.unit.source.name).name)
     found.notes += [f"{tree.program.name}: the tree is incomplete" for tree in result.schedules if not tree.complete]
@@ -144,7 +152,7 @@ class _Run:
                 self.found.complete = False
             self.found.guards[name] = checks
             if self.remaining() > 0:
-                self.found.notes += [f"{name}: {self.found.named(name, note)}" for note in optimality_notes(tree)]
+                self.found.notes += [f"{name}: {note}" for note in optimality_notes(tree, *self.result.used)]
             self.found.refute(name, checks)
             self._dataflow(tree, rows)
             function = next((f for f in functions if f.name == tree.program.function), None)
@@ -155,7 +163,7 @@ class _Run:
                     continue
                 for point in points[leaf.id]:
                     jobs[function.name].append(_Job(tree, row, point, self._line(function, point)))
-                place = self.found.named(name, f"{name} leaf {leaf.id}")
+                place = f"{name} {self.found.leaf_named(name, leaf.id)}"
                 if not points[leaf.id]:
                     row.not_run = "no small point was found"
                     self.found.notes.append(f"{place}: {row.not_run}; it was not run")
@@ -284,8 +292,9 @@ class _Run:
         own = [launch for launch in run.launches if launch[0] == job.tree.program.name]
         leaves = {leaf for _, leaf, _, _ in own}
         if job.row.leaf not in leaves:
-            what = f"leaf {', '.join(map(str, sorted(leaves)))} ran" if own else "no kernel was launched"
-            self._fail("code", job, f"{what} where the tree gives leaf {job.row.leaf}")
+            ran = " and ".join(self.found.leaf_named(job.tree.program.name, leaf) for leaf in sorted(leaves))
+            given = self.found.leaf_named(job.tree.program.name, job.row.leaf)
+            self._fail("code", job, f"{f'{ran} ran' if own else 'no kernel was launched'} where the tree gives {given}")
         for _, leaf, parameters, launched in own:
             if leaf == job.row.leaf:
                 expected = self._shared_bytes(job.tree, leaf, parameters)
@@ -321,7 +330,7 @@ class _Run:
             return f"{name}: points are left out where the serial program itself fails on made-up values"
         if run.problem or self._meant(job, run):
             return ""
-        leaf = self.found.named(name, f"{name} leaf {job.row.leaf}")
+        leaf = f"{name} {self.found.leaf_named(name, job.row.leaf)}"
         return f"{leaf}: points are left out at which the function does not come to the schedule with their parameters"
 
     def _meant(self, job: _Job, run: Run) -> bool:
@@ -343,7 +352,6 @@ class _Run:
         ]
         if len(known) < 3:  # the first points say enough
             row = job.row
-            message = self.found.named(row.schedule, message)
             self.found.failures.append(
                 Failure(check, row.schedule, row.leaf, job.point.text(), message, row.strategies)
             )
@@ -371,7 +379,8 @@ class _Run:
             return
         for row in self.found.leaves:
             tree = next(tree for tree in self.result.schedules if tree.program.name == row.schedule)
-            value = tree.leaves[row.leaf - 1].counters.get("registers_per_thread")
+            counter = next((c for c in tree.counters if c.measure is Measure.REGISTERS_PER_THREAD), None)
+            value = None if counter is None else tree.leaves[row.leaf - 1].counters.get(counter.name)
             estimate = (
                 int(value.numerator.constant_value()) if value is not None and value.numerator.is_constant else None
             )

@@ -6,10 +6,10 @@ and checked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from comprehensive.case_discussion.properties import EFFORT, Check, Judge, Subject, consistent, covers_start, disjoint
-from comprehensive.tree.schedule_tree import ScheduleTree
+from comprehensive.tree.schedule_tree import ScheduleTree, leaf_name
 from comprehensive.verification.points import Point, Points
 from metafork.algebra.prover import Verdict
 
@@ -24,28 +24,26 @@ def guard_checks(tree: ScheduleTree, effort: int = EFFORT) -> list[Check]:
 def point_checks(finder: Points, points: dict[int, list[Point]], tries: int) -> list[Check]:
     """Return, for each leaf, whether an integer point is known, and where tree and displayed systems disagree."""
     checks = []
+    names = {leaf.id: leaf_name(leaf.id, leaf.strategies) for leaf in finder.tree.leaves}
     for leaf in finder.tree.leaves:
-        name = f"leaf {leaf.id} has an integer point"
+        verdict, ground = Verdict.UNKNOWN, "no integer point was found"
         if points[leaf.id]:
-            checks.append(Check(name, Verdict.YES, f"holds at {points[leaf.id][0].text()}"))
+            verdict, ground = Verdict.YES, f"holds at {points[leaf.id][0].text()}"
         elif leaf.witness is not None:
-            checks.append(Check(name, Verdict.YES, f"holds at {_shown(leaf.witness)}"))
-        else:
-            checks.append(Check(name, Verdict.UNKNOWN, "no integer point was found"))
+            verdict, ground = Verdict.YES, f"holds at {_shown(leaf.witness)}"
+        name = f"{names[leaf.id]} has an integer point"
+        checks.append(Check(name, verdict, ground, leaves=frozenset({leaf.id})))
     name = "the tree and the displayed systems name the same leaves"
     tried = 0
     for point in finder.parameter_points(tries):
         for leaf_id, intervals in finder.leaves_at(point):
             for machine, shown in finder.disagreements(point, leaf_id, intervals):
                 where = {**{p.name: point[p.name] for p in finder.tree.program.parameters}, **machine}
-                ground = f"the tree gives leaf {leaf_id}, the systems {_leaves(shown)}, at {_shown(where)}"
+                displayed = " and ".join(names[leaf] for leaf in shown) or "none"
+                ground = f"the tree gives {names[leaf_id]}, the systems {displayed}, at {_shown(where)}"
                 return [*checks, Check(name, Verdict.NO, ground, where)]
             tried += 1
     return [*checks, Check(name, Verdict.YES, f"at {tried} regions of sampled parameters, on their boundaries")]
-
-
-def _leaves(numbers: Sequence[int]) -> str:
-    return " and ".join(f"leaf {number}" for number in numbers) or "none"
 
 
 def _shown(point: Mapping[str, object]) -> str:

@@ -8,43 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from comprehensive import registry
 from comprehensive.case_discussion.properties import Check, commuting, idempotence, optimality
-from comprehensive.tree.schedule_tree import ScheduleTree
+from comprehensive.tree.schedule_tree import ScheduleTree, leaf_name
 from evaluators.counter import Counter
 from metafork.algebra.prover import Verdict
 from metafork.ir.program import Version
 from strategies.strategy import Strategy
 
 
-def optimality_notes(tree: ScheduleTree) -> tuple[str, ...]:
+def optimality_notes(
+    tree: ScheduleTree, counters: Sequence[Counter], strategies: Sequence[Strategy]
+) -> tuple[str, ...]:
     """Return a sentence for each counter: the leaf at which it is optimal, or that there is none."""
     notes = []
-    for check in optimality_checks(tree):
-        if check.verdict is Verdict.YES:
-            notes.append(f"{check.name} {check.ground}")
-        else:
-            notes.append(f"{check.name.replace(' is ', ' is not ')}: {check.ground}")
+    checks = optimality_checks(tree, counters, strategies)
+    for counter, check in zip(_taking_part(tree, counters), checks, strict=True):
+        verdict = "is optimal" if check.verdict is Verdict.YES else "is not optimal:"
+        notes.append(f"{counter.name} {verdict} {check.ground}")
     return tuple(notes)
 
 
-def optimality_checks(tree: ScheduleTree) -> list[Check]:
-    """Return the verdict of ``properties.optimality`` for each counter of the tree."""
-    counters, strategies = _of(tree)
-    return optimality(counters, [leaf.version for leaf in tree.leaves], strategies)
+def optimality_checks(tree: ScheduleTree, counters: Sequence[Counter], strategies: Sequence[Strategy]) -> list[Check]:
+    """Return the verdict of ``properties.optimality`` for each counter that takes part."""
+    names = [leaf_name(leaf.id, leaf.strategies) for leaf in tree.leaves]
+    versions = [leaf.version for leaf in tree.leaves]
+    return optimality(_taking_part(tree, counters), versions, strategies, names=names)
 
 
-def idempotence_checks(tree: ScheduleTree) -> list[Check]:
+def _taking_part(tree: ScheduleTree, counters: Sequence[Counter]) -> list[Counter]:
+    names = [counter.name for counter in tree.counters]
+    return sorted((c for c in counters if c.name in names), key=lambda counter: names.index(counter.name))
+
+
+def idempotence_checks(tree: ScheduleTree, counters: Sequence[Counter], strategies: Sequence[Strategy]) -> list[Check]:
     """Return, for each strategy, whether applying it to its own result changes a counter, on every leaf's version."""
-    counters, strategies = _of(tree)
     return idempotence([leaf.version for leaf in tree.leaves], counters, strategies)
 
 
-def commuting_check(tree: ScheduleTree) -> Check:
+def commuting_check(tree: ScheduleTree, counters: Sequence[Counter], strategies: Sequence[Strategy]) -> Check:
     """Return whether the strategies commute on the input, which Lemma 3 needs."""
-    counters, strategies = _of(tree)
     return commuting(Version(tree.program), counters, strategies)
-
-
-def _of(tree: ScheduleTree) -> tuple[Sequence[Counter], Sequence[Strategy]]:
-    return registry.counters([counter.name for counter in tree.counters]), registry.strategies(list(tree.strategies))

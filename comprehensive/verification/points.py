@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import lcm, prod
 from random import Random
 
-from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Tree
 from comprehensive.verification.integers import evaluated
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.analysis.facts import Scope, program_facts
@@ -300,7 +300,7 @@ class Points:
         match tree:
             case LeafReference(leaf=leaf):
                 yield leaf, intervals
-            case NoLeaf():
+            case NoLeaf() | Inconsistent():
                 return
             case Node(condition=condition, accept=accept, refuse=refuse):
                 if id(tree) not in self._nodes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from comprehensive.case_discussion.properties import Check
+from comprehensive.tree.schedule_tree import leaf_name
 from comprehensive.verification.translation.translation import Validation
 from metafork.algebra.prover import Verdict
 
@@ -89,20 +89,15 @@ class Verification:
     def refute(self, schedule: str, checks: Sequence[Check]) -> None:
         """Take up the refuted guards as failures."""
         self.failures += [
-            Failure("guards", schedule, 0, "", self.named(schedule, f"{check.name}: refuted, {check.ground}"))
+            Failure("guards", schedule, 0, "", f"{check.name}: refuted, {check.ground}")
             for check in checks
             if check.verdict is Verdict.NO
         ]
 
-    def named(self, schedule: str, text: str) -> str:
-        """Return a text about leaves of a schedule with the strategies of each behind its number."""
-        rows = {str(row.leaf): row for row in self.leaves if row.schedule == schedule}
-
-        def name(found: re.Match[str]) -> str:
-            row = rows.get(found[1])
-            return found[0] if row is None else f"{found[0]} ({spelled(row.strategies)})"
-
-        return re.sub(r"\bleaf (\d+)\b", name, text)
+    def leaf_named(self, schedule: str, leaf: int) -> str:
+        """Return what a leaf of a schedule is called: ``leaf 2 (granularity)``."""
+        row = next((row for row in self.leaves if (row.schedule, row.leaf) == (schedule, leaf)), None)
+        return f"leaf {leaf}" if row is None else leaf_name(leaf, row.strategies)
 
     def state(self, check: str, row: LeafResult) -> str:
         """Return a cell: ``ok``, ``FAIL``, ``unknown``, ``proved``, ``tested`` or ``-`` (not checked)."""
@@ -112,7 +107,7 @@ class Verification:
             found = self.guards.get(row.schedule)
             if not found:
                 return "-"
-            own = [c for c in found if not c.name.startswith("leaf") or _of_leaf(c.name, row.leaf)]
+            own = [c for c in found if not c.leaves or row.leaf in c.leaves]
             return "unknown" if any(c.verdict is Verdict.UNKNOWN for c in own) else "ok"
         if check == "dataflow":
             return "-" if row.dataflow is None else "proved" if row.dataflow.verdict is Verdict.YES else "tested"
@@ -142,7 +137,7 @@ class Verification:
                 f"{counts[Verdict.UNKNOWN]} unknown"
             )
             unknown = (f"{c.name}: {c.ground}" for c in checks if c.verdict is Verdict.UNKNOWN)
-            lines += [f"  unknown: {self.named(schedule, text)}" for text in unknown]
+            lines += [f"  unknown: {text}" for text in unknown]
         lines += self._dataflow_lines()
         lines += self._register_lines()
         lines += [f"note: {note}" for note in self.notes]
@@ -156,17 +151,17 @@ class Verification:
 
     def _dataflow_lines(self) -> list[str]:
         """Return what the proofs of dataflow hold for, or why there is none; equal ones once."""
-        details: dict[tuple[str, str], list[str]] = {}
+        details: dict[tuple[str, str], list[int]] = {}
         for row in self.leaves:
             if row.dataflow is not None:
-                details.setdefault((row.schedule, row.dataflow.detail), []).append(str(row.leaf))
+                details.setdefault((row.schedule, row.dataflow.detail), []).append(row.leaf)
         return [
             f"dataflow of {schedule}, {self._leaves(schedule, leaves)}: {detail}"
             for (schedule, detail), leaves in details.items()
         ]
 
-    def _leaves(self, schedule: str, leaves: Sequence[str]) -> str:
-        return f"leaves {', '.join(leaves)}" if len(leaves) > 1 else self.named(schedule, f"leaf {leaves[0]}")
+    def _leaves(self, schedule: str, leaves: Sequence[int]) -> str:
+        return f"leaves {', '.join(map(str, leaves))}" if len(leaves) > 1 else self.leaf_named(schedule, leaves[0])
 
     def _register_lines(self) -> list[str]:
         lines = []
@@ -224,10 +219,6 @@ class Verification:
             "notes": self.notes,
         }
         return json.dumps(document, indent=2) + "\n"
-
-
-def _of_leaf(name: str, leaf: int) -> bool:
-    return name.startswith(f"leaf {leaf} ") or f" leaf {leaf} " in name
 
 
 def _check(check: Check) -> Mapping[str, object]:

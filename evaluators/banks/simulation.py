@@ -32,6 +32,8 @@ from metafork.ir.types import ScalarType
 WARP = 32
 THREAD_LIMIT = 1024
 BLOCK_EXTENTS = (8, 16, 32, 64)
+SAMPLED = f"the largest found where blocks extend to {', '.join(map(str, BLOCK_EXTENTS))}; others may have another"
+"""What is to be said of a degree that is not proved of every block shape."""
 FACTORS = (1, 2, 3, 4)
 DATA_EXTENTS = (32, 96, 100)
 POINT_LIMIT = 4096
@@ -106,7 +108,7 @@ def access_degree(access: SharedAccess, layout: Layout, listed: Listed) -> int:
 
     Raises ``UnknownDegreeError``.
     """
-    if _without_conflict(access, layout):
+    if without_conflict(access, layout):
         return 1
     worst = 0
     tried = False
@@ -123,7 +125,7 @@ def access_degree(access: SharedAccess, layout: Layout, listed: Listed) -> int:
     return worst
 
 
-def _without_conflict(access: SharedAccess, layout: Layout) -> bool:
+def without_conflict(access: SharedAccess, layout: Layout) -> bool:
     """Say whether the threads of a warp touch one element together, or consecutive ones, whatever the shape."""
     if layout.turn != "none":
         return False

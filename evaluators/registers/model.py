@@ -33,8 +33,9 @@ from evaluators.registers.ir_cfg import cfg_of, thread_registers
 from evaluators.registers.ptx_registers import PtxBlock, Slow, accesses, pressure, read_blocks
 from evaluators.registers.read_only import with_read_only_loads
 from evaluators.registers.schedule import arrangement
+from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, passes_of
 from metafork.ir.kernel import Kernel
-from metafork.llvm.leaf_ptx import SHUFFLE, countable, covering_first, passes_of, shuffle_options
+from metafork.llvm.leaf_ptx import countable, covering_first, shuffle_options
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline
 from metafork.llvm.targets import Nvptx
@@ -86,7 +87,7 @@ ANY_SIGN = frozenset({"from_text", "loads", "stores", "shared"})
 """The terms whose exponents may be negative."""
 
 
-def measure(kernel: Kernel, ir_strategies: Sequence[str] = (), memory: Memory | None = None) -> Terms:
+def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = (), memory: Memory | None = None) -> Terms:
     """Lower, optimize and count.
 
     Without IR strategies the standard pipeline runs on IR whose loops carry nvcc's unrolling; with them, theirs run on

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -45,19 +46,25 @@ PROVED = Proof(Verdict.YES)
 INTEGER_SEARCH = 6
 """Largest value that the search for an integer counterexample gives a symbol."""
 
+EFFORT = 400_000
+"""Z3's ``rlimit`` of one question: a hundred milliseconds or so, and the same on every machine."""
+
+BACKSTOP_MS = 60_000
+"""The time that no question outlasts; the effort ends it long before, on slow machines too."""
+
 
 class Prover:
     """Proves polynomial constraints from premises in which every symbol is a non-negative integer.
 
-    ``quotients`` are the derived symbols that the premises define; ``timeout_ms`` bounds each query of the solver.
+    ``quotients`` are the derived symbols that the premises define; ``effort`` bounds each question in Z3's own units.
     """
 
     def __init__(
-        self, premises: Iterable[Constraint], quotients: Iterable[DerivedSymbol] = (), timeout_ms: int = 200
+        self, premises: Iterable[Constraint], quotients: Iterable[DerivedSymbol] = (), effort: int = EFFORT
     ) -> None:
         self.premises = tuple(dict.fromkeys(premises))
         self.quotients = tuple(quotients)
-        self.timeout_ms = timeout_ms
+        self.effort = effort
         self._cache: dict[Constraint, Proof] = {}
         self._lower, self._equations = self._normal_forms()
         self._points: list[dict[str, int]] | None = None
@@ -80,7 +87,7 @@ class Prover:
 
     def with_premises(self, more: Iterable[Constraint]) -> Prover:
         """Return a prover with further premises."""
-        return Prover((*self.premises, *more), self.quotients, self.timeout_ms)
+        return Prover((*self.premises, *more), self.quotients, self.effort)
 
     def consistent(self) -> bool | None:
         """Say whether the premises have a solution; ``None`` where that is not known."""
@@ -173,31 +180,10 @@ class Prover:
         return all(coefficient >= 0 for coefficient in shifted.terms().values())
 
     def _by_solver(self, goal: Constraint) -> Proof:
-        import z3  # the border to the untyped library; imported where it is first needed
-
-        relevant = self._relevant(goal)
-        reals = _Translation(z3, z3.Real)
-        solver = z3.SolverFor("QF_NRA")
-        solver.set("timeout", self.timeout_ms)
-        solver.set("ctrl_c", False)  # Z3 would take an interrupt as the end of this question, and the run would go on
-        reals.assume(solver, relevant, goal)
-        answer = solver.check()
-        if answer == z3.unsat:
+        if _refuted_over_reals(self._relevant(goal), goal, self.effort):
             return PROVED
-        integers = _Translation(z3, z3.Int)
-        solver = z3.Solver()
-        solver.set("timeout", self.timeout_ms)
-        solver.set("ctrl_c", False)
-        integers.assume(solver, self.premises, goal)
-        for symbol in integers.symbols.values():
-            solver.add(symbol <= INTEGER_SEARCH)
-        answer = solver.check()
-        if answer == z3.sat:
-            model = solver.model()
-            point = {
-                name: int(model.eval(symbol, model_completion=True).as_long())
-                for name, symbol in integers.symbols.items()
-            }
+        point = _counterexample(self.premises, goal, self.effort)
+        if point is not None:
             return Proof(Verdict.NO, point)
         return Proof(Verdict.UNKNOWN, None, f"neither proved nor refuted: {goal}")
 
@@ -248,12 +234,52 @@ def _whole(value: Polynomial) -> bool:
     return all(coefficient.denominator == 1 for coefficient in value.terms().values())
 
 
+# Each question has a context of its own: what Z3 was asked before does not change its answer.  So answers depend on
+# the question alone, and the same question, which several provers ask, is put once.
+
+
+@lru_cache(maxsize=1024)
+def _refuted_over_reals(premises: tuple[Constraint, ...], goal: Constraint, effort: int) -> bool:
+    """Say whether the premises with the negation of the goal are shown to have no real solution."""
+    import z3  # the border to the untyped library; imported where it is first needed
+
+    context = z3.Context()
+    solver = _bounded(z3.SolverFor("QF_NRA", ctx=context), effort)
+    _Translation(z3, z3.Real, context).assume(solver, premises, goal)
+    return bool(solver.check() == z3.unsat)
+
+
+@lru_cache(maxsize=1024)
+def _counterexample(premises: tuple[Constraint, ...], goal: Constraint, effort: int) -> Mapping[str, int] | None:
+    """Return a small integer point of the premises at which the goal does not hold, where one is found."""
+    import z3
+
+    context = z3.Context()
+    solver = _bounded(z3.Solver(ctx=context), effort)
+    integers = _Translation(z3, z3.Int, context)
+    integers.assume(solver, premises, goal)
+    for symbol in integers.symbols.values():
+        solver.add(symbol <= INTEGER_SEARCH)
+    if solver.check() != z3.sat:
+        return None
+    model = solver.model()
+    return {name: int(model.eval(symbol, model_completion=True).as_long()) for name, symbol in integers.symbols.items()}
+
+
+def _bounded(solver: Any, effort: int) -> Any:
+    solver.set("rlimit", effort)
+    solver.set("timeout", BACKSTOP_MS)
+    solver.set("ctrl_c", False)  # Z3 would take an interrupt as the end of this question, and the run would go on
+    return solver
+
+
 class _Translation:
     """Polynomials as Z3 terms over one sort."""
 
-    def __init__(self, z3: Any, make: Any) -> None:
+    def __init__(self, z3: Any, make: Any, context: Any) -> None:
         self._z3 = z3
         self._make = make
+        self._context = context
         self.symbols: dict[str, Any] = {}
 
     def assume(self, solver: Any, premises: Iterable[Constraint], goal: Constraint) -> None:
@@ -287,11 +313,16 @@ class _Translation:
         for mono, coefficient in terms.items():
             product: Any = None
             for name, exponent in mono:
-                symbol = self.symbols.setdefault(name, self._make(name))
+                symbol = self._symbol(name)
                 for _ in range(exponent):
                     product = symbol if product is None else product * symbol
             number = int(coefficient * scale)
             term = number if product is None else (product if number == 1 else number * product)
             total = term if total is None else total + term
         # A bare Python number would make ``difference <= 0`` a Python truth value.
-        return self._z3.RealVal(total or 0) if total is None or isinstance(total, int) else total
+        return self._z3.RealVal(total or 0, self._context) if total is None or isinstance(total, int) else total
+
+    def _symbol(self, name: str) -> Any:
+        if name not in self.symbols:
+            self.symbols[name] = self._make(name, self._context)
+        return self.symbols[name]

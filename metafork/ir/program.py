@@ -25,6 +25,7 @@ from enum import Enum
 from typing import Any
 
 from metafork.algebra.polynomial import Constraint
+from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.mapping import UNMAPPED, Mapping
 from metafork.ir.source import NOWHERE, Span
 from metafork.ir.types import ScalarType, common_type, promoted
@@ -319,7 +320,7 @@ class Version:
     """A program together with the IR strategies applied to it, in order: (G_C, lambda) of the paper's quintuple."""
 
     program: Program
-    ir_strategies: tuple[str, ...] = ()
+    ir_strategies: tuple[IrStrategy, ...] = ()
 
 
 COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!="})

@@ -1,7 +1,7 @@
 """The PTX of a kernel under the IR strategies of its leaf (its lambda), warp shuffles included.
 
-Register pressure strategies are pipelines of LLVM passes (``metafork.llvm.ptx_target``).  ``shuffle`` works on both
-ends of LLVM.  Before it, the kernel gets a straight way for launches that cover the grid::
+Pipelines of LLVM passes are run by ``metafork.llvm.ptx_target``.  ``SHUFFLE`` works on both ends of LLVM.  Before it,
+the kernel gets a straight way for launches that cover the grid::
 
     for (block = blockIdx.x; block < extent; block += gridDim.x) S
     -->
@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, passes_of
 from metafork.ir.kernel import Kernel
 from metafork.ir.polynomial_code import conjunction
 from metafork.ir.program import (
@@ -39,7 +40,7 @@ from metafork.ir.program import (
 )
 from metafork.ir.types import ScalarType
 from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.ptx_target import STANDARD, emit_ptx, optimize
+from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.ptx.text.cfg import build_cfg
 from metafork.ptx.text.flatten import flatten
 from metafork.ptx.text.parser import parse
@@ -47,9 +48,6 @@ from metafork.ptx.text.source import Span
 
 if TYPE_CHECKING:  # the emulator takes time to load, and most leaves have no shuffles
     from metafork.ptx.shuffles.shuffle import KernelReport, Options
-
-SHUFFLE = "shuffle"
-"""The name of the IR strategy that replaces loads by warp shuffles."""
 
 _SHUFFLE_REGISTERS = re.compile(r"\.reg\s+\.(b32|b64|pred)\s+(%shuffle_[^;<]*);")
 _ADDED_NAME = re.compile(r"%shuffle_\w+")
@@ -71,12 +69,7 @@ class LeafPtx:
     report: KernelReport | None
 
 
-def passes_of(ir_strategies: Sequence[str]) -> tuple[str, ...]:
-    """Return the pipeline for LLVM: the strategies without ``shuffle``, the standard one where none is left."""
-    return tuple(name for name in ir_strategies if name != SHUFFLE) or STANDARD
-
-
-def leaf_ptx(kernel: Kernel, ir_strategies: tuple[str, ...], target: str = "sm_80") -> LeafPtx:
+def leaf_ptx(kernel: Kernel, ir_strategies: tuple[IrStrategy, ...], target: str = "sm_80") -> LeafPtx:
     """Return the PTX of a kernel under its IR strategies.
 
     Raises ``ExternalFunctionError`` where a function without exact code is called, ``TargetError`` for a target that

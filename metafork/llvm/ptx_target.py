@@ -2,9 +2,8 @@
 
 A pipeline is a tuple of pass names, run in order.  ``O1``, ``O2`` and ``O3`` stand for LLVM's own pipelines;
 ``O3-rolled`` is ``O3`` without unrolling; all other names are single passes, spelled as LLVM spells them (``sroa``,
-``instcombine``, ``sink``).  The IR strategies of a leaf (its lambda) are pipelines too, and replace each other: of
-several, the last decides, for it starts from the kernel's own IR.  LLVM's process-wide options are never touched: all
-that is said here is said to a pass manager or to a target machine of one call.
+``instcombine``, ``sink``).  LLVM's process-wide options are never touched: all that is said here is said to a pass
+manager or to a target machine of one call.
 """
 
 from __future__ import annotations
@@ -13,30 +12,9 @@ from collections.abc import Sequence
 
 import llvmlite.binding as llvm
 
+from metafork.ir.ir_strategies import STANDARD
+
 TRIPLE = "nvptx64-nvidia-cuda"
-STANDARD = ("O3",)
-"""What is run on the IR of a leaf without IR strategies."""
-
-REGISTER_PRESSURE = {
-    "register_pressure1": ("O3-rolled", "sink"),
-    "register_pressure2": (
-        "sroa",
-        "simplifycfg",
-        "instcombine",
-        "loop-simplify",
-        "lcssa",
-        "loop-rotate",
-        "loop-reduce",
-        "instcombine",
-        "simplifycfg",
-        "dce",
-        "sink",
-    ),
-    "register_pressure3": ("sroa", "simplifycfg", "instcombine", "simplifycfg", "dce", "sink"),
-}
-"""The pipelines of the IR strategies.  1 unrolls nothing; 2 also hoists nothing out of loops, and keeps addresses as
-induction variables; 3 computes every address where it is used."""
-
 _PIPELINES = {"O1": (1, True), "O2": (2, True), "O3": (3, True), "O3-rolled": (3, False)}
 _PASSES = {
     "adce": "aggressive_dce",
@@ -94,24 +72,12 @@ def parsed(ir_text: str) -> llvm.ModuleRef:
     return module
 
 
-def expanded(pipeline: Sequence[str]) -> tuple[str, ...]:
-    """Replace the names of IR strategies by their passes; of several the last decides."""
-    strategies = [name for name in pipeline if name in REGISTER_PRESSURE]
-    passes: list[str] = []
-    for name in pipeline:
-        if name not in REGISTER_PRESSURE:
-            passes.append(name)
-        elif name == strategies[-1]:
-            passes.extend(REGISTER_PRESSURE[name])
-    return tuple(passes)
-
-
 def run_pipeline(module: llvm.ModuleRef, pipeline: Sequence[str], target: str = "sm_80") -> None:
     """Run a pipeline on a module, in place; raises ``TargetError`` for an unknown name of a pass."""
     machine = _machine(target, 3)
     module.data_layout = str(machine.target_data)
     single: list[str] = []
-    for name in (*expanded(pipeline), None):
+    for name in (*pipeline, None):
         if name in _PASSES:
             single.append(name)
             continue

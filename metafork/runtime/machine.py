@@ -24,10 +24,47 @@ SYMBOLS: Mapping[str, str] = MappingProxyType(
 
 _ENTRY = re.compile(r"\s*([A-Za-z0-9_]{1,47})\s*(?:=\s*([0-9]+(?:\.[0-9]{1,17}|/[0-9]+)?)\s*)?")
 _LARGEST = 2**62
+_MOST_DIGITS = 60
 
 
 class MachineError(ValueError):
     """The text of a machine cannot be read; the message says where and what is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLimit:
+    """The numbers of a machine symbol that is no field of ``Machine``: a counter's own (``evaluators.counter``).
+
+    ``presets`` gives them by preset; a machine between two presets has those of the older one, and one older than all
+    has ``default``.  All are non-negative integers that fit 62 bits.
+    """
+
+    default: int
+    presets: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.presets if name not in PRESETS]
+        if unknown:
+            raise MachineError(f"there is no preset {unknown[0]!r}; presets are {', '.join(PRESETS)}")
+        for number in (self.default, *self.presets.values()):
+            if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _LARGEST:
+                raise MachineError(f"a limit is an integer from 0 to 2^62, not {number!r}")
+
+    def by_capability(self) -> dict[int, int]:
+        """Return the numbers by compute capability (80 for ``sm_80``), in rising order."""
+        return dict(sorted((compute_capability(name), number) for name, number in self.presets.items()))
+
+    def of(self, preset: str) -> int:
+        """Return the number of a preset."""
+        asked, found = compute_capability(preset), self.default
+        for capability, number in self.by_capability().items():
+            found = number if capability <= asked else found
+        return found
+
+
+def compute_capability(preset: str) -> int:
+    """Return 80 for ``sm_80``."""
+    return int(preset.removeprefix("sm_"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +97,14 @@ class Machine:
 
 FIELDS: tuple[str, ...] = tuple(name for name in Machine.__dataclass_fields__ if name != "targets")
 """The names of the machine parameters, in the order of ``metafork_machine``."""
+
+POSITIVE: frozenset[str] = frozenset(
+    name for name in FIELDS if name.startswith(("block_dim_", "grid_dim_")) or name == "warp_size"
+)
+"""Fields that no machine has zero of: what is divided by them, or launched with them, must exist."""
+
+MOST_THREADS_OF_A_WARP = 1024
+"""What ``warp_size`` may be at most: a block of the largest GPU is one warp then."""
 
 
 def _preset(
@@ -110,37 +155,46 @@ DEFAULT = PRESETS["sm_80"]
 """What the CPU build reports."""
 
 
-def given_values(text: str) -> dict[str, Fraction]:
+def given_values(text: str, limits: Mapping[str, OwnLimit] = MappingProxyType({})) -> dict[str, Fraction]:
     """Read ``sm_80``, ``R=63,T=1024`` or ``sm_20,Z=4096`` and return what it gives, by field name.
 
-    A preset gives every field; later entries win.  A name that is no field is the target of a performance counter, and
-    only such may have a fraction.  An empty text gives nothing.  Raises ``MachineError``.
+    A preset gives every field; later entries win.  A name that is no field is one of ``limits``, which a preset gives
+    where no number is given, or the target of a performance counter; only targets may have a fraction.  An empty text
+    gives nothing.  Raises ``MachineError``.
     """
     values: dict[str, Fraction] = {}
+    own: dict[str, Fraction] = {}
     if not text.strip():
         return values
     names = {symbol: name for name, symbol in SYMBOLS.items()}
     for entry in text.split(","):
         match = _ENTRY.fullmatch(entry)
         if match is None:
-            raise MachineError(f"{entry.strip()!r} is neither NAME=VALUE nor a preset ({', '.join(PRESETS)})")
+            raise MachineError(f"{entry.strip()[:60]!r} is neither NAME=VALUE nor a preset ({', '.join(PRESETS)})")
         name, number = match.groups()
         if number is None:
             if name not in PRESETS:
                 raise MachineError(f"there is no preset {name!r}; presets are {', '.join(PRESETS)}")
             values.update({key: Fraction(value) for key, value in PRESETS[name].fields().items()})
+            own = {key: Fraction(limit.of(name)) for key, limit in limits.items()}
             continue
         name = names.get(name, name)
+        if len(number) > _MOST_DIGITS:
+            raise MachineError(f"{entry.strip()[:14]}... is too large: numbers go to 2^62")
         try:
             value = Fraction(number)
         except ZeroDivisionError:
-            raise MachineError(f"{entry.strip()!r} divides by zero") from None
-        if name in FIELDS and value.denominator != 1:
+            raise MachineError(f"{entry.strip()[:60]!r} divides by zero") from None
+        if (name in FIELDS or name in limits) and value.denominator != 1:
             raise MachineError(f"{name} is an integer, not {number}")
         if max(value.numerator, value.denominator) > _LARGEST:
             raise MachineError(f"{number} is too large")
+        if name in POSITIVE and value < 1:
+            raise MachineError(f"{name} is at least 1, not {number}")
+        if name == "warp_size" and value > MOST_THREADS_OF_A_WARP:
+            raise MachineError(f"{name} is at most {MOST_THREADS_OF_A_WARP}, not {number}")
         values[name] = value
-    return values
+    return {**own, **values}
 
 
 def parse_machine(text: str, base: Machine = DEFAULT) -> Machine:

@@ -17,9 +17,10 @@ from comprehensive.case_discussion.properties import Subject, covers_start, disj
 from comprehensive.optimize import optimize
 from comprehensive.systems.solver import PathSolver
 from comprehensive.systems.systems import Systems
-from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover, Verdict
+from metafork.analysis.analyses import Analyses
 from strategies.loops.affine import affine_conflict
 from strategies.strategy import Applied
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, Result, start, symbol
@@ -34,7 +35,7 @@ FERMAT = Constraint((X + 1) ** 3 + (Y + 1) ** 3, "==", (Z + 1) ** 3)
 class Slow(MadeStrategy):
     def apply(self, version, analyses=None):
         time.sleep(0.05)
-        return super().apply(version)
+        return super().apply(version, Analyses())
 
 
 def many(strategy=MadeStrategy, counters=8, strategies=8):
@@ -101,7 +102,7 @@ def test_a_slow_strategy_of_a_program_ends_with_the_run(monkeypatch):
             return Applied(version, "nothing")
 
     chosen = registry.strategies(["granularity", "caching"])
-    monkeypatch.setattr(registry, "strategies", lambda names: (Sleeping(), *chosen))
+    monkeypatch.setattr(registry, "strategies", lambda *_: (Sleeping(), *chosen))
     text = "\n".join(SMOOTH.replace("void smooth", f"void smooth{number}") for number in range(6))
     began = time.monotonic()
     result = optimize(text, counters=["threads_per_block", "shared_memory"], time_limit=1.0)
@@ -119,14 +120,51 @@ def test_a_slow_strategy_of_a_program_ends_with_the_run(monkeypatch):
     assert json.loads(result.to_json())["schedules"][-1]["complete"] is False
 
 
+class Endless:
+    """A strategy that would go on for minutes, and takes what happens to it for its own fault."""
+
+    name, improves, on_ir, at_leaf = "endless", frozenset({"shared_memory", "threads_per_block"}), False, False
+
+    def apply(self, version, analyses):
+        for _ in range(10**9):
+            try:
+                sum(range(1000))
+            except Exception as error:
+                raise AssertionError from error
+        return Applied(version, "nothing")
+
+
+@pytest.mark.parametrize("counting", [False, True])
+def test_what_takes_too_long_is_given_up(monkeypatch, counting):
+    endless, chosen = Endless(), registry.strategies(["granularity", "caching"])
+    counters = registry.counters(["threads_per_block", "shared_memory"])
+
+    class EndlessLater:
+        """Endless on every version but the input."""
+
+        name, kind, symbol, less_is_better, default_target = "late", "resource", "Z", True, None
+
+        def evaluate(self, version, analyses):
+            cached = version.program.mapping.cached
+            return counters[1].evaluate(version, analyses) if cached else endless.apply(version, analyses)
+
+    monkeypatch.setattr(registry, "strategies", lambda *_: chosen if counting else (endless, *chosen))
+    monkeypatch.setattr(registry, "counters", lambda *_: (*counters, *([EndlessLater()] if counting else [])))
+    began = time.process_time()
+    result = optimize(SMOOTH, time_limit=1.0)
+    assert time.process_time() - began < 3
+    assert not result.complete
+    assert result.schedules[0].leaves
+    assert any("the time limit was reached before it was done" in note for _, note in result.schedules[0].notes)
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
 def test_every_kind_of_question_ends():
     began = time.monotonic()
     solver = PathSolver((), integers=True, effort=2**31 - 1, timeout_ms=300)
     assert solver.check((FERMAT,)) == "unknown"
-    assert (
-        Prover((), timeout_ms=300).proves(less_than((X + 1) ** 3 + (Y + 1) ** 3, (Z + 1) ** 3 + X)).verdict in Verdict
-    )
-    open_question = Prover((FERMAT,), timeout_ms=300).proves(at_most(Polynomial.constant(1), Polynomial()))
+    assert Prover(()).proves(less_than((X + 1) ** 3 + (Y + 1) ** 3, (Z + 1) ** 3 + X)).verdict in Verdict
+    open_question = Prover((FERMAT,)).proves(at_most(Polynomial.constant(1), Polynomial()))
     assert open_question.verdict is Verdict.UNKNOWN
     assert open_question.reason
     assert time.monotonic() - began < 10
@@ -156,7 +194,7 @@ def test_unknown_keeps_the_branch_and_is_told():
     counters = [MadeCounter("r1", "R", lambda version: X + Y)]
     outcome = Discussion(begin, counters, [MadeStrategy("O1", frozenset({"r1"}))], time_limit=0.0).run(())
     assert len(outcome.cases) == 1
-    assert [end for end in ends(outcome.root) if end == NoLeaf("inconsistent")] == []
+    assert [end for end in ends(outcome.root) if end == Inconsistent()] == []
     told = [sentence for subject, sentence in outcome.notes if subject == "undecided cases"]
     assert any(sentence.endswith("any: x + y <= R") for sentence in told), outcome.notes
     assert all(case.witness is None for case in outcome.cases)

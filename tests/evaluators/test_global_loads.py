@@ -6,7 +6,9 @@ from evaluators.global_loads import COUNTER
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
+from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.program import Version
+from strategies.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
 
 B, B0, s, m, dim0, ub1 = (Polynomial.symbol(name) for name in ("B", "B0", "s", "m", "dim0", "ub1"))
@@ -132,7 +134,7 @@ def test_loops_of_unknown_shape_are_not_counted(body, word):
 
 
 def test_other_strategies_on_the_ir_change_nothing():
-    assert loads(JACOBI, (), ir_strategies=("register_pressure1",)).numerator == 3 * s
+    assert loads(JACOBI, (), ir_strategies=PRESSURE[:1]).numerator == 3 * s
 
 
 STENCIL = "if (i * B + j + 1 < N) b[i * B + j] = a[i * B + j] + a[i * B + j + 1] + a[i * B + j + 2];"
@@ -140,11 +142,11 @@ STENCIL = "if (i * B + j + 1 < N) b[i * B + j] = a[i * B + j] + a[i * B + j + 1]
 
 def test_loads_that_shuffles_replace_are_not_counted():
     assert loads(nest(STENCIL)).numerator == 3
-    assert loads(nest(STENCIL), ir_strategies=("shuffle",)).numerator == 1
-    assert loads(nest(STENCIL), ir_strategies=("shuffle", "register_pressure3")).numerator == 1
+    assert loads(nest(STENCIL), ir_strategies=(SHUFFLE,)).numerator == 1
+    assert loads(nest(STENCIL), ir_strategies=(SHUFFLE, *PRESSURE[2:])).numerator == 1
 
 
 def test_shuffles_in_loops_of_a_thread_are_not_counted():
-    value = loads(JACOBI, (), ir_strategies=("shuffle",))
+    value = loads(JACOBI, (), ir_strategies=(SHUFFLE,))
     assert isinstance(value, NotKnown)
     assert "loops of a thread" in value.reason

@@ -21,7 +21,12 @@ class Target(ctypes.Structure):
 
 
 class Machine(ctypes.Structure):
-    _fields_ = [*((name, ctypes.c_int64) for name in FIELDS), ("target_count", ctypes.c_int64), ("targets", Target * 8)]
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in FIELDS),
+        ("target_count", ctypes.c_int64),
+        ("targets", Target * 8),
+        ("compute_capability", ctypes.c_int64),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +62,15 @@ def library(tmp_path_factory):
         "sm_99",
         "q=1/0",
         "R=99999999999999999999",
+        "Z=0,R=0,RB=0,T=0,blocks_per_sm=0",
+        "warp_size=0",
+        "warp_size=1024",
+        "warp_size=1025",
+        "grid_dim_x=0",
+        "grid_dim_z=0",
+        "block_dim_y=0",
+        "block_dim_z=1",
+        "R=" + 5000 * "9",
     ],
 )
 def test_overrides_are_read_as_python_reads_them(library, text):

@@ -6,9 +6,9 @@ from metafork.frontend import parse
 from metafork.ir.program import Version
 from metafork.ir.source import Source
 from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.ptx_target import REGISTER_PRESSURE, emit_ptx, optimize
+from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.lowering.lowering import lower
-from strategies.register_pressure import STRATEGIES
+from strategies.register_pressure import PIPELINES, STRATEGIES
 from strategies.strategy import Applied, NotApplied
 
 
@@ -41,7 +41,8 @@ def count(one):
 
 
 def test_there_are_three_levels_on_the_ir():
-    assert [strategy.name for strategy in STRATEGIES] == list(REGISTER_PRESSURE)
+    assert [strategy.pipeline for strategy in STRATEGIES] == list(PIPELINES)
+    assert [strategy.name for strategy in STRATEGIES] == [f"register_pressure{level}" for level in (1, 2, 3)]
     assert all(strategy.on_ir and not strategy.at_leaf for strategy in STRATEGIES)
     assert all("registers_per_thread" in strategy.improves for strategy in STRATEGIES)
 
@@ -49,7 +50,7 @@ def test_there_are_three_levels_on_the_ir():
 @LEVELS
 def test_a_level_is_kept_only_where_it_lowers_the_count(strategy):
     result = strategy.apply(PRODUCT, Analyses())
-    changed = Version(PRODUCT.program, (strategy.name,))
+    changed = Version(PRODUCT.program, (strategy.pipeline,))
     if count(changed) < count(PRODUCT):
         assert result == Applied(changed, result.note)
         assert str(count(changed)) in result.note
@@ -63,7 +64,7 @@ def test_rolling_the_loop_helps_a_product():
 
 @LEVELS
 def test_a_level_is_idempotent(strategy):
-    again = strategy.apply(Version(PRODUCT.program, (strategy.name,)), Analyses())
+    again = strategy.apply(Version(PRODUCT.program, (strategy.pipeline,)), Analyses())
     assert isinstance(again, NotApplied)
     assert "already" in again.reason
 
@@ -83,10 +84,12 @@ def test_a_refusal_says_the_numbers():
     refused = [
         result for strategy in STRATEGIES if isinstance(result := strategy.apply(PRODUCT, Analyses()), NotApplied)
     ]
-    lowest = min(count(Version(PRODUCT.program, (strategy.name,))) for strategy in STRATEGIES)
-    best = next(s for s in STRATEGIES if count(Version(PRODUCT.program, (s.name,))) == lowest)
+    lowest = min(count(Version(PRODUCT.program, (strategy.pipeline,))) for strategy in STRATEGIES)
+    best = next(s for s in STRATEGIES if count(Version(PRODUCT.program, (s.pipeline,))) == lowest)
     # Nothing lowers the count below that of the best level.
-    refused += [s.apply(Version(PRODUCT.program, (best.name,)), Analyses()) for s in STRATEGIES if s.name != best.name]
+    refused += [
+        s.apply(Version(PRODUCT.program, (best.pipeline,)), Analyses()) for s in STRATEGIES if s.name != best.name
+    ]
     assert refused
     assert all("no fewer than" in result.reason for result in refused)
 
@@ -100,6 +103,6 @@ def test_what_llvm_cannot_emit_exactly_is_left_to_nvcc(strategy):
 @LEVELS
 def test_the_leaf_can_be_emitted(strategy):
     kernel = lower(PRODUCT.program, "f_k0_leaf2")
-    ptx = emit_ptx(optimize(module_text(kernel), (strategy.name,)))
+    ptx = emit_ptx(optimize(module_text(kernel), strategy.pipeline.passes))
     assert ".visible .entry f_k0_leaf2(" in ptx
     assert "fma" not in ptx

@@ -244,5 +244,5 @@ def test_an_unsigned_index_that_may_come_back_is_not_interchanged(step, intercha
       }}
     }}
     """
-    result = STRATEGY.apply(Version(program(text)))
+    result = STRATEGY.apply(Version(program(text)), Analyses())
     assert isinstance(result, Applied) == interchanged

@@ -12,12 +12,14 @@ import pytest
 from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
+from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.program import Version
 from metafork.ir.source import Source
 from metafork.llvm.leaf_ptx import leaf_ptx, load_places
 from metafork.lowering.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.text.parser import parse as parse_ptx
+from strategies.register_pressure import PIPELINES as PRESSURE
 from strategies.shuffle import STRATEGY
 from strategies.strategy import Applied, NotApplied
 from tests.runtime.compiling import needs_nvcc, succeed
@@ -106,7 +108,7 @@ def played(kernel, ptx, rows, columns, block, grid=None):
 def test_a_stencil_loads_once_a_row(jacobi2d):
     applied = STRATEGY.apply(jacobi2d, Analyses())
     assert isinstance(applied, Applied)
-    assert applied.version == replace(jacobi2d, ir_strategies=("shuffle",))
+    assert applied.version == replace(jacobi2d, ir_strategies=(SHUFFLE,))
     assert applied.note.startswith(
         "6 loads became shuffles, proved by symbolic emulation, assuming signed-index; 3 loads"
     )
@@ -116,16 +118,16 @@ def test_it_takes_the_place_of_shared_memory(jacobi2d):
     cached = version(JACOBI2D.read_text(), ("a",))
     applied = STRATEGY.apply(cached, Analyses())
     assert isinstance(applied, Applied)
-    assert applied.version == replace(jacobi2d, ir_strategies=("shuffle",))
+    assert applied.version == replace(jacobi2d, ir_strategies=(SHUFFLE,))
     assert applied.note.startswith("took a out of shared memory; ")
 
 
 def test_it_is_idempotent(jacobi2d):
-    again = STRATEGY.apply(replace(jacobi2d, ir_strategies=("shuffle",)), Analyses())
+    again = STRATEGY.apply(replace(jacobi2d, ir_strategies=(SHUFFLE,)), Analyses())
     assert again == NotApplied("it is applied already")
 
 
-@pytest.mark.parametrize("before", [(), ("register_pressure2",), ("register_pressure3",)])
+@pytest.mark.parametrize("before", [(), PRESSURE[1:2], PRESSURE[2:]])
 @pytest.mark.parametrize(
     ("rows", "columns", "block"),
     [
@@ -138,7 +140,7 @@ def test_it_is_idempotent(jacobi2d):
     ],
 )
 def test_it_computes_what_the_serial_program_does(kernel, serial, before, rows, columns, block):
-    code = leaf_ptx(kernel, (*before, "shuffle"))
+    code = leaf_ptx(kernel, (*before, SHUFFLE))
     result, done = played(kernel, code.text, rows, columns, block)
     np.testing.assert_array_equal(result.view(np.uint32), expected(serial, rows, columns, block).view(np.uint32))
     original, _ = played(kernel, code.plain, rows, columns, block)
@@ -149,12 +151,12 @@ def test_it_computes_what_the_serial_program_does(kernel, serial, before, rows, 
 @pytest.mark.parametrize("grid", [(1, 1, 1), (2, 1, 1), (1, 3, 1), (7, 9, 1)])
 def test_launches_with_other_grids_are_right(kernel, serial, grid):
     rows, columns, block = 14, 75, (4, 32)
-    result, _ = played(kernel, leaf_ptx(kernel, ("shuffle",)).text, rows, columns, block, grid)
+    result, _ = played(kernel, leaf_ptx(kernel, (SHUFFLE,)).text, rows, columns, block, grid)
     np.testing.assert_array_equal(result.view(np.uint32), expected(serial, rows, columns, block).view(np.uint32))
 
 
 def test_a_whole_warp_makes_the_loads_that_are_counted(kernel):
-    code = leaf_ptx(kernel, ("shuffle",))
+    code = leaf_ptx(kernel, (SHUFFLE,))
     _, original = played(kernel, code.plain, 3, 34, (1, 32))
     _, done = played(kernel, code.text, 3, 34, (1, 32))
     assert original.lanes["ld.global"] == 9 * 32
@@ -163,11 +165,11 @@ def test_a_whole_warp_makes_the_loads_that_are_counted(kernel):
 
 
 def test_the_straight_way_is_apart_from_the_loops(kernel):
-    code = leaf_ptx(kernel, ("shuffle",))
+    code = leaf_ptx(kernel, (SHUFFLE,))
     outside, inside = load_places(code.plain)
     assert (len(outside), len(inside)) == (9, 9)
     assert {shuffle.span for shuffle in code.report.shuffles} < outside
-    outside, inside = load_places(leaf_ptx(kernel, ("register_pressure1",)).plain)
+    outside, inside = load_places(leaf_ptx(kernel, PRESSURE[:1]).plain)
     assert (len(outside), len(inside)) == (0, 9)
 
 
@@ -258,9 +260,9 @@ def result():
 def test_the_tree_forks_into_shared_memory_and_shuffles(result):
     (tree,) = result.schedules
     leaves = {leaf.version.ir_strategies or leaf.version.program.mapping.cached: leaf for leaf in tree.leaves}
-    assert set(leaves) == {("a",), ("shuffle",), ()}
-    assert leaves["shuffle",].version.program.mapping.cached == ()
-    assert str(leaves["shuffle",].counters["global_loads"].numerator) == "3"
+    assert set(leaves) == {("a",), (SHUFFLE,), ()}
+    assert leaves[SHUFFLE,].version.program.mapping.cached == ()
+    assert str(leaves[SHUFFLE,].counters["global_loads"].numerator) == "3"
     assert str(leaves["a",].counters["global_loads"].numerator) == "ceil1*ceil2"
     assert str(leaves[()].counters["global_loads"].numerator) == "9"
     # Rivals on the same machine: which of them is taken is for the target to say.
@@ -289,9 +291,7 @@ def test_the_files_hold_the_ptx_and_compile(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas on PATH")
-@pytest.mark.parametrize(
-    "strategies", [("shuffle",), ("register_pressure2", "shuffle"), ("shuffle", "register_pressure3")]
-)
+@pytest.mark.parametrize("strategies", [(SHUFFLE,), (PRESSURE[1], SHUFFLE), (SHUFFLE, PRESSURE[2])])
 def test_ptxas_takes_it(kernel, strategies, tmp_path):
     path = tmp_path / "jacobi.ptx"
     path.write_text(leaf_ptx(kernel, strategies).text)

@@ -68,9 +68,9 @@ class Validation:
 
 
 def validate(
-    source: Program, leaf: Program, *, shapes: int = SHAPES, points: int = POINTS, seconds: float = 20.0
+    source: Program, leaf: Program, *, shapes: int = SHAPES, points: int = POINTS, seconds: float = 600.0
 ) -> Validation:
-    """Compare two programs; ``seconds`` bounds the whole comparison (what is left then is unknown)."""
+    """Compare two programs; isl's operations are bounded, and ``seconds`` behind them (what is left is unknown)."""
     deadline = time.monotonic() + seconds
     played, refutation = _played(source, leaf, points, deadline)
     if refutation:
@@ -110,7 +110,7 @@ def validations(
     *,
     shapes: int = SHAPES,
     points: int = POINTS,
-    seconds: float = 60.0,
+    seconds: float = 600.0,
 ) -> dict[int, Validation]:
     """Validate every leaf of a tree against its program, by leaf number; ``seconds`` are shared by all of them."""
     deadline = time.monotonic() + seconds

@@ -23,7 +23,7 @@ PRUNING_RESOURCES = 20_000
 """Z3's ``rlimit`` of one question whether a path can be taken: a path too many costs little."""
 
 
-TIMEOUT_MS = 5000
+TIMEOUT_MS = 60_000
 """The time that no question outlasts; the resources end it long before, on every machine alike."""
 
 

@@ -18,7 +18,7 @@ from comprehensive.case_discussion.properties import (
     optimality,
 )
 from comprehensive.systems.systems import Systems
-from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import ONE, Polynomial, at_most, less_than
 from metafork.algebra.prover import Verdict
@@ -78,7 +78,7 @@ def test_jacobi_tree_without_registers_is_the_example_of_the_design():
     assert (root.refuse.accept, root.refuse.strategy) == (LeafReference(2), "caching")
     last = root.refuse.refuse
     assert last.condition == at_most(0, Z)
-    assert (last.accept, last.strategy, last.refuse) == (LeafReference(3), None, NoLeaf("inconsistent"))
+    assert (last.accept, last.strategy, last.refuse) == (LeafReference(3), None, Inconsistent())
     assert outcome.statistics.solver_calls == 0
 
 
@@ -278,7 +278,7 @@ def test_a_fixed_machine_prunes_the_tree():
 def test_a_start_without_a_solution_gives_no_leaf():
     counters, strategies = jacobi()
     outcome = Discussion(start(more=(less_than(S, ONE),)), counters, strategies).run(())
-    assert outcome.root == NoLeaf("inconsistent")
+    assert outcome.root == Inconsistent()
     assert outcome.cases == ()
     assert outcome.notes[-1][0] == "start"
 

@@ -70,5 +70,5 @@ def test_the_cuda_build(package, tmp_path):
 
 
 def test_contraction_is_left_to_nvcc_only_where_it_is_allowed():
-    assert "-fmad=false" in cmake_file("blend")
-    assert "-fmad" not in cmake_file("blend", allow_fma=True)
+    assert "-fmad=false" in cmake_file("blend", "0u")
+    assert "-fmad" not in cmake_file("blend", "0u", allow_fma=True)

@@ -151,6 +151,15 @@ def test_a_machine_that_cannot_be_read(program):
     assert ran(program, "select", 100, 7, MACHINE="Z=lots").stdout == "leaf -4 -\n"
 
 
+@pytest.mark.parametrize("machine", ["warp_size=0", "grid_dim_x=0", "block_dim_z=0", "warp_size=4611686018427387904"])
+def test_a_machine_that_cannot_be_is_refused_and_nothing_is_divided_by_it(program, machine):
+    done = ran(program, "blend", 100, 7, MACHINE=machine, TRACE="1")
+    assert done.returncode == 0, done.stderr
+    assert leaves(done) == []
+    assert done.stderr.count(f'METAFORK_MACHINE="{machine}" cannot be read at "{machine}"') == 1
+    assert "at least 1" in done.stderr
+
+
 def test_a_name_that_nobody_knows_is_warned_of(program):
     done = ran(program, "twice", 100, 7, MACHINE="ZZ=5")
     assert done.stderr.count("ZZ is neither a machine parameter nor a target of blend_k0") == 1

@@ -33,6 +33,7 @@ def test_the_depfile_names_outputs_and_source(tmp_path):
         "CMakeLists.txt",
         "blend.cu",
         "blend.h",
+        "blend_generation.h",
         "blend_host.c",
         "include",
         "report.md",

@@ -5,7 +5,7 @@ import jsonschema
 import pytest
 
 from comprehensive.optimize import optimize
-from comprehensive.tree.schedule_tree import LeafReference, NoLeaf
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference
 from comprehensive.tree.tree_json import SCHEMA, TreeFormatError, dumps, from_json, load, to_json
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.algebra.symbols import DerivedSymbol
@@ -54,7 +54,7 @@ def test_the_example_of_the_design_validates_and_is_read():
     [schedule] = from_json(EXAMPLE).schedules
     assert schedule.derived == (DerivedSymbol("dim", "floor", (s("N") - 2, s("s") * s("B"))),)
     assert schedule.root.condition == at_most(2 * s("s") * s("B") + 2, s("Z"))
-    assert schedule.root.refuse.refuse.refuse == NoLeaf("inconsistent")
+    assert schedule.root.refuse.refuse.refuse == Inconsistent()
     assert schedule.root.accept == LeafReference(1)
     assert schedule.leaves[1].systems == (
         (at_most(2 * s("B") + 2, s("Z")), less_than(s("Z"), 2 * s("s") * s("B") + 2)),
@@ -128,9 +128,9 @@ def test_fractions_and_derived_kinds_come_back():
     ("change", "message"),
     [
         ({"format": "other"}, "not a decision tree"),
-        ({"version": 2}, "version 2"),
-        ({"schedules": [{}]}, "KeyError"),
-        ({"schedules": 3}, "TypeError"),
+        ({"version": 2}, "version: this version of metafork-tree is not read here"),
+        ({"schedules": [{}]}, r"schedules\[0\]: there is no 'parameters'"),
+        ({"schedules": 3}, "schedules: an array is expected, not 3"),
     ],
 )
 def test_what_is_no_tree_is_refused(change, message):

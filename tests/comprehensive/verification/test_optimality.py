@@ -16,12 +16,13 @@ EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.mf"))
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_strategies_are_idempotent_and_counters_optimal_where_strategies_commute(example):
-    for tree in optimize(example).schedules:
-        for check in idempotence_checks(tree):
+    result = optimize(example)
+    for tree in result.schedules:
+        for check in idempotence_checks(tree, *result.used):
             assert check.verdict is Verdict.YES, check
-        checks = optimality_checks(tree)
-        if commuting_check(tree).verdict is Verdict.YES:
+        checks = optimality_checks(tree, *result.used)
+        if commuting_check(tree, *result.used).verdict is Verdict.YES:
             assert all(check.verdict is Verdict.YES for check in checks), checks
-        notes = optimality_notes(tree)
+        notes = optimality_notes(tree, *result.used)
         for check, note in zip(checks, notes, strict=True):
             assert ("is not optimal" in note) == (check.verdict is not Verdict.YES)

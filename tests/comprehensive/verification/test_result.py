@@ -27,7 +27,11 @@ def test_the_table_ends_with_the_strategies():
 
 def test_lines_about_one_leaf_name_its_strategies():
     found = verification()
-    unknown = Check("leaf 1 system 1 and leaf 2 system 3 are disjoint", Verdict.UNKNOWN, "too hard")
+    unknown = Check(
+        "leaf 1 (as written) system 1 and leaf 2 (granularity, caching) system 3 are disjoint",
+        Verdict.UNKNOWN,
+        "too hard",
+    )
     found.guards["f"] = [unknown]
     found.failures.append(Failure("code", "f", 2, "N = 3", "b[0] differs", ("granularity", "caching")))
     lines = found.table().splitlines()
@@ -42,9 +46,9 @@ def test_lines_about_one_leaf_name_its_strategies():
 
 def test_a_leaf_is_named_with_the_strategies_of_its_own_schedule():
     found = verification()
-    assert found.named("f", "optimal at leaf 1") == "optimal at leaf 1 (as written)"
-    assert found.named("g", "optimal at leaf 1") == "optimal at leaf 1 (cse1)"
-    assert found.named("g", "optimal at leaf 12") == "optimal at leaf 12"
+    assert found.leaf_named("f", 1) == "leaf 1 (as written)"
+    assert found.leaf_named("g", 1) == "leaf 1 (cse1)"
+    assert found.leaf_named("g", 12) == "leaf 12"
 
 
 def test_several_leaves_of_one_line_are_numbers():
@@ -55,7 +59,7 @@ def test_several_leaves_of_one_line_are_numbers():
 
 def test_refuted_guards_name_the_strategies_of_the_leaves_in_their_message():
     found = verification()
-    found.refute("f", [Check("leaf 2 system 1 is consistent", Verdict.NO, "no real solution")])
+    found.refute("f", [Check("leaf 2 (granularity, caching) system 1 is consistent", Verdict.NO, "no real solution")])
     (entry,) = json.loads(found.to_json())["failures"]
     assert entry["message"] == "leaf 2 (granularity, caching) system 1 is consistent: refuted, no real solution"
     assert entry["leaf"] == 0

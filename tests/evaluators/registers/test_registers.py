@@ -22,6 +22,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.program import Version
 from metafork.ir.source import Source
+from strategies.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.lowering.kernel_reader import read_kernel
 
 
@@ -80,7 +81,7 @@ def test_more_live_values_take_more_registers():
 def test_a_leaf_with_ir_strategies_is_counted_as_the_ptx_it_is():
     one = nest("double sum = 0.0; for (int k = 0; k < n; k++) sum += a[k] * a[n + k]; b[p] = sum;")
     plain = registers(one)
-    pressed = registers(Version(one.program, ("register_pressure3",)))
+    pressed = registers(Version(one.program, PRESSURE[2:]))
     assert pressed < plain
 
 
@@ -159,7 +160,7 @@ def test_both_ends_of_a_kernel_are_counted():
     # A reciprocal is less than a division.
     assert (divided.divide_double, divided.reciprocal_double) == (0, 1)
     assert divided.wanted > plain.wanted
-    assert measure(read_kernel("void k(int *b) { b[threadIdx.x] = 1; }"), ("register_pressure1",)).from_text == 0
+    assert measure(read_kernel("void k(int *b) { b[threadIdx.x] = 1; }"), PRESSURE[:1]).from_text == 0
 
 
 def test_a_model_of_another_version_is_refused():

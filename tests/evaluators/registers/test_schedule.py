@@ -6,15 +6,17 @@ from evaluators.registers.loops import UNKNOWN, chain_of, iterations, natural_lo
 from evaluators.registers.ptx_registers import Slow, read_blocks
 from evaluators.registers.read_only import with_read_only_loads
 from evaluators.registers.schedule import ALL_WARPS, FREE_MORE, arrangement
+from metafork.ir.ir_strategies import passes_of
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, optimize
+from strategies.register_pressure import PIPELINES
 from tests.metafork.lowering.kernel_reader import read_kernel
 
-ROLLED = ("register_pressure2", "register_pressure3")
+ROLLED = PIPELINES[1:]
 
 
-def blocks_of(text, *pipeline):
-    return read_blocks(emit_ptx(optimize(module_text(read_kernel(text)), pipeline or ("O3",))))
+def blocks_of(text, *pipelines):
+    return read_blocks(emit_ptx(optimize(module_text(read_kernel(text)), passes_of(pipelines))))
 
 
 def loop_over_blocks(step="1", bound="n", value="a[k * n + p] * 2.0f"):

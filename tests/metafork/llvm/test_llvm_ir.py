@@ -9,13 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metafork.ir.exact_constants import floating_value
+from metafork.ir.ir_strategies import STANDARD
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Cast, Conditional, IntConst, Phase, Var, binary, unary
 from metafork.ir.types import ScalarType, common_type
 from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.ptx_target import REGISTER_PRESSURE, STANDARD, emit_ptx, optimize
+from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.llvm.targets import Nvptx
 from metafork.printing.expressions import expression
+from strategies.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.host_run import CTYPES, run_on_host
 from tests.metafork.lowering.kernel_reader import read_kernel
 
@@ -158,7 +160,7 @@ void mm(int n, int B, const float *a, const float *b, float *c)
 """
 
 
-@pytest.mark.parametrize("pipeline", [(), STANDARD, *((name,) for name in REGISTER_PRESSURE)])
+@pytest.mark.parametrize("pipeline", [(), STANDARD, *(pipeline.passes for pipeline in PRESSURE)])
 def test_blocks_with_barriers_and_shared_memory(pipeline):
     rng = np.random.default_rng(1)
     a, b = rng.random((2, 4, 4), np.float32)

@@ -4,17 +4,17 @@ import subprocess
 import pytest
 
 from evaluators.registers.ptx_registers import Accesses, accesses, pressure, read_blocks
+from metafork.ir.ir_strategies import SHUFFLE, STANDARD, Pipeline, passes_of
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import (
-    REGISTER_PRESSURE,
     ExternalFunctionError,
     TargetError,
     emit_ptx,
-    expanded,
     external_functions,
     optimize,
     parsed,
 )
+from strategies.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.lowering.kernel_reader import read_kernel
 
 SUM = """
@@ -41,9 +41,8 @@ def test_pipelines_run_in_order_and_keep_the_kernel():
 
 
 def test_ir_strategies_are_pipelines_and_the_last_decides():
-    assert expanded(("register_pressure1", "register_pressure3")) == REGISTER_PRESSURE["register_pressure3"]
-    assert optimize(IR, ("register_pressure1", "register_pressure3")) == optimize(IR, ("register_pressure3",))
-    assert expanded(("sroa", "O3")) == ("sroa", "O3")
+    assert passes_of((PRESSURE[0], SHUFFLE, PRESSURE[2])) == PRESSURE[2].passes
+    assert passes_of((SHUFFLE,)) == passes_of(()) == STANDARD
 
 
 @pytest.mark.parametrize(
@@ -79,9 +78,9 @@ def test_arguments_keep_their_order():
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="NO PTXAS: the PTX is not assembled here")
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90", "sm_120"])
 def test_ptxas_takes_the_ptx(target, tmp_path):
-    for name in ("O3", *REGISTER_PRESSURE):
-        source = tmp_path / f"{name}.ptx"
-        source.write_text(emit_ptx(optimize(IR, (name,), target), target))
+    for pipeline in (Pipeline("standard", STANDARD), *PRESSURE):
+        source = tmp_path / f"{pipeline.name}.ptx"
+        source.write_text(emit_ptx(optimize(IR, pipeline.passes, target), target))
         command = ["ptxas", f"-arch={target}", "-Werror", source, "-o", tmp_path / "kernel.cubin"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

@@ -96,6 +96,7 @@ __attribute__((unused)) static void metafork_print_violation(const char *where, 
 
 /* What the compiler used in place of a counter's estimate, or -1. */
 static inline int64_t metafork_measured(const metafork_limit *limit, const metafork_shape *shape, int64_t warp_size) {
+    if (warp_size < 1) warp_size = 32; /* a machine of the user's own that leaves it out */
     if (shape->registers < 0 || limit->measure == METAFORK_ESTIMATED) return -1;
     if (limit->measure == METAFORK_REGISTERS_PER_THREAD) return shape->registers;
     const int64_t threads = shape->block[0] * shape->block[1] * shape->block[2];
@@ -142,6 +143,24 @@ static inline void metafork_find_target(const metafork_machine *machine, const c
             *numerator = machine->targets[i].numerator;
             *denominator = machine->targets[i].denominator;
         }
+}
+
+/* A limit from a compute capability on. */
+struct metafork_preset {
+    int64_t compute_capability;
+    int64_t limit;
+};
+
+/* The limit of that name that a counter brings along: what METAFORK_MACHINE gives, else that of the last preset (they rise)
+ * that is not newer than the machine, else `otherwise`. */
+static inline int64_t metafork_own_limit(const metafork_machine *machine, const char *name, const metafork_preset *presets, int count,
+                                         int64_t otherwise) {
+    int64_t limit = otherwise;
+    int64_t numerator = -1, denominator = 1;
+    metafork_find_target(machine, name, &numerator, &denominator);
+    if (numerator >= 0 && denominator >= 1) return numerator / denominator;
+    for (int i = 0; i < count && presets[i].compute_capability <= machine->compute_capability; i++) limit = presets[i].limit;
+    return limit;
 }
 
 /* ---- running a schedule on host arrays ---- */

@@ -5,7 +5,8 @@
  *
  *   METAFORK_MACHINE="R=63,T=1024,Z=12288"        entries are separated by commas: a preset's name (sm_20), or
  *                                                 NAME=VALUE where NAME is R, RB, T, Z or a field of metafork_machine;
- *                                                 any other NAME is the target of a performance counter (1.5 or 3/2)
+ *                                                 any other NAME is the target of a performance counter (1.5 or 3/2),
+ *                                                 or a limit that a counter brings along, which is no field
  *   METAFORK_TRACE=1                              a line on stderr for each launch; with 2 also for each copy
  *   METAFORK_STRICT=1                             abort where the serial code would have to run instead of a leaf
  */
@@ -35,7 +36,8 @@ enum {
 
 enum { METAFORK_MAX_TARGETS = 8, METAFORK_MAX_NAME = 48 };
 
-/* The target of a performance counter, numerator / denominator with denominator >= 1. */
+/* A number beside the fields, numerator / denominator with denominator >= 1: the target of a performance counter, or a
+ * limit that a counter brings along. */
 typedef struct metafork_target {
     char name[METAFORK_MAX_NAME];
     int64_t numerator;
@@ -58,8 +60,9 @@ typedef struct metafork_machine {
     int64_t blocks_per_sm;
     int64_t registers_per_sm;
     int64_t shared_words_per_sm;
-    int64_t target_count; /* targets that METAFORK_MACHINE gave */
+    int64_t target_count; /* numbers that METAFORK_MACHINE gave beside the fields */
     metafork_target targets[METAFORK_MAX_TARGETS];
+    int64_t compute_capability; /* 80 for sm_80, 0 where it is not known: gives limits that counters bring along */
 } metafork_machine;
 
 /* Fill *out for the device; returns 0, a positive CUDA error or a negative METAFORK_E... code. */
@@ -107,6 +110,7 @@ static inline int metafork_machine_preset(const char *name, size_t length, metaf
     size_t i;
     for (i = 0; i < sizeof presets / sizeof presets[0]; i++) {
         if (strlen(presets[i].name) != length || memcmp(presets[i].name, name, length) != 0) continue;
+        out->compute_capability = atoi(presets[i].name + 3);
         out->registers_per_thread = presets[i].registers_per_thread;
         out->registers_per_block = presets[i].registers_per_block;
         out->threads_per_block = presets[i].threads_per_block;
@@ -156,6 +160,13 @@ static inline int64_t *metafork_machine_field(metafork_machine *machine, const c
         if (strlen(fields[i].name) == length && memcmp(fields[i].name, name, length) == 0) return fields[i].field;
     }
     return NULL;
+}
+
+/* Whether a machine can have that number in that field: none has no threads, no blocks or no warps. */
+static inline int metafork_machine_possible(const metafork_machine *machine, const int64_t *field, int64_t value) {
+    const int dimension = field >= &machine->block_dim_x && field <= &machine->warp_size;
+    if (field == &machine->warp_size && value > 1024) return 0;
+    return dimension ? value >= 1 : value >= 0;
 }
 
 /* Read digits; returns where they end, or NULL where there are none or the number exceeds 2^62. */
@@ -218,7 +229,7 @@ static inline int metafork_machine_override(metafork_machine *machine, const cha
             if (end == NULL) return METAFORK_EMACHINE;
             at = end;
             if (field != NULL) {
-                if (denominator != 1) return METAFORK_EMACHINE;
+                if (denominator != 1 || !metafork_machine_possible(machine, field, numerator)) return METAFORK_EMACHINE;
                 *field = numerator;
             } else {
                 int64_t i = 0;

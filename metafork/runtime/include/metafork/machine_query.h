@@ -46,11 +46,15 @@ static inline int metafork_hardware_query(int device, metafork_machine *out) {
     }
     error = cudaDeviceGetAttribute(&value, cudaDevAttrMaxThreadsPerMultiProcessor, device);
     if (error != cudaSuccess) return (int)error;
-    out->warps_per_sm = value / out->warp_size;
+    out->warps_per_sm = value / (out->warp_size > 0 ? out->warp_size : 32);
     /* The runtime does not say; 63 before compute capability 3.5, 255 since. */
     error = cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, device);
     if (error != cudaSuccess) return (int)error;
     out->registers_per_thread = value < 3 ? 63 : 255;
+    out->compute_capability = 10 * value;
+    error = cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMinor, device);
+    if (error != cudaSuccess) return (int)error;
+    out->compute_capability += value;
     return METAFORK_OK;
 #endif
 }
@@ -64,7 +68,8 @@ extern "C" __attribute__((weak)) int metafork_machine_query(int device, metafork
     if (error != 0 || text == nullptr) return error;
     if (metafork_machine_override(out, text, &fault) == METAFORK_OK) return METAFORK_OK;
     if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-        fprintf(stderr, "metafork: METAFORK_MACHINE=\"%s\" cannot be read at \"%s\"; expected R=63,T=1024,Z=12288\n", text, fault);
+        fprintf(stderr, "metafork: METAFORK_MACHINE=\"%s\" cannot be read at \"%s\"; expected R=63,T=1024,Z=12288 "
+                        "(dimensions and warp_size at least 1)\n", text, fault);
     return METAFORK_EMACHINE;
 }
 

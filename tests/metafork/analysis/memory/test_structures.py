@@ -5,6 +5,7 @@ import pytest
 
 from metafork.analysis.memory.block_memory import block_memory
 from metafork.analysis.memory.lane_transpose import WARP, LaneTranspose
+from metafork.ir.ir_strategies import SHUFFLE
 from metafork.llvm.leaf_ptx import leaf_ptx
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx
@@ -13,6 +14,7 @@ from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.text.parser import parse as parse_ptx
+from strategies.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.kernel_runs import Case, run
 from tests.metafork.programs import program
 
@@ -210,7 +212,7 @@ IN_PLACE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("ir_strategies", [(), ("register_pressure1",), ("register_pressure3",), ("shuffle",)])
+@pytest.mark.parametrize("ir_strategies", [(), PRESSURE[:1], PRESSURE[2:], (SHUFFLE,)])
 @pytest.mark.parametrize("stride", IN_PLACE)
 def test_the_device_code_computes_the_same(stride, ir_strategies):
     kernel = lower(transposed(IN_PLACE[stride]), "k")

@@ -1,0 +1,58 @@
+"""A value that was tried at some shapes only is called sampled wherever it is shown; a proved one is not."""
+
+import json
+
+import pytest
+
+from comprehensive.tree import tree_json
+from evaluators.bank_degree import COUNTER
+from metafork.analysis.analyses import Analyses
+from metafork.ir.program import Version
+from tests.comprehensive.metafork_command import metafork
+from tests.metafork.programs import JACOBI, TRANSPOSE, program
+
+OPTIONS = ("--counters", "shared_memory,bank_degree", "--strategies", "granularity,caching")
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sampled")
+    for name, text in (("transpose", TRANSPOSE), ("jacobi", JACOBI)):
+        (folder / f"{name}.mf").write_text(text)
+        metafork("optimize", f"{name}.mf", *OPTIONS, cwd=folder)
+    return folder
+
+
+def test_a_degree_is_sampled_unless_it_is_proved_of_every_shape():
+    transposed, jacobi = (COUNTER.evaluate(Version(program(text)), Analyses()) for text in (TRANSPOSE, JACOBI))
+    assert "8, 16, 32, 64" in transposed.sampled
+    assert jacobi.sampled == ""
+
+
+def test_json_report_drawing_and_selection_say_so(out):
+    folder = out / "transpose.out"
+    text = (folder / "transpose.tree.json").read_text()
+    (schedule,) = json.loads(text)["schedules"]
+    sampled = {leaf["id"]: leaf.get("sampled", {}) for leaf in schedule["leaves"]}
+    values = {leaf["id"]: leaf["counters"]["bank_degree"] for leaf in schedule["leaves"]}
+    assert any(sampled.values())
+    for leaf, value in values.items():
+        assert ("bank_degree" in sampled[leaf]) == (value not in ("0", "1"))
+        assert "shared_memory" not in sampled[leaf]
+    assert "(sampled: the largest found where blocks extend to 8, 16, 32, 64;" in (folder / "report.md").read_text()
+    assert "<i>bank_degree</i> (sampled)" in (folder / "transpose.tree.dot").read_text()
+    assert "<i>shared_memory</i> (sampled)" not in (folder / "transpose.tree.dot").read_text()
+    assert "(sampled)" in (folder / "transpose.tree.svg").read_text()
+    read = tree_json.load(folder / "transpose.tree.json")
+    assert tree_json.dumps(read) == text
+    point = ["N=256", "s=1", "B0=16", "B1=16"]
+    done = metafork("select", folder, "--machine", "sm_80,D=32", *point)
+    assert f"bank_degree = {values[1]} (sampled: the largest found" in done.stdout
+    given = json.loads(metafork("select", folder, "--machine", "sm_80,D=32", "--json", *point).stdout)
+    assert list(given["schedules"][0]["sampled"]) == ["bank_degree"]
+
+
+def test_what_is_proved_is_not_called_sampled(out):
+    folder = out / "jacobi.out"
+    for name in ("jacobi.tree.json", "report.md", "jacobi.tree.dot", "jacobi.tree.svg"):
+        assert "sampled" not in (folder / name).read_text()
