@@ -131,7 +131,7 @@ def _folder(path: Path, output: Path | None, several: bool) -> Path:
 def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool, depfile: Path | None) -> None:
     from comprehensive.emit import ComputationError, TabulationError, write_outputs
     from comprehensive.leaf_files import LeafTexts
-    from comprehensive.tree import render
+    from comprehensive.tree import page, render
     from metafork.llvm.ptx_target import TargetError
     from metafork.lowering.lowering import CannotLowerError
 
@@ -147,6 +147,7 @@ def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool
         f"{stem}.tree.json": result.to_json(),
         f"{stem}.tree.dot": result.to_dot(),
         "report.md": result.to_report(),
+        "report.html": page.html(result.document, result.schedules, texts.sources(result)),
         **leaves,
     }
     try:
