@@ -20,9 +20,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from comprehensive.systems.points import Number
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
-from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from comprehensive.tree.schedule_tree import CounterInfo, LeafReference, Node, NoLeaf, ScheduleTree, Tree
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.runtime.machine import PRESETS
@@ -89,9 +88,9 @@ def _schedule(schedule: ScheduleDocument, sources: Mapping[str, LeafSource]) -> 
         "program": schedule.program,
         "opaque": schedule.opaque,
         "machine": schedule.machine,
-        "fields": dict(schedule.fields),
+        "fields": [list(pair) for pair in schedule.fields.items()],
         "fixed": [[name, str(number)] for name, number in schedule.fixed.items()],
-        "targets": {c.limit: None if c.target is None else str(c.target) for c in _performance(schedule)},
+        "targets": [[c.limit, "1" if c.target is None else str(c.target)] for c in _performance(schedule)],
         "derived": [_derived(schedule, symbol) for symbol in schedule.derived],
         "start": [_constraint(schedule, constraint) for constraint in schedule.start],
         "strategies": schedule.strategies,
@@ -101,7 +100,7 @@ def _schedule(schedule: ScheduleDocument, sources: Mapping[str, LeafSource]) -> 
     }
 
 
-def _performance(schedule: ScheduleDocument) -> list[Any]:
+def _performance(schedule: ScheduleDocument) -> list[CounterInfo]:
     return [counter for counter in schedule.counters if counter.kind == "performance"]
 
 
@@ -162,11 +161,7 @@ def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, source: LeafSource | N
             }
             for name, value in leaf.counters.items()
         ],
-        "witness": None if leaf.witness is None else _witness(leaf.witness),
+        "witness": None if leaf.witness is None else [[name, str(number)] for name, number in leaf.witness.items()],
         "metafork": None if source is None else source.metafork,
         "cuda": None if source is None else source.cuda,
     }
-
-
-def _witness(witness: Mapping[str, Number]) -> dict[str, str]:
-    return {name: str(number) for name, number in witness.items()}

@@ -99,9 +99,11 @@ class ScheduleView {
 
   fieldsOf() {
     const { schedule } = this;
+    this.machineField = new Map(schedule.fields);
+    this.targets = new Map(schedule.targets);
     const change = () => this.update();
-    const preset = (name) => DATA.presets[name] || {};
-    const largest = (field) => 2 * Math.max(...Object.values(DATA.presets).map((one) => Number(one[field])));
+    const ofPresets = (field) => Object.values(DATA.presets).map((one) => Number(one[field]));
+    const largest = (field) => 2 * Math.max(...ofPresets(field)) || LARGEST_PARAMETER; // NaN: the presets lack it
     this.fields = new Map();
     const add = (name, hint, most, target) => {
       const field = new Field(name, hint, most, target, change);
@@ -111,13 +113,14 @@ class ScheduleView {
     this.preset = make("select", { ariaLabel: "machine" }, make("option", { value: "" }, "own values"));
     for (const name of Object.keys(DATA.presets)) this.preset.append(make("option", { value: name }, name));
     this.preset.addEventListener("change", () => {
-      this.take(preset(this.preset.value));
+      this.take(DATA.presets[this.preset.value] || {});
       this.update();
     });
     const machine = schedule.machine.map((name) => {
-      const target = name in schedule.targets;
-      const most = target ? 4 * asNumber(Walk.parse(schedule.targets[name] || "1", true)) : largest(schedule.fields[name]);
-      return add(name, target ? `target of a counter: ${schedule.fields[name]}` : schedule.fields[name], most, target);
+      const target = this.targets.has(name);
+      const field = this.machineField.get(name);
+      const most = target ? 4 * asNumber(Walk.parse(this.targets.get(name), true)) : largest(field);
+      return add(name, target ? `target of a counter: ${field}` : field, most, target);
     });
     const fixed = schedule.fixed.map(([name, number]) => make("p", { className: "fixed" }, code(`${name} = ${number}`), " (fixed)"));
     const named = [...schedule.data, ...schedule.program].map((name) =>
@@ -129,16 +132,17 @@ class ScheduleView {
   /** Give machine symbols the numbers of a machine, by the machine's field names. */
   take(numbers) {
     for (const name of this.schedule.machine) {
-      const number = numbers[this.schedule.fields[name]];
+      const number = numbers[this.machineField.get(name)];
       if (number !== undefined) this.fields.get(name).set(number);
     }
   }
 
   /** The first point: parameters of the example of leaf 1 on sm_80; the whole example where that has no leaf. */
   start() {
+    this.preset.value = "sm_80";
     this.take(DATA.presets.sm_80);
     for (const [name, field] of this.fields) {
-      if (field.text.value === "") field.set(this.schedule.targets[name] || "1");
+      if (field.text.value === "") field.set(this.targets.get(name) || "1");
     }
     const [first] = this.schedule.leaves;
     this.go(first, (name) => !this.schedule.machine.includes(name));
@@ -147,7 +151,7 @@ class ScheduleView {
 
   /** Take the numbers of a leaf's example, those of the names that are `wanted`. */
   go(leaf, wanted = () => true) {
-    for (const [name, number] of Object.entries((leaf && leaf.witness) || {})) {
+    for (const [name, number] of (leaf && leaf.witness) || []) {
       if (this.fields.has(name) && wanted(name)) this.fields.get(name).set(number);
     }
     this.update();
@@ -215,9 +219,10 @@ class ScheduleView {
 
   drawnEnd(tree) {
     if (!tree.leaf) {
-      const text = tree.never ? "never" : `no leaf: ${tree.none}`;
-      const element = make("div", { className: "none" }, text);
-      this.marks.push({ element, tree, own: text.toLowerCase() });
+      // The limit alone; the verdict and the hint also have the strategies that were tried.
+      const text = tree.never ? "never" : `no leaf: ${tree.none.split("; ")[0]}`;
+      const element = make("div", { className: "none", title: tree.none }, text);
+      this.marks.push({ element, tree, own: `no leaf: ${tree.none}`.toLowerCase() });
       return element;
     }
     const leaf = this.schedule.leaves[tree.leaf - 1];
@@ -249,12 +254,11 @@ class ScheduleView {
       const value = field.value();
       if (value !== null) values.set(name, value);
     }
-    const machine = Object.keys(DATA.presets).find((preset) =>
-      this.schedule.machine.every((name) => {
-        const number = DATA.presets[preset][this.schedule.fields[name]];
-        return number === undefined || number === this.fields.get(name).text.value.trim();
-      }));
-    this.preset.value = machine || "";
+    const fits = (preset) => preset && this.schedule.machine.every((name) => {
+      const number = DATA.presets[preset][this.machineField.get(name)];
+      return number === undefined || number === this.fields.get(name).text.value.trim();
+    });
+    this.preset.value = [this.preset.value, ...Object.keys(DATA.presets)].find(fits) || "";
     const found = (this.selection = Walk.select(this.schedule, values));
     const taken = new Set();
     let tree = found.path.length || found.leaf || found.region ? this.schedule.root : null;

@@ -77,12 +77,14 @@ const Walk = (() => {
     const point = new Map(schedule.fixed.map(([name, number]) => [name, parse(number, true)]));
     for (const [name, value] of values) point.set(name, value);
     const missing = listed(schedule).filter((name) => !point.has(name));
-    const found = { leaf: 0, missing, outside: [], region: "", violated: {}, estimates: {}, derived: {}, path: [], point };
+    const byName = () => Object.create(null); // names of C are no names of Object.prototype
+    const found = { leaf: 0, missing, outside: [], region: "", violated: {}, path: [], point };
+    Object.assign(found, { estimates: byName(), derived: byName() });
     if (missing.length) return found;
     for (const symbol of schedule.derived) {
       const quotient = symbol.kind === "floor" || symbol.kind === "ceiling";
       if (quotient && evaluate(symbol.operands[1], point).n === 0n) {
-        found.derived = {};
+        found.derived = byName();
         found.outside = [`1 <= ${symbol.denominator} does not hold: 1 > 0`];
         return found;
       }

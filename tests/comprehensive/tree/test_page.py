@@ -42,6 +42,20 @@ void twice(int n, int B, float a[n])
   }
 }
 """
+PROTOTYPES = """\
+void f(int constructor, int __proto__, int toString, float a[constructor])
+{
+  int valueOf = constructor / (__proto__ * toString);
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < valueOf; i++)
+      meta_for (int j = 0; j < __proto__; j++)
+        for (int k = 0; k < toString; k++) {
+          int p = (i * toString + k) * __proto__ + j;
+          a[p] = a[p] * 2;
+        }
+  }
+}
+"""
 HARNESS = """
 const asked = JSON.parse(require("fs").readFileSync(0, "utf8"));
 const answers = asked.points.map(([index, point]) => {
@@ -125,6 +139,7 @@ def random_points(document, count, seed):
         ),
         (OPAQUE, QUICK),
         (OPAQUE, {"counters": ["threads_per_block"], "strategies": [], "machine": "T=256"}),
+        (PROTOTYPES, QUICK),
     ],
 )
 def test_the_page_chooses_what_select_chooses(text, options):
@@ -319,6 +334,14 @@ def test_the_fields_light_up_the_leaf(tmp_path):
         2,
         "leaf 1: as written go to an example",
     ]
+
+
+def test_names_of_c_are_no_names_of_javascript(tmp_path):
+    text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(metafork.optimize(PROTOTYPES, **QUICK)))
+    exercise = "document.title = [...VIEWS[0].fields].map(([name, field]) => name + '=' + field.text.value).join(' ');"
+    title, dom = in_browser(text.replace("</body>", f"<script>{exercise}</script></body>"), tmp_path)
+    assert "constructor=1 __proto__=1 toString=1" in title
+    assert "is chosen" in dom
 
 
 def test_a_hostile_page_runs_under_its_own_policy(tmp_path):
