@@ -46,6 +46,19 @@ def test_files_that_pages_name_exist():
     assert missing == []
 
 
+def test_the_site_has_every_page_and_every_link_a_page():
+    pages = {path.name for path in DOCS.glob("*.md")}
+    listed = re.findall(r"- (\S+\.md)$", (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(pages)
+    links = {
+        (page, target)
+        for page in pages
+        for target in re.findall(r"\]\(([^)#:]+)[)#]", (DOCS / page).read_text("utf-8"))
+    }
+    assert links
+    assert [(page, target) for page, target in links if not (DOCS / target).exists()] == []
+
+
 @pytest.mark.parametrize("program", re.findall(r"^```c\n(.*?)^```$", LANGUAGE, re.DOTALL | re.MULTILINE))
 def test_programs_of_the_language_page(program):
     refused = re.match(r"/\* refused: (MF\d+) \*/", program)

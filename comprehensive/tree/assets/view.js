@@ -277,7 +277,7 @@ class ScheduleView {
       for (const side of ["accept", "refuse"]) {
         if (mark[side]) mark[side].classList.toggle("taken", on && sides.get(mark.tree) === side);
       }
-      if (mark.numbers) mark.numbers.textContent = on ? this.numbersOf(mark.tree.condition) : "";
+      if (mark.numbers) mark.numbers.textContent = on ? this.numbersOf(mark.tree.condition, sides.get(mark.tree)) : "";
       if (on && !mark.tree.condition) lit = mark.element;
     }
     this.say(found);
@@ -288,9 +288,9 @@ class ScheduleView {
     } else this.show(this.shown);
   }
 
-  numbersOf(condition) {
+  numbersOf(condition, side) {
     const [left, right] = Walk.sides(condition, this.selection.point).map(Walk.text);
-    return `${left} ${condition.relation} ${right}`;
+    return `${left} ${side === "accept" ? condition.relation : Walk.OPPOSITE[condition.relation]} ${right}`;
   }
 
   say(found) {

@@ -56,10 +56,9 @@ const Walk = (() => {
     return truncated(values.reduce((best, value) => (better(value, best) ? value : best)));
   };
 
-  const failure = (condition, left, relation, right) => {
-    const opposite = { "<=": ">", "<": ">=", "==": "!=" }[relation];
-    return `${condition} does not hold: ${text(left)} ${opposite} ${text(right)}`;
-  };
+  const OPPOSITE = { "<=": ">", "<": ">=", "==": "!=" };
+  const failure = (condition, left, relation, right) =>
+    `${condition} does not hold: ${text(left)} ${OPPOSITE[relation]} ${text(right)}`;
   const violations = (system, point) =>
     system.filter((one) => !holds(one, point)).map((one) => {
       const [left, right] = sides(one, point);
@@ -118,5 +117,5 @@ const Walk = (() => {
     return found;
   };
 
-  return { parse, text, evaluate, sides, listed, select };
+  return { OPPOSITE, parse, text, sides, select };
 })();
