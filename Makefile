@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Two workers are enough for a laptop or a CI machine; `make test JOBS=8` uses more.
 JOBS ?= 2
 
-.PHONY: demo test lint types unit bench fuzz clean
+.PHONY: demo test lint types unit bench fuzz docs clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -14,6 +14,10 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
 demo: $(VENV)/.installed
@@ -44,6 +48,10 @@ fuzz: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.random_programs.fuzz \
 	  $(if $(START),--start $(START)) $(if $(COUNT),--count $(COUNT)) \
 	  $(if $(BATCH),--batch $(BATCH) --jobs $(JOBS)) $(if $(MINUTES),--minutes $(MINUTES))
+
+# The pages of docs/ as a site: open build/site/index.html.
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict --clean
 
 clean:
 	rm -rf build $(VENV) *.egg-info

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from comprehensive.emit import LeafCode, leaf_code
 from comprehensive.optimize import Result
+from comprehensive.tree.page import LeafSource
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses
 
@@ -42,6 +43,15 @@ class LeafTexts:
                     else:
                         problems.append(f"{leaf.kernel} has no PTX file: {text}")
         return files, problems
+
+    def sources(self, result: Result) -> dict[str, LeafSource]:
+        """Return what ``report.html`` shows of every leaf, by the name of its kernel."""
+        from metafork.printing.metafork_text import metafork_text
+
+        leaves = [leaf for tree in result.schedules for leaf in tree.leaves]
+        return {
+            leaf.kernel: LeafSource(metafork_text(leaf.version.program), self.code_of(leaf).text) for leaf in leaves
+        }
 
 
 def _ptx(code: LeafCode, leaf: Leaf, module: str, target: str) -> str | Exception:

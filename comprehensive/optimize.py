@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -91,11 +90,13 @@ class Result:
         return report.markdown(self.document, self.schedules)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Show the drawing in a notebook."""
-        bundle = {"text/markdown": self.to_report(), "text/plain": repr(self)}
-        with suppress(render.NoGraphvizError, render.TooLargeError):  # the report is shown in its place
-            bundle["image/svg+xml"] = self.to_svg()
-        return bundle
+        """Show the drawing in a notebook, as HTML: where there is Markdown too, JupyterLab shows that and no SVG."""
+        try:
+            drawing = self.to_svg()
+        except (render.NoGraphvizError, render.TooLargeError):
+            return {"text/markdown": self.to_report(), "text/plain": repr(self)}
+        element = drawing[drawing.index("<svg") :]  # less the XML declaration, which HTML does not have
+        return {"text/html": f'<div style="overflow-x: auto">{element}</div>', "text/plain": repr(self)}
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{tree.program.name}: {len(tree.leaves)} leaves" for tree in self.schedules)

@@ -148,7 +148,7 @@ def _write(
 ) -> None:
     from comprehensive.emit import ComputationError, TabulationError, write_outputs
     from comprehensive.leaf_files import LeafTexts
-    from comprehensive.tree import render
+    from comprehensive.tree import page, render
     from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
     from metafork.lowering.lowering import CannotLowerError
 
@@ -166,6 +166,7 @@ def _write(
         f"{stem}.tree.json": result.to_json(),
         f"{stem}.tree.dot": result.to_dot(),
         "report.md": result.to_report(),
+        "report.html": page.html(result.document, result.schedules, texts.sources(result)),
         **leaves,
     }
     try:

@@ -1,5 +1,6 @@
 import inspect
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -8,6 +9,7 @@ from comprehensive.case_discussion.properties import Judge, Subject, consistent,
 from comprehensive.emit import rendered_files
 from comprehensive.registry import UnknownNameError
 from comprehensive.systems.inequality_text import InequalityError
+from comprehensive.tree import render
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Verdict
 from metafork.runtime.machine import PRESETS, MachineError
@@ -103,12 +105,25 @@ def test_a_result_shows_itself():
     result = metafork.optimize(
         "examples/jacobi1d.mf", counters=["shared_memory"], strategies=["granularity", "caching"]
     )
-    bundle = result._repr_mimebundle_()
-    assert bundle["image/svg+xml"].count("</svg>") == 1
-    assert "jacobi1d_k0: 3 leaves" in bundle["text/plain"]
-    report = bundle["text/markdown"]
+    assert "jacobi1d_k0: 3 leaves" in repr(result)
+    report = result.to_report()
     for words in ("`2*B + 2 <= Z` and `Z < 2*s*B + 2`", "(3b)(4a)", "cache of a", "joined the grid", "questions to Z3"):
         assert words in report
+
+
+def test_a_notebook_shows_the_drawing(monkeypatch):
+    result = metafork.optimize(TEXT, counters=["threads_per_block"], strategies=[])
+    bundle = result._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}  # JupyterLab would take Markdown before an SVG
+    (drawing,) = ElementTree.fromstring(bundle["text/html"])
+    assert "leaf 1: input_k0_leaf1" in "".join(drawing.itertext())
+    assert bundle["text/plain"] == repr(result)
+
+    def no_graphviz(_text):
+        raise render.NoGraphvizError
+
+    monkeypatch.setattr(render, "svg", no_graphviz)
+    assert result._repr_mimebundle_() == {"text/markdown": result.to_report(), "text/plain": repr(result)}
 
 
 def test_runs_are_equal():

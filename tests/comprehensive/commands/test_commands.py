@@ -42,6 +42,7 @@ def test_optimize_writes_everything(optimized):
         "jacobi1d_host.c",
         "CMakeLists.txt",
         "report.md",
+        "report.html",
         "leaves/jacobi1d_k0_leaf1.mf",
         "leaves/jacobi1d_k0_leaf3.ll",
     } <= names
