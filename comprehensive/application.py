@@ -1,0 +1,44 @@
+"""Strategies applied one after the other, outside of a case discussion: for ``metafork apply`` and tests as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from metafork.analysis.analyses import Analyses
+from metafork.ir.invariants import check_program, checking
+from metafork.ir.program import Program, Version
+from strategies.caching import with_cached_arrays
+from strategies.checked import Checked
+from strategies.strategy import NotApplied, Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """The version in the end, and what was done to get there; ``sentences`` name the strategies in their order."""
+
+    version: Version
+    sentences: tuple[str, ...]
+
+
+def applied(program: Program, strategies: Sequence[Strategy], analyses: Analyses | None = None) -> Application:
+    """Apply strategies to a program, in this order, each to the result of those before it that applied.
+
+    The start is that of the case discussion: the arrays that go through shared memory are chosen first.
+    """
+    analyses = analyses or Analyses()
+    version = Version(with_cached_arrays(program, analyses).program)
+    if checking():
+        check_program(version.program)
+        strategies = [Checked(strategy) for strategy in strategies]
+    sentences: list[str] = []
+    for strategy in strategies:
+        result = strategy.apply(version, analyses)
+        if isinstance(result, NotApplied):
+            sentences.append(f"{strategy.name} does not apply: {result.reason}")
+        elif result.version == version:
+            sentences.append(f"{strategy.name} does not apply: it changes nothing")
+        else:
+            version = result.version
+            sentences.append(f"{strategy.name}: {result.note}")
+    return Application(version, tuple(sentences))
