@@ -8,17 +8,26 @@ from dataclasses import dataclass
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import check_program, checking
 from metafork.ir.program import Program, Version
+from metafork.ir.source import NOWHERE, Span
 from strategies.caching import with_cached_arrays
 from strategies.checked import Checked
 from strategies.strategy import NotApplied, Strategy
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """What one strategy did; ``span`` is where the program is at fault that it did not apply to."""
+
+    sentence: str
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
 class Application:
-    """The version in the end, and what was done to get there; ``sentences`` name the strategies in their order."""
+    """The version in the end, and the steps to it, one for each strategy in their order."""
 
     version: Version
-    sentences: tuple[str, ...]
+    steps: tuple[Step, ...]
 
 
 def applied(program: Program, strategies: Sequence[Strategy], analyses: Analyses | None = None) -> Application:
@@ -31,14 +40,14 @@ def applied(program: Program, strategies: Sequence[Strategy], analyses: Analyses
     if checking():
         check_program(version.program)
         strategies = [Checked(strategy) for strategy in strategies]
-    sentences: list[str] = []
+    steps: list[Step] = []
     for strategy in strategies:
         result = strategy.apply(version, analyses)
         if isinstance(result, NotApplied):
-            sentences.append(f"{strategy.name} does not apply: {result.reason}")
+            steps.append(Step(f"{strategy.name} does not apply: {result.reason}", result.span))
         elif result.version == version:
-            sentences.append(f"{strategy.name} does not apply: it changes nothing")
+            steps.append(Step(f"{strategy.name} does not apply: it changes nothing"))
         else:
             version = result.version
-            sentences.append(f"{strategy.name}: {result.note}")
-    return Application(version, tuple(sentences))
+            steps.append(Step(f"{strategy.name}: {result.note}"))
+    return Application(version, tuple(steps))

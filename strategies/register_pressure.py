@@ -22,7 +22,10 @@ from metafork.ir.program import Version
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import external_functions, parsed
 from metafork.lowering.lowering import lower
-from strategies.strategy import Applied, NotApplied
+from strategies.strategy import Applied, Effect, NotApplied
+
+STEM = "register_pressure"
+"""The levels' names without their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,8 @@ class RegisterPressure:
         names = external_functions(parsed(module_text(lower(version.program, version.program.name, analyses))))
         if names:
             return NotApplied(f"LLVM has no exact code for {', '.join(names)}; nvcc's device library does")
-        return Applied(changed, f"takes {after} registers a thread instead of {before}, by LLVM's own passes")
+        note = f"takes {after} registers a thread instead of {before}, by LLVM's own passes"
+        return Applied(changed, note, Effect("fewer registers", f"level {self.name.removeprefix(STEM)}"))
 
 
-STRATEGIES = tuple(RegisterPressure(f"register_pressure{level}") for level in (1, 2, 3))
+STRATEGIES = tuple(RegisterPressure(f"{STEM}{level}") for level in (1, 2, 3))

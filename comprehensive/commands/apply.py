@@ -49,7 +49,8 @@ def command(
     from comprehensive.options import with_assumptions
     from metafork.analysis.races.diagnostics import check_races
     from metafork.frontend import parse
-    from metafork.ir.diagnostics import DiagnosticsError
+    from metafork.ir.diagnostics import DiagnosticsError, excerpt
+    from metafork.ir.source import NOWHERE
     from metafork.printing.metafork_text import metafork_text
 
     names = [name.strip() for name in strategies.split(",") if name.strip()]
@@ -74,8 +75,10 @@ def command(
     printed: list[str] = []
     for program in programs:
         result = applied(program, chosen)
-        for sentence in result.sentences:
-            click.echo(f"{program.name}: {sentence}", err=True)
+        for step in result.steps:
+            click.echo(f"{program.name}: {step.sentence}", err=True)
+            if step.span != NOWHERE:
+                click.echo(excerpt(step.span, source.text), err=True)
         printed.append(metafork_text(_named(result.version.program, functions)))
     click.echo("\n".join(printed), nl=False)
 

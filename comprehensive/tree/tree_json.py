@@ -93,10 +93,12 @@ def _tree_to_json(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
 
 
 def _leaf_to_json(schedule: ScheduleDocument, leaf: LeafDocument) -> dict[str, Any]:
+    effects = {} if leaf.effects is None else {"effects": list(leaf.effects)}
     return {
         "id": leaf.id,
         "systems": [[schedule.text(constraint) for constraint in system] for system in leaf.systems],
         "strategies": list(leaf.strategies),
+        **effects,
         "trace": list(leaf.trace),
         "kernel": leaf.kernel,
         "counters": {name: schedule.value_text(v) for name, v in leaf.counters.items()},
@@ -197,6 +199,7 @@ def _leaf(data: Mapping[str, Any], symbols: set[str]) -> LeafDocument:
         data["kernel"],
         {name: CounterValue(*value(text, symbols)) for name, text in data["counters"].items()},
         None if witness is None else {name: _parsed(number) for name, number in witness.items()},
+        tuple(data["effects"]) if "effects" in data else None,
     )
 
 

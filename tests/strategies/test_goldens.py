@@ -38,7 +38,7 @@ def named(path):
 def test_text_in_text_out(path, request):
     (strategy,) = strategies([path.parent.name])
     result = applied(program(before(path)), [strategy])
-    said = "\n   ".join(result.sentences)
+    said = "\n   ".join(step.sentence for step in result.steps)
     text = f"{before(path)}{AFTER}: {said} */\n{metafork_text(result.version.program)}"
     if request.config.getoption("--update-goldens"):
         path.write_text(text)
