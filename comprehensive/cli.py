@@ -24,6 +24,8 @@ COMMANDS = {
     "render": "Draw a *.tree.json file as SVG.",
     "select": "Say which leaf a machine and parameter values choose, and why not the others.",
     "verify": "Prove the guards of every leaf and run it against the serial program.",
+    "explain": "Say what is cached, kept in registers and joined to the grid, and why the rest is not.",
+    "apply": "Print the program after some strategies.",
     "check": "Parse MetaFork files and print their diagnostics.",
     "include-dir": "Print the directory of the C runtime headers.",
     "shuffle": "Replace global loads of a PTX file by warp shuffles.",

@@ -18,6 +18,7 @@ from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
 from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
 from comprehensive.case_discussion.trace import trace
+from comprehensive.explanation import explained
 from comprehensive.options import MachineLike, machine_values, with_assumptions
 from comprehensive.plugins import load
 from comprehensive.systems.points import Number
@@ -37,7 +38,7 @@ from metafork.ir.source import Source
 from metafork.ir.translation_unit import TranslationUnit
 from strategies.caching import with_cached_arrays
 from strategies.checked import Checked
-from strategies.strategy import Strategy
+from strategies.strategy import Remark, Strategy
 
 Progress = Callable[[str, Statistics], None]
 
@@ -191,7 +192,9 @@ def discuss(
         strategies = [Checked(strategy) for strategy in strategies]
     start = start_of(program, counters, taken, fixed)
     discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress, analyses)
-    return _tree(program, start, discussion.run(Version(program)), strategies, choice.reasons)
+    outcome = discussion.run(Version(program))
+    remarks = explained(choice, strategies if outcome.complete else (), analyses)
+    return _tree(program, start, outcome, strategies, choice.reasons, remarks)
 
 
 def undiscussed(
@@ -205,7 +208,7 @@ def undiscussed(
     start = start_of(program, counters, taken, fixed)
     root = NoLeaf("time limit reached before this schedule was looked at")
     outcome: Outcome[Version] = Outcome(root, (), tuple(counters), start.derived, (), False, Statistics())
-    return _tree(program, start, outcome, strategies, ())
+    return _tree(program, start, outcome, strategies, (), ())
 
 
 def _tree(
@@ -214,6 +217,7 @@ def _tree(
     outcome: Outcome[Version],
     strategies: Sequence[Strategy],
     cache_reasons: Sequence[tuple[str, str]],
+    remarks: tuple[Remark, ...],
 ) -> ScheduleTree:
     start = _without_targets_left_out(start, outcome.counters)
     shown = _shown(start, outcome)
@@ -233,6 +237,7 @@ def _tree(
         complete=outcome.complete,
         fixed=start.fixed,
         opaque=start.opaque,
+        remarks=remarks,
         statistics=outcome.statistics,
     )
 
@@ -289,4 +294,15 @@ def _leaf(
         kernel=f"{program.name}_leaf{number}",
         counters=case.counters,
         witness=None if case.witness is None else {n: v for n, v in case.witness.items() if n in shown},
+        effects=_effects(case, [strategy.name for strategy in strategies]),
     )
+
+
+def _effects(case: Case[Version], available: Sequence[str]) -> tuple[str, ...]:
+    """Say in a few words what a leaf is like: where its arrays are kept, then the rest in the order of omega."""
+    by_strategy = dict(zip(case.strategies, case.effects, strict=True))
+    last = {effect.what: effect for effect in (by_strategy[name] for name in available if name in by_strategy)}
+    mapping = case.version.program.mapping
+    kept = ((mapping.cached, "shared memory"), (mapping.transposed, "the registers of a warp"))
+    words = [f"{', '.join(arrays)} in {place}" for arrays, place in kept if arrays]
+    return (*words, *map(str, sorted(last.values(), key=lambda effect: not effect.of_memory)))

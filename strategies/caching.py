@@ -10,6 +10,7 @@ Without a ``cache`` clause ``with_cached_arrays`` decides beforehand, by reuse b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -18,13 +19,15 @@ from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
-from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, UnknownSizeError, block_memory
+from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, LeftOut, UnknownSizeError, block_memory
 from metafork.analysis.memory.private_windows import thread_renaming
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import LoopKind, LoopRange, Reference
-from metafork.ir.program import ParameterKind, Program, Version
-from strategies.strategy import Applied, NotApplied, Sign
+from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
+from metafork.ir.source import NOWHERE, Span
+from strategies.hints import bounded_loop_hint
+from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +51,39 @@ class Caching:
             return NotApplied("no array goes through shared memory")
         layouts = tuple(pair for pair in version.program.mapping.layouts if pair[0] not in cached)
         program = version.program.mapped(cached=(), layouts=layouts)
-        return Applied(replace(version, program=program), f"took {', '.join(cached)} out of shared memory")
+        note = f"took {', '.join(cached)} out of shared memory"
+        return Applied(
+            replace(version, program=program), note, Effect(without_shared_memory(program, cached), of_memory=True)
+        )
 
 
 STRATEGY = Caching()
 
 
+def without_shared_memory(program: Program, taken_out: Sequence[str]) -> str:
+    """Name a program whose cached arrays were taken out: arrays of the block may be left in shared memory."""
+    if any(isinstance(stmt, BlockArray) for stmt in walk_statements(program.body)):
+        return f"{', '.join(taken_out)} not in shared memory"
+    return "no shared memory"
+
+
 @dataclass(frozen=True, slots=True)
 class CachingChoice:
-    """The program with its cached arrays chosen, and (array, sentence) pairs that say why."""
+    """The program with its cached arrays chosen, and a remark on each array that says why."""
 
     program: Program
-    reasons: tuple[tuple[str, str], ...]
+    remarks: tuple[Remark, ...]
+
+    @property
+    def reasons(self) -> tuple[tuple[str, str], ...]:
+        """The remarks as (array, sentence) pairs."""
+        return tuple((remark.subject, _sentence(remark)) for remark in self.remarks)
+
+
+def _sentence(remark: Remark) -> str:
+    if remark.topic == "registers":
+        return f"kept in registers: {remark.reason}"
+    return f"cached: {remark.reason}" if remark.taken else f"not cached: {remark.reason}"
 
 
 def with_cached_arrays(program: Program, analyses: Analyses | None = None) -> CachingChoice:
@@ -70,62 +94,113 @@ def with_cached_arrays(program: Program, analyses: Analyses | None = None) -> Ca
     are not neighbours in memory.  A window that grows with the data is not taken up unless the clause asks for it.
     """
     analyses = analyses or Analyses()
+    asked = program.mapping.cached if program.mapping.decided else ()
+    kept: tuple[str, ...] = ()
+    try:
+        left = {one.array: one for one in block_memory(program, analyses).left_out} if asked else {}
+        kept = tuple(name for name in asked if name not in left)
+        private = _private(program.mapped(cached=kept), analyses)
+        remarks = [
+            _asked(program, array, left.get(array.name), analyses)
+            if array.name in asked
+            else _alone(array, private[array.name])
+            if array.name in private
+            else _judged(program, array, analyses)
+            for array in program.arrays
+        ]
+    except UnknownSizeError as reason:
+        unknown = Remark("shared memory", "shared memory", False, str(reason), program.span)
+        return CachingChoice(program.mapped(cached=(), decided=True), (unknown,))
     if program.mapping.decided:
-        left = dict(_left_out(program, analyses))
-        kept = tuple(name for name in program.mapping.cached if name not in left)
-        asked = tuple((name, "the cache clause asks for it") for name in kept)
-        refused = tuple((name, f"not cached: {why}") for name, why in left.items())
-        return CachingChoice(program.mapped(cached=kept), asked + refused)
+        remarks = [_left_to_the_clause(remark, asked) for remark in remarks]
+    else:
+        kept = tuple(remark.subject for remark in remarks if remark.topic == "shared memory" and remark.taken)
+    remarks = [_with_clause(remark, kept) for remark in remarks]
+    return CachingChoice(program.mapped(cached=kept, decided=True), tuple(remarks))
+
+
+def _private(program: Program, analyses: Analyses) -> dict[str, Reference]:
+    """Return the arrays of which a thread keeps its elements in registers, each with an access to it."""
+    return {
+        window.array.name: window.references[0]
+        for plan in block_memory(program, analyses).paths
+        for window in plan.private
+    }
+
+
+def _alone(array: Array, access: Reference) -> Remark:
+    reason = "each thread is alone with its elements"
+    return Remark("registers", array.name, True, reason, array.span, access.element.span)
+
+
+def _asked(program: Program, array: Array, left: LeftOut | None, analyses: Analyses) -> Remark:
+    """Remark on an array that the clause names."""
+    if left is None:
+        span = _first_access(program, array, analyses)
+        return Remark("shared memory", array.name, True, "the cache clause asks for it", array.span, span)
+    return _refused(program, array, left)
+
+
+def _first_access(program: Program, array: Array, analyses: Analyses) -> Span:
+    found = analyses.references(program, analyses.facts(program))
+    return next((access.element.span for access in found if access.array == array.name), NOWHERE)
+
+
+def _refused(program: Program, array: Array, left: LeftOut) -> Remark:
+    fault = NOWHERE if left.access is None else left.access.element.span
+    hint = bounded_loop_hint(program, left.loop) if left.loop else ""
+    return Remark("shared memory", array.name, False, left.reason, array.span, fault, hint)
+
+
+def _judged(program: Program, array: Array, analyses: Analyses) -> Remark:
+    """Decide on one array that is in no clause; the hint of one that the clause would get in is its name alone."""
+    memory = block_memory(program.mapped(cached=(array.name,)), analyses)
+    if memory.left_out:
+        return _refused(program, array, memory.left_out[0])
     data = {parameter.name for parameter in program.parameters if parameter.kind is ParameterKind.DATA}
-    reasons: dict[str, str] = {}
-    cached: list[str] = []
-    try:
-        private = {
-            window.array.name
-            for plan in block_memory(program.mapped(cached=()), analyses).paths
-            for window in plan.private
-        }
-    except UnknownSizeError as reason:
-        return CachingChoice(program.mapped(cached=(), decided=True), (("shared memory", str(reason)),))
-    for array in program.arrays:
-        if array.name in private:
-            reasons[array.name] = "kept in registers: each thread is alone with its elements"
-            continue
-        memory = block_memory(program.mapped(cached=(array.name,)), analyses)
-        if memory.left_out:
-            reasons[array.name] = f"not cached: {memory.left_out[0][1]}"
-            continue
-        why = _worth(memory, data, analyses)
-        if why is None:
-            reasons[array.name] = "not cached: neighbours share no element of it, and their accesses coalesce"
-        elif why == "":
-            reasons[array.name] = "not cached: a block's window of it grows with the data"
-        else:
-            reasons[array.name] = why
-            cached.append(array.name)
-    return CachingChoice(program.mapped(cached=tuple(cached), decided=True), tuple(reasons.items()))
+    worth = _worth(memory, data, analyses)
+    if worth is None:
+        why = "neighbours share no element of it, and their accesses coalesce"
+        fault = _first_access(program, array, analyses)
+        return Remark("shared memory", array.name, False, why, array.span, fault)
+    why, access, grows = worth
+    if grows:
+        why = "a block's window of it grows with the data"
+    hint = array.name if grows else ""
+    return Remark("shared memory", array.name, not grows, why, array.span, access.element.span, hint)
 
 
-def _left_out(program: Program, analyses: Analyses) -> tuple[tuple[str, str], ...]:
-    try:
-        return block_memory(program, analyses).left_out
-    except UnknownSizeError as reason:
-        return tuple((name, str(reason)) for name in program.mapping.cached)
+def _left_to_the_clause(remark: Remark, asked: Sequence[str]) -> Remark:
+    """Remark on an array where there is a clause."""
+    if remark.subject in asked or remark.topic == "registers":
+        return remark
+    if not remark.taken:
+        hint = remark.hint if remark.hint == remark.subject else ""
+        return replace(remark, reason=f"the cache clause leaves it out, and {remark.reason}", hint=hint)
+    return replace(remark, taken=False, reason=f"the cache clause leaves it out, but {remark.reason}",
+                   hint=remark.subject)  # fmt: skip
 
 
-def _worth(memory: BlockMemory, data: set[str], analyses: Analyses) -> str | None:
-    """Say why the windows of one array are worth their memory: ``None`` if not, ``""`` if they were smaller."""
+def _with_clause(remark: Remark, kept: Sequence[str]) -> Remark:
+    """Write the clause out where a hint is the name of the array that it would add."""
+    if remark.hint != remark.subject:
+        return remark
+    return replace(remark, hint=f"add cache({', '.join((*kept, remark.subject))})")
+
+
+def _worth(memory: BlockMemory, data: set[str], analyses: Analyses) -> tuple[str, Reference, bool] | None:
+    """Say why the windows of one array are worth their memory, by which access, and whether one is too large."""
     prover = analyses.prover(memory.facts.constraints, memory.facts.derived)
-    found: str | None = None
+    found: tuple[str, Reference] | None = None
     for plan in memory.paths:
         for held in plan.windows:
             why = _shared_by_threads(held, prover) or _uncoalesced(held)
             if why is None:
                 continue
             if _grows(held.words, data, Scope.of(memory.facts)):
-                return ""
+                return (*why, True)
             found = found or why
-    return found
+    return None if found is None else (*found, False)
 
 
 def _grows(words: Polynomial, data: set[str], scope: Scope) -> bool:
@@ -141,8 +216,8 @@ def _threads(reference: Reference) -> list[LoopRange]:
     return [loop for loop in reference.loops if loop.kind is LoopKind.THREAD]
 
 
-def _shared_by_threads(held: HeldWindow, prover: Prover) -> str | None:
-    """Say how several threads touch one element, if they do."""
+def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference] | None:
+    """Say how several threads touch one element, and by which access, if they do."""
     window = held.window
     places = {
         tuple(index.substitute(thread_renaming(reference)) for index in coordinates(reference, window.factors))
@@ -156,11 +231,11 @@ def _shared_by_threads(held: HeldWindow, prover: Prover) -> str | None:
         occurring = {name for index in own for name in index.symbols}
         idle = [loop for loop in _threads(reference) if loop.var not in occurring and loop.trips != ONE]
         if idle and reference.phase is not None:
-            return f"cached: threads that differ in {idle[0].var} read the same elements"
+            return f"threads that differ in {idle[0].var} read the same elements", reference
         if _overlapping(reference, held, prover):
-            return "cached: iterations of neighbouring threads overlap"
+            return "iterations of neighbouring threads overlap", reference
     if len(places) > 1:
-        return "cached: neighbouring threads read common elements"
+        return "neighbouring threads read common elements", window.references[0]
     return None
 
 
@@ -176,7 +251,7 @@ def _overlapping(reference: Reference, held: HeldWindow, prover: Prover) -> bool
     return False
 
 
-def _uncoalesced(held: HeldWindow) -> str | None:
+def _uncoalesced(held: HeldWindow) -> tuple[str, Reference] | None:
     """Say which access strides through memory, if the copy of the window would not."""
     if held.store is Store.THROUGH:
         return None
@@ -189,5 +264,5 @@ def _uncoalesced(held: HeldWindow) -> str | None:
         step = own[-1].coefficient(neighbour)
         strides = any(index.coefficient(neighbour) != 0 for index in own[:-1])
         if strides or (step is not None and step != 0 and step != ONE):
-            return f"cached: accesses of threads that are neighbours in {neighbour} do not coalesce"
+            return f"accesses of threads that are neighbours in {neighbour} do not coalesce", reference
     return None

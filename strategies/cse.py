@@ -62,10 +62,11 @@ from metafork.ir.rewriting import (
 )
 from strategies.loops.simplification import factors, summands
 from strategies.loops.spine import counted_extent
-from strategies.strategy import Applied, NotApplied, Sign
+from strategies.strategy import Applied, Effect, NotApplied, Sign
 
 TEMPORARY = re.compile(r"t[0-9]+")
 """Names of temporaries: a value that one of them holds already needs no second."""
+REUSED = Effect("common subexpressions reused")
 MAX_REUSES = 500
 """Bound of the number of reuses in one program."""
 
@@ -98,7 +99,9 @@ class CommonSubexpressions:
         if not reuses:
             return NotApplied("nothing is computed twice" + (" in one basic block" if self.level == 1 else ""))
         where = "in a basic block" if self.level == 1 else "along the dominator tree"
-        return Applied(replace(version, program=program), f"{reuses} computations reuse an earlier value {where}")
+        return Applied(
+            replace(version, program=program), f"{reuses} computations reuse an earlier value {where}", REUSED
+        )
 
 
 STRATEGIES = (CommonSubexpressions(1), CommonSubexpressions(2))

@@ -35,7 +35,19 @@ from typing import ClassVar
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
-from metafork.ir.program import BlockArray, Declare, Expr, For, Program, Stmt, Var, Version, walk_statements
+from metafork.ir.program import (
+    Assign,
+    BlockArray,
+    Declare,
+    Expr,
+    For,
+    IntConst,
+    Program,
+    Stmt,
+    Var,
+    Version,
+    walk_statements,
+)
 from metafork.ir.rewriting import (
     assigned_variables,
     declared_here,
@@ -46,12 +58,15 @@ from metafork.ir.rewriting import (
     substitute_body,
     variables,
 )
+from metafork.ir.source import NOWHERE, Span
+from metafork.printing.expressions import expression
+from strategies.hints import loop_hint, loop_name, loops_off_the_spine
 from strategies.loops.dependence import iterations_independent
 from strategies.loops.grid_index import join
 from strategies.loops.grid_tile import Joining
 from strategies.loops.rolling import definition_of, rolled_bodies
 from strategies.loops.spine import Body, Spine, counted_extent, replaced_on_spine, shadowed_name, spine_of
-from strategies.strategy import Applied, NotApplied, Sign
+from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,40 +88,83 @@ class Granularity:
         """Return the version in which no granularity loop is left, or why there is none."""
         hidden = shadowed_name(version.program)
         if hidden is not None:
-            return NotApplied(f"a local declaration hides another {hidden}")
+            name, span = hidden
+            return NotApplied(f"a local declaration hides another {name}", span)
         program = version.program
-        notes: list[str] = []
-        for _ in range(self.most_loops):
-            step = _reduced_once(program, analyses)
+        taken: list[_Step] = []
+        refused: NotApplied | None = None
+        while refused is None and len(taken) < self.most_loops:
+            step = analyses.of(_reduced_once, program)
             if isinstance(step, NotApplied):
-                return Applied(replace(version, program=program), "; ".join(notes)) if notes else step
-            program, note = step
-            notes.append(note)
-        return Applied(replace(version, program=program), "; ".join(notes))
+                refused = step
+            else:
+                program = step.program
+                taken.append(step)
+        remarks = (*(step.remark for step in taken), *(() if refused is None else refused.remarks))
+        if not taken:
+            assert refused is not None
+            return refused
+        notes = "; ".join(f"{step.origin} joined the grid: {step.remark.reason}" for step in taken)
+        effect = Effect(f"{', '.join(step.extent for step in taken)} joined the grid")
+        return Applied(replace(version, program=program), notes, effect, remarks)
 
 
-def _reduced_once(program: Program, analyses: Analyses) -> tuple[Program, str] | NotApplied:
-    """Return the program with one granularity loop less, and a note; or why it has none."""
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A program with one granularity loop less; ``extent`` names the iterations that are blocks now."""
+
+    program: Program
+    origin: str
+    extent: str
+    remark: Remark
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A program with a counted loop on its spine.
+
+    ``origin`` names the loop in a sentence, ``subject`` by itself; it stands at ``span``.
+    """
+
+    program: Program
+    loop: For
+    origin: str
+    subject: str
+    span: Span
+
+    @property
+    def extent(self) -> str:
+        """What the loop's iterations are called once they have joined the grid: ``s``, ``2 iterations``."""
+        extent = counted_extent(self.loop)
+        assert extent is not None
+        return f"{extent.value} iterations" if isinstance(extent, IntConst) else expression(extent)
+
+
+def _reduced_once(program: Program, analyses: Analyses) -> _Step | NotApplied:
+    """Return the program with one granularity loop less, or why it has none."""
     reasons: list[str] = []
-    for candidate, loop, origin in _candidates(program, analyses):
-        result = _without_loop(candidate, loop, analyses)
-        if not isinstance(result, NotApplied):
-            new, note = result
-            return new, f"{origin} joined the grid: its iterations are proved independent, and {note}"
-        reasons.append(f"{origin}: {result.reason}")
-    return NotApplied("; ".join(dict.fromkeys(reasons)) or "no loop or repetition holds all the work of a block")
+    remarks: list[Remark] = []
+    for candidate in _candidates(program, analyses):
+        result = _without_loop(candidate, analyses)
+        if isinstance(result, _Step):
+            return result
+        reasons.append(f"{candidate.origin}: {result.reason}")
+        remarks += result.remarks
+    remarks += loops_off_the_spine(program)
+    reason = "; ".join(dict.fromkeys(reasons)) or "no loop or repetition holds all the work of a block"
+    faults = [place for remark in remarks for place in (remark.fault, remark.span) if place != NOWHERE]
+    return NotApplied(reason, faults[0] if faults else NOWHERE, tuple(dict.fromkeys(remarks)))
 
 
-def _candidates(program: Program, analyses: Analyses) -> Iterator[tuple[Program, For, str]]:
+def _candidates(program: Program, analyses: Analyses) -> Iterator[_Candidate]:
     """Yield programs with a counted loop on their spine: those that stand there, then rolled repetitions."""
     spine = spine_of(program)
     for loop in spine.loops:
-        assert isinstance(loop.init, Declare)
-        yield program, loop, f"the loop over {loop.init.name}"
+        yield _Candidate(program, loop, loop_name(loop), loop_name(loop), loop.span)
     yield from _rolled(program, spine, analyses)  # of block-level code nothing is rolled: phases are never alike
 
 
-def _rolled(program: Program, spine: Spine, analyses: Analyses) -> Iterator[tuple[Program, For, str]]:
+def _rolled(program: Program, spine: Spine, analyses: Analyses) -> Iterator[_Candidate]:
     variable = fresh_name("k", names_of(program))
     steps = {loop.init.name for loop in spine.loops if isinstance(loop.init, Declare)}
     changing = assigned_variables(program.body) - steps
@@ -125,11 +183,9 @@ def _rolled(program: Program, spine: Spine, analyses: Analyses) -> Iterator[tupl
             return body
 
         new = replace(program, body=replaced_on_spine(program.body, first, rolled))
-        yield (
-            new,
-            loop,
-            f"{_repetitions(loop)} statements that repeat with a shift, rolled into a loop over {variable},",
-        )
+        origin = f"{_repetitions(loop)} statements that repeat with a shift, rolled into a loop over {variable},"
+        subject = f"the repetition of {_repetitions(loop)} statements (rolled into a loop over {variable})"
+        yield _Candidate(new, loop, origin, subject, spine.innermost[-1].span)
 
 
 def _repetitions(loop: For) -> str:
@@ -137,22 +193,24 @@ def _repetitions(loop: For) -> str:
     return "" if extent is None else str(getattr(extent, "value", ""))
 
 
-def _without_loop(program: Program, loop: For, analyses: Analyses) -> tuple[Program, str] | NotApplied:
+def _without_loop(candidate: _Candidate, analyses: Analyses) -> _Step | NotApplied:
     """Return the program in which a loop of the spine is part of the grid."""
+    program, loop = candidate.program, candidate.loop
     extent = counted_extent(loop)
     assert extent is not None
     assert isinstance(loop.init, Declare)
     variable = loop.init.name
     uniform = {scalar.name for scalar in program.parameters} | {scalar.name for scalar in program.derived}
     if not variables(extent) <= uniform or Scope.of(analyses.facts(program)).polynomial(extent) is None:
-        return NotApplied("its extent is no known quantity of parameters")
+        return _left(candidate, "its extent is no known quantity of parameters", extent.span, loop_hint(loop))
     carried = assigned_variables(loop.body) - _declared_below(loop.body)
     if carried:
-        return NotApplied(f"{', '.join(sorted(carried))} is carried from one iteration to the next")
+        where = next(stmt.span for stmt in walk_statements(loop.body) if _assigns(stmt, carried))
+        return _left(candidate, f"{', '.join(sorted(carried))} is carried from one iteration to the next", where)
     private = frozenset(stmt.array.name for stmt in walk_statements(loop.body) if isinstance(stmt, BlockArray))
     proof = iterations_independent(program, variable, analyses, private)
     if not proof:
-        return NotApplied(proof.reason)
+        return _left(candidate, proof.reason, NOWHERE if proof.access is None else proof.access.element.span)
     taken = set(names_of(program))
     inner = loop.body
     index = variable
@@ -167,7 +225,19 @@ def _without_loop(program: Program, loop: For, analyses: Analyses) -> tuple[Prog
         return (*level[:position], *joining_scope(inner, declared_here(others), taken), *level[position + 1 :])
 
     opened_program = replace(program, body=replaced_on_spine(program.body, loop, opened))
-    return join(Joining(opened_program, index, loop.init.type, extent))
+    joined, how = join(Joining(opened_program, index, loop.init.type, extent))
+    reason = f"its iterations are proved independent, and {how}"
+    remark = Remark("grid", candidate.subject, True, reason, candidate.span)
+    return _Step(joined, candidate.origin, candidate.extent, remark)
+
+
+def _left(candidate: _Candidate, reason: str, fault: Span, hint: str = "") -> NotApplied:
+    remark = Remark("grid", candidate.subject, False, reason, candidate.span, fault, hint)
+    return NotApplied(reason, fault, (remark,))
+
+
+def _assigns(stmt: Stmt, names: frozenset[str]) -> bool:
+    return isinstance(stmt, Assign) and isinstance(stmt.target, Var) and stmt.target.name in names
 
 
 def _dropped(level: Body, position: int) -> Body:

@@ -21,7 +21,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
 from strategies.ir_code import why_no_ptx
-from strategies.strategy import Applied, NotApplied, Sign
+from strategies.strategy import Applied, Effect, NotApplied, Sign
 
 PIPELINES = (
     Pipeline("register_pressure1", ("O3-rolled", "sink")),
@@ -43,6 +43,9 @@ PIPELINES = (
     ),
     Pipeline("register_pressure3", ("sroa", "simplifycfg", "instcombine", "simplifycfg", "dce", "sink")),
 )
+
+STEM = "register_pressure"
+"""The levels' names without their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,8 @@ class RegisterPressure:
         reason = why_no_ptx(version.program, analyses)
         if reason is not None:
             return NotApplied(reason)
-        return Applied(changed, f"takes {after} registers a thread instead of {before}, by LLVM's own passes")
+        note = f"takes {after} registers a thread instead of {before}, by LLVM's own passes"
+        return Applied(changed, note, Effect("fewer registers", f"level {self.name.removeprefix(STEM)}"))
 
 
 STRATEGIES = tuple(RegisterPressure(pipeline.name, pipeline, Sign(pipeline.name, denies="1")) for pipeline in PIPELINES)

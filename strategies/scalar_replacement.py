@@ -30,7 +30,7 @@ element sees its updates in the same order as before, and results are the same b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -40,6 +40,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import (
+    Array,
     Assign,
     Binary,
     Break,
@@ -69,7 +70,8 @@ from metafork.ir.rewriting import (
     substitute,
     variables,
 )
-from strategies.strategy import Applied, NotApplied
+from metafork.ir.source import NOWHERE
+from strategies.strategy import Applied, Effect, NotApplied, Remark
 
 Body = tuple[Stmt, ...]
 
@@ -85,15 +87,29 @@ class ScalarReplacement:
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with scalars instead of elements, or that no loop updates one element."""
-        program = version.program
-        try:
-            rewriter = _Rewriter.of(program, analyses)
-        except UnknownSizeError as reason:
-            return NotApplied(str(reason))
-        body = rewriter.block(program.body)
-        if not rewriter.done:
-            return NotApplied("no loop of a thread updates one element of global memory")
-        return Applied(replace(version, program=replace(program, body=body)), "; ".join(rewriter.done))
+        result = analyses.of(_rewritten, version.program)
+        if isinstance(result, NotApplied):
+            return result
+        return replace(result, version=replace(version, program=result.version.program))
+
+
+def _rewritten(program: Program, analyses: Analyses) -> Applied | NotApplied:
+    """Return the program with scalars, as a version without IR strategies."""
+    try:
+        rewriter = _Rewriter.of(program, analyses)
+    except UnknownSizeError as reason:
+        return NotApplied(str(reason), program.span)
+    body = rewriter.block(program.body)
+    names = tuple(dict.fromkeys(remark.subject for remark in rewriter.kept))
+    missed = (remark for remark in rewriter.missed if remark.subject not in names)
+    remarks = tuple(dict.fromkeys((*rewriter.kept, *missed)))
+    if not rewriter.kept:
+        span = remarks[0].fault if remarks else NOWHERE
+        return NotApplied("no loop of a thread updates one element of global memory", span, remarks)
+    version = Version(replace(program, body=body))
+    return Applied(
+        version, "; ".join(remark.reason for remark in rewriter.kept), Effect(f"{', '.join(names)} in scalars"), remarks
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +129,14 @@ class _Counted:
 
 @dataclass(slots=True)
 class _Rewriter:
-    """Rewrites one program; ``arrays`` are those looked at, ``done`` says what was done."""
+    """Rewrites one program; ``arrays`` are those looked at, ``kept`` and ``missed`` say what was done and what not."""
 
     scope: Scope
     prover: Prover
-    arrays: frozenset[str]
+    arrays: Mapping[str, Array]
     taken: set[str]
-    done: list[str] = field(default_factory=list)
+    kept: list[Remark] = field(default_factory=list)
+    missed: list[Remark] = field(default_factory=list)
 
     @staticmethod
     def of(program: Program, analyses: Analyses) -> _Rewriter:
@@ -133,7 +150,7 @@ class _Rewriter:
         return _Rewriter(
             scope,
             analyses.prover(memory.facts.constraints, memory.facts.derived),
-            frozenset(array.name for array in program.arrays) - near,
+            {array.name: array for array in program.arrays if array.name not in near},
             set(names_of(program)),
         )
 
@@ -176,21 +193,29 @@ class _Rewriter:
         after: list[Stmt] = []
         body = loop.body
         inside = _changed(loop.body) | {counted.var}
-        for array in sorted(_written(loop.body) & self.arrays):
+        for array in sorted(_written(loop.body) & self.arrays.keys()):
             place = _one_place(loop.body, array, inside)
-            if place is None or not self._surely_writes(loop.body, array):
+            if place is None:
+                continue
+            if not self._surely_writes(loop.body, array):
+                reason = f"an iteration of the loop over {counted.var} may not write {array}"
+                self.missed.append(self._remark(array, False, reason, place))
                 continue
             scalar = Var(self._fresh(f"{array}_kept"), place.type)
             before.append(Declare(scalar.name, scalar.type, place))
             body = map_body(body, partial(_in_scalar, array, scalar))
             after.append(Assign(place, "", scalar))
-            self.done.append(f"the loop over {counted.var} updates {array} in a scalar")
+            reason = f"the loop over {counted.var} updates {array} in a scalar"
+            self.kept.append(self._remark(array, True, reason, place))
         if not after:
             return None
         code: list[Stmt] = [*before, replace(loop, body=self.thread(body)), *after]
         if self._runs(counted):
             return code
         return [If(substitute(counted.condition, {counted.var: counted.low}), tuple(code))]
+
+    def _remark(self, array: str, taken: bool, reason: str, place: Element) -> Remark:
+        return Remark("registers", array, taken, reason, self.arrays[array].span, place.span)
 
     def _surely_writes(self, body: Body, array: str) -> bool:
         """Say whether every run of a body writes an element of the array."""
@@ -232,13 +257,12 @@ class _Rewriter:
             return None
         if not self._independent(outer, inner, pure, nested.body):
             return None
-        done = len(self.done)
+        done = len(self.kept)
         kept = self._kept(replace(loop, body=(*pure, *nested.body)))
         if kept is None:
             return None
-        self.done[done:] = [
-            f"{note}, after the loops over {outer.var} and {inner.var} were interchanged" for note in self.done[done:]
-        ]
+        how = f"after the loops over {outer.var} and {inner.var} were interchanged"
+        self.kept[done:] = [replace(remark, reason=f"{remark.reason}, {how}") for remark in self.kept[done:]]
         return [replace(nested, body=tuple(kept))]
 
     def _independent(self, outer: _Counted, inner: _Counted, pure: Sequence[Declare], body: Body) -> bool:

@@ -28,8 +28,11 @@ from metafork.llvm.leaf_ptx import LeafPtx, load_places
 from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
 from metafork.lowering.lowering import CannotLowerError
 from metafork.ptx.shuffles.shuffle import KernelReport
-from strategies.strategy import Applied, NotApplied
+from strategies.caching import without_shared_memory
+from strategies.strategy import Applied, Effect, NotApplied
 
+SHUFFLED = "shuffles instead of loads"
+"""What a leaf is called whose loads became shuffles."""
 _MOST_SHARES = 4
 """How many elements a thread is at most proved to copy, beyond which no proof is tried."""
 
@@ -55,7 +58,10 @@ class Shuffle:
         uncached = replace(shuffled, program=version.program.mapped(cached=()))
         other = self._kept(version, uncached, analyses)
         if isinstance(other, Applied):
-            return Applied(uncached, f"took {', '.join(cached)} out of shared memory; {other.note}")
+            note = f"took {', '.join(cached)} out of shared memory; {other.note}"
+            return Applied(
+                uncached, note, Effect(f"{without_shared_memory(uncached.program, cached)}, {SHUFFLED}", of_memory=True)
+            )
         return NotApplied(f"{result.reason}; without {', '.join(cached)} in shared memory: {other.reason}")
 
     def _kept(self, before: Version, after: Version, analyses: Analyses) -> Applied | NotApplied:
@@ -82,9 +88,8 @@ class Shuffle:
         shuffles, reuses = _on_the_straight_way(code)
         words = [f"{shuffles} loads became shuffles"] if shuffles else []
         words += [f"{reuses} reuse a register"] if reuses else []
-        return Applied(
-            after, f"{' and '.join(words)}, {_proof(report)}; {new.numerator} loads remain where a warp is whole"
-        )
+        note = f"{' and '.join(words)}, {_proof(report)}; {new.numerator} loads remain where a warp is whole"
+        return Applied(after, note, Effect(SHUFFLED))
 
 
 def _on_the_straight_way(code: LeafPtx) -> tuple[int, int]:

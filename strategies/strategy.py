@@ -9,25 +9,72 @@ frozen dataclass; its fields beyond those of the protocol below, where they have
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
+from metafork.ir.source import NOWHERE, Span
+
+Topic = Literal["shared memory", "registers", "grid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """An array or a loop that was taken up (into shared memory, into registers, into the grid) or was not, and why.
+
+    ``subject`` names it (``x``, ``the loop over k``) and stands at ``span``; ``fault`` is the access or statement that
+    decided, and ``hint`` the rewriting that would change a refusal.  Spans are ``NOWHERE`` where no text stands behind.
+    """
+
+    topic: Topic
+    subject: str
+    taken: bool
+    reason: str
+    span: Span = NOWHERE
+    fault: Span = NOWHERE
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a strategy did to a leaf, in a few words: ``fewer registers``, more exactly ``level 2``.
+
+    A leaf is named by the effects on it; a later one replaces an earlier one of the same ``what``.  Those that say
+    where arrays are kept (``of_memory``) come first.
+    """
+
+    what: str
+    detail: str = ""
+    of_memory: bool = False
+
+    def __str__(self) -> str:
+        """Return the words of a leaf's name."""
+        return f"{self.what} ({self.detail})" if self.detail else self.what
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The new version, and one sentence for the report that says what was done and by what proof."""
+    """The new version, and one sentence for the report that says what was done and by what proof.
+
+    ``effect`` names leaves (by default the strategy's name does); ``remarks`` are for ``metafork explain``.
+    """
 
     version: Version
     note: str
+    effect: Effect | None = None
+    remarks: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NotApplied:
-    """The strategy does not apply, or its legality is not proved; ``reason`` is for the report."""
+    """The strategy does not apply, or its legality is not proved; ``reason`` is for the report.
+
+    ``span`` is the access, loop or declaration at fault, where one is; ``remarks`` are for ``metafork explain``.
+    """
 
     reason: str
+    span: Span = NOWHERE
+    remarks: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

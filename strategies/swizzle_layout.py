@@ -35,7 +35,7 @@ from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import UnknownShapeError
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Program, Version
-from strategies.strategy import Applied, NotApplied
+from strategies.strategy import Applied, Effect, NotApplied
 
 TILES = (Layout(), Layout("row"), Layout("reversed"), Layout(padding=1))
 """Layouts that are tried for a tile; the first of the best is taken."""
@@ -80,7 +80,7 @@ class SwizzleLayout:
         ]
         notes += [f"{array} ({_described(layout)}): {before} to {after}" for array, layout, before, after in chosen]
         after = replace(version, program=transposed.mapped(layouts=tuple(layouts.items())))
-        return Applied(after, f"bank degrees: {'; '.join(notes)}")
+        return Applied(after, f"bank degrees: {'; '.join(notes)}", Effect("fewer bank conflicts"))
 
 
 def _transposed(program: Program, degrees: Mapping[str, int], analyses: Analyses) -> tuple[Program, list[str]]:
@@ -88,7 +88,8 @@ def _transposed(program: Program, degrees: Mapping[str, int], analyses: Analyses
 
     Where everything in shared memory is made of structures all of it leaves, else what has conflicts.
     """
-    left_out = dict(block_memory(_moved(program, program.mapping.cached), analyses).left_out)
+    plan = block_memory(_moved(program, program.mapping.cached), analyses)
+    left_out = {one.array: one.reason for one in plan.left_out}
     movable = [array for array in degrees if array in program.mapping.cached and array not in left_out]
     if len(movable) < len(degrees):
         movable = [array for array in movable if degrees[array] > 1]

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
-from strategies.strategy import Applied, NotApplied
+from strategies.strategy import Applied, Effect, NotApplied
 
 WARP = 32
 """The threads that a striding block is counted with."""
@@ -57,7 +57,7 @@ class ThreadStriding:
             return NotApplied(str(reason))
         if private:
             note += f"; elements of {', '.join(sorted(private))} leave the registers for global memory"
-        return Applied(replace(version, program=program), note)
+        return Applied(replace(version, program=program), note, Effect("few threads stride over a block"))
 
 
 STRATEGY = ThreadStriding()

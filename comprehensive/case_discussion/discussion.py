@@ -25,7 +25,7 @@ from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import NotApplied
+from strategies.strategy import Effect, NotApplied
 
 
 class Discussion(Generic[V]):
@@ -153,10 +153,11 @@ class Discussion(Generic[V]):
         for strategy in refused.remaining:
             if counter.name not in strategy.improves:
                 continue
-            version = self._transformed(strategy, refused)
-            if isinstance(version, NotApplied):
-                skipped.append(f"{strategy.name} ({version.reason})")
+            transformed = self._transformed(strategy, refused)
+            if isinstance(transformed, NotApplied):
+                skipped.append(f"{strategy.name} ({transformed.reason})")
                 continue
+            version, effect = transformed
             # After r_i: r1..ri.  After p_i: r1..rs, p1..pi.  What gamma still holds follows, so that all are there.
             return replace(
                 refused,
@@ -164,6 +165,7 @@ class Discussion(Generic[V]):
                 remaining=tuple(other for other in refused.remaining if other is not strategy),
                 counters=self._counters,
                 applied=(*refused.applied, strategy.name),
+                effects=(*refused.effects, effect),
                 steps=(*refused.steps, Step(counter.name, strategy.name)),
             )
         value = self._measured.value(counter, refused.version)
@@ -180,7 +182,9 @@ class Discussion(Generic[V]):
     def _irredundant(self, system: System) -> System:
         return system if self._late() else self.systems.irredundant(system)
 
-    def _transformed(self, strategy: StrategyOf[V], quintuple: Quintuple[V], measured: bool = True) -> V | NotApplied:
+    def _transformed(
+        self, strategy: StrategyOf[V], quintuple: Quintuple[V], measured: bool = True
+    ) -> tuple[V, Effect] | NotApplied:
         """Apply a strategy; the result counts only where every counter is known on it (within Start and the path).
 
         With ``measured`` false the caller sees to the counters.
@@ -190,7 +194,7 @@ class Discussion(Generic[V]):
         if isinstance(applied, NotApplied):
             self._note(strategy.name, f"not applied {where}: {applied.reason}")
             return applied
-        version, note = applied
+        version, note, effect = applied
         if version is quintuple.version:
             self._note(strategy.name, f"not applied {where}: it changes nothing there")
             return NotApplied("it changes nothing")
@@ -201,7 +205,7 @@ class Discussion(Generic[V]):
                 self._note(strategy.name, f"not applied {where}: {counter.name} is not known afterwards: {reason}")
                 return NotApplied(f"{counter.name} is not known afterwards: {reason}")
         self._note(strategy.name, f"applied {where}: {note}")
-        return version
+        return version, effect
 
     def _is_known(self, counter: CounterOf[V], version: V) -> bool:
         """Say whether a counter takes part: it does where its value is known on the input, throughout Start.
@@ -227,6 +231,7 @@ class Discussion(Generic[V]):
                 (_displayed(system),),
                 (quintuple.system,),
                 finished.applied,
+                finished.effects,
                 quintuple.steps,
                 quintuple.refusals,
                 {name: value for name, value in values.items() if isinstance(value, CounterValue)},
@@ -257,9 +262,11 @@ class Discussion(Generic[V]):
 
     def _extended(self, quintuple: Quintuple[V], strategies: Sequence[StrategyOf[V]]) -> Quintuple[V]:
         for strategy in strategies:
-            version = self._transformed(strategy, quintuple, measured=False)
-            if not isinstance(version, NotApplied):
-                quintuple = replace(quintuple, version=version, applied=(*quintuple.applied, strategy.name))
+            transformed = self._transformed(strategy, quintuple, measured=False)
+            if not isinstance(transformed, NotApplied):
+                version, effect = transformed
+                applied, effects = (*quintuple.applied, strategy.name), (*quintuple.effects, effect)
+                quintuple = replace(quintuple, version=version, applied=applied, effects=effects)
         return quintuple
 
     def _still_accepted(self, before: Quintuple[V], after: Quintuple[V]) -> bool:

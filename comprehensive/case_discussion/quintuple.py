@@ -17,7 +17,7 @@ from comprehensive.tree.schedule_tree import Statistics, Tree
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import NotApplied
+from strategies.strategy import Effect, NotApplied
 
 V = TypeVar("V", bound=Hashable)
 V_co = TypeVar("V_co", bound=Hashable, covariant=True)
@@ -47,6 +47,8 @@ class AppliedOf(Protocol[V_co]):
     def version(self) -> V_co: ...  # noqa: D102
     @property
     def note(self) -> str: ...  # noqa: D102
+    @property
+    def effect(self) -> Effect | None: ...  # noqa: D102
 
 
 class StrategyOf(Protocol[V]):
@@ -75,8 +77,8 @@ class Step:
 class Quintuple(Generic[V]):
     """Q(S) of section 3.6: G_C and lambda are ``version``, then omega, gamma and C (on top of Start).
 
-    ``applied`` are the strategies applied so far and ``steps`` the decisions, for the report; ``point`` is a known
-    integer solution of the system, where there is one.
+    ``applied`` are the strategies applied so far, ``effects`` what they did, and ``steps`` the decisions, for people;
+    ``point`` is a known integer solution of the system, where there is one.
     """
 
     version: V
@@ -84,6 +86,7 @@ class Quintuple(Generic[V]):
     counters: tuple[CounterOf[V], ...]
     system: System = ()
     applied: tuple[str, ...] = ()
+    effects: tuple[Effect, ...] = ()
     steps: tuple[Step, ...] = ()
     point: Mapping[str, Number] | None = field(default=None, compare=False)
 
@@ -101,6 +104,7 @@ class Case(Generic[V]):
     systems: tuple[System, ...]
     paths: tuple[System, ...]
     strategies: tuple[str, ...]
+    effects: tuple[Effect, ...]
     steps: tuple[Step, ...]
     refusals: int
     counters: Mapping[str, CounterValue] = field(compare=False)

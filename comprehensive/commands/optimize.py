@@ -189,16 +189,20 @@ def _write(
 
 
 def _summary(result: Result, folder: Path) -> str:
+    from comprehensive.tree.remarks import in_one_line
+
     lines = []
-    for schedule in result.document.schedules:
+    for schedule, tree in zip(result.document.schedules, result.schedules, strict=True):
         leaves = len(schedule.leaves)
         lines.append(f"{schedule.name}: {leaves} {'leaf' if leaves == 1 else 'leaves'}")
+        if tree.remarks:
+            lines.append(f"  {in_one_line(tree.remarks)}")
         for leaf in schedule.leaves:
             text = " and ".join(schedule.text(c) for c in leaf.systems[0]) or "always"
             more = len(leaf.systems) - 1
             if more:
                 text += f", and {more} more {'case' if more == 1 else 'cases'}"
-            lines.append(f"  leaf {leaf.id} ({', '.join(leaf.strategies) or 'as written'}): {text}")
+            lines.append(f"  leaf {leaf.id} ({leaf.title}): {text}")
         shown = {name for leaf in schedule.leaves for c in leaf.systems[0] for name in c.symbols}
         lines += [
             f"  with {symbol.name} = {symbol.definition(schedule.order)}"

@@ -131,7 +131,7 @@ def _lines(schedule: ScheduleDocument, selection: Selection) -> list[str]:
         lines.append(f"{schedule.name}: no leaf; {selection.region}")
     else:
         leaf = schedule.leaves[selection.leaf - 1]
-        lines.append(f"{schedule.name}: leaf {leaf.id}, {leaf.kernel} ({', '.join(leaf.strategies) or 'as written'})")
+        lines.append(f"{schedule.name}: leaf {leaf.id}, {leaf.kernel} ({leaf.title})")
         for name, number in selection.estimates.items():
             value = leaf.counters[name]
             text = schedule.value_text(value)

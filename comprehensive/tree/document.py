@@ -27,6 +27,12 @@ class LeafDocument:
     kernel: str
     counters: Mapping[str, CounterValue] = field(hash=False)
     witness: Mapping[str, Number] | None = field(hash=False, default=None)
+    effects: tuple[str, ...] | None = None
+
+    @property
+    def title(self) -> str:
+        """What the leaf is called wherever people read of it: by what it does, or by its strategies if it is old."""
+        return ", ".join(self.strategies if self.effects is None else self.effects) or "as written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,8 @@ def document_of(tree: ScheduleTree) -> ScheduleDocument:
         strategies=tree.strategies,
         root=tree.root,
         leaves=tuple(
-            LeafDocument(x.id, x.systems, x.strategies, x.trace, x.kernel, x.counters, x.witness) for x in tree.leaves
+            LeafDocument(x.id, x.systems, x.strategies, x.trace, x.kernel, x.counters, x.witness, x.effects)
+            for x in tree.leaves
         ),
         fixed=tree.fixed,
         opaque=tree.opaque,

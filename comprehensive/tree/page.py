@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
-from comprehensive.tree.schedule_tree import CounterInfo, LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from comprehensive.tree.schedule_tree import CounterInfo, Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Tree
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.runtime.machine import PRESETS
@@ -135,7 +135,9 @@ def _tree(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
             return {"leaf": leaf}
         case NoLeaf(reason=reason, system=system):
             conditions = [schedule.text(constraint) for constraint in system]
-            return {"none": reason, "system": conditions, "never": tree == NoLeaf("inconsistent")}
+            return {"none": reason, "system": conditions, "never": False}
+        case Inconsistent():
+            return {"none": "inconsistent", "system": [], "never": True}
         case Node():
             return {
                 "counter": tree.counter,

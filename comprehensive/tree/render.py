@@ -207,8 +207,7 @@ class _Drawing:
             rows += [_row(line) for line in self._system(system)]
         if len(leaf.systems) > SHOWN:
             rows.append(_row(f"<i>or {len(leaf.systems) - SHOWN} more</i>"))
-        strategies = textwrap.wrap(", ".join(leaf.strategies) or "as written", WIDTH)
-        rows += [_row(f"<i>{escape(line)}</i>") for line in strategies]
+        rows += [_row(f"<i>{escape(line)}</i>") for line in textwrap.wrap(leaf.title, WIDTH)]
         return f'{self._prefix}_leaf{leaf.id} [shape=box, penwidth=1.6, margin="0.06,0.04", label={_table(rows)}];'
 
     def _system(self, system: System) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.remarks import as_list
 from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Statistics, Tree
 
 
@@ -14,8 +15,16 @@ def markdown(document: TreeDocument, trees: Sequence[ScheduleTree]) -> str:
     if not document.schedules:
         lines += ["There is no `meta_schedule` in this file.", ""]
     for schedule, tree in zip(document.schedules, trees, strict=True):
+        lines += _in_short(schedule, tree)
+    for schedule, tree in zip(document.schedules, trees, strict=True):
         lines += _schedule(schedule, tree)
     return "\n".join(lines)
+
+
+def _in_short(schedule: ScheduleDocument, tree: ScheduleTree) -> list[str]:
+    """Say of a schedule what is cached, kept in registers and joined to the grid, and what is not, and why."""
+    remarks = as_list(tree.remarks) or ["- there is nothing to say of its arrays and loops"]
+    return [f"**{schedule.name}**, the schedule at line {schedule.line}:", "", *remarks, ""]
 
 
 def _schedule(schedule: ScheduleDocument, tree: ScheduleTree) -> list[str]:
@@ -52,8 +61,9 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree) -> list[str]:
 def _leaf(schedule: ScheduleDocument, leaf: LeafDocument) -> list[str]:
     signs = "".join(f"({sign})" for sign in leaf.trace)
     lines = [
-        f"**Leaf {leaf.id}**, `{leaf.kernel}`: {', '.join(leaf.strategies) or 'as written'}; trace {signs or '-'}",
+        f"**Leaf {leaf.id}**, `{leaf.kernel}`: {leaf.title}",
         "",
+        f"- strategies {_code(leaf.strategies)}; trace {signs or '-'}",
     ]
     units = {counter.name: counter.unit for counter in schedule.counters}
     cases = (" and ".join(f"`{schedule.text(c)}`" for c in system) for system in leaf.systems)

@@ -11,6 +11,7 @@ from metafork.algebra.polynomial import Constraint
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.ir.program import Program, Version
 from metafork.runtime.machine import OwnLimit
+from strategies.strategy import Remark
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ Tree = Node | LeafReference | NoLeaf | Inconsistent
 class Leaf:
     """One leaf: a version of the program and the systems under which it is chosen.
 
-    ``systems`` are displayed systems, irredundant within Start; ``strategies`` were applied in that order; ``trace``
+    ``systems`` are displayed systems, irredundant within Start; ``strategies`` were applied in that order, and
+    ``effects`` say what the leaf is like in the end (``x in shared memory``), empty where it is as written; ``trace``
     uses the paper's abbreviations (section 5); ``counters`` maps a counter's name to its value on this version;
     ``witness`` is an integer point of the first system (targets of performance counters may be fractions), ``None``
     where none was found.
@@ -74,6 +76,7 @@ class Leaf:
     kernel: str
     counters: Mapping[str, CounterValue] = field(hash=False)
     witness: Mapping[str, int | Fraction] | None = field(hash=False, default=None)
+    effects: tuple[str, ...] = ()
 
 
 def leaf_name(number: int, strategies: Sequence[str]) -> str:
@@ -121,7 +124,7 @@ class ScheduleTree:
     ``T``).  ``derived`` are the symbols that stand for quotients, ceilings and extrema, in the order in which they can
     be computed; ``opaque`` are scalars of the program that occur in conditions and are computed by C code only.
     ``fixed`` gives the numbers of machine symbols that the user fixed: conditions hold them already.
-    ``notes`` are (subject, sentence) pairs for the report.
+    ``notes`` are (subject, sentence) pairs for the report, ``remarks`` what its summary says of arrays and loops.
     """
 
     program: Program
@@ -136,6 +139,7 @@ class ScheduleTree:
     complete: bool = True
     fixed: Mapping[str, int | Fraction] = field(hash=False, default_factory=dict)
     opaque: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     statistics: Statistics = field(compare=False, hash=False, default_factory=Statistics)
 
     @property

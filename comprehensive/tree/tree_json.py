@@ -107,10 +107,12 @@ def _tree_to_json(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
 
 def _leaf_to_json(schedule: ScheduleDocument, leaf: LeafDocument) -> dict[str, Any]:
     sampled = {name: v.sampled for name, v in leaf.counters.items() if v.sampled}
+    effects = {} if leaf.effects is None else {"effects": list(leaf.effects)}
     return {
         "id": leaf.id,
         "systems": [[schedule.text(constraint) for constraint in system] for system in leaf.systems],
         "strategies": list(leaf.strategies),
+        **effects,
         "trace": list(leaf.trace),
         "kernel": leaf.kernel,
         "counters": {name: schedule.value_text(v) for name, v in leaf.counters.items()},
@@ -277,6 +279,7 @@ def _leaf(data: Value, number: int, symbols: set[str]) -> LeafDocument:
         data["kernel"].name(),
         {name: _value(text, symbols, samples and samples.get(name)) for name, text in data["counters"].items()},
         None if witness.raw is None else {name: n.number() for name, n in witness.items()},
+        data["effects"].texts() if data.get("effects") is not None else None,
     )
 
 

@@ -16,10 +16,11 @@ from metafork.ir.source import Span
 
 
 class Severity(Enum):
-    """How bad it is: an error stops the file, a warning does not."""
+    """How bad it is: an error stops the file, a warning does not, and a note (which has no code) is no fault."""
 
     ERROR = "error"
     WARNING = "warning"
+    NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,12 @@ def _excerpt(
     ]
 
 
+def excerpt(span: Span, text: str) -> str:
+    """Return the line of a span with a caret below, as diagnostics show it."""
+    lines = _excerpt(span, text.split("\n"), max(4, len(str(span.line))), _Painter(False), _BLUE)
+    return "\n".join(lines)
+
+
 def render_text(diagnostics: Iterable[Diagnostic], source_texts: Mapping[str, str], color: bool = False) -> str:
     """Return the diagnostics for people: place and message, the line with a caret, the reason and the way out.
 
@@ -108,11 +115,11 @@ def render_text(diagnostics: Iterable[Diagnostic], source_texts: Mapping[str, st
     blocks: list[str] = []
     lines_of = {name: text.split("\n") for name, text in source_texts.items()}
     for one in in_order(diagnostics):
-        style = _RED if one.severity is Severity.ERROR else _YELLOW
+        style = {Severity.ERROR: _RED, Severity.WARNING: _YELLOW, Severity.NOTE: _BLUE}[one.severity]
         text = lines_of.get(one.source_name)
         gutter = max(4, *(len(str(span.line)) for span in (one.span, *(where for where, _ in one.related))))
         place = f"{one.source_name}:{one.span.line}:{one.span.column}:"
-        label = paint(f"{one.severity.value}[{one.code}]:", _BOLD, style)
+        label = paint(f"{one.severity.value}{f'[{one.code}]' if one.code else ''}:", _BOLD, style)
         lines = [f"{paint(place, _BOLD)} {label} {paint(_printable(one.message), _BOLD)}"]
         lines += _excerpt(one.span, text, gutter, paint, style)
         for where, note in one.related:
@@ -121,7 +128,8 @@ def render_text(diagnostics: Iterable[Diagnostic], source_texts: Mapping[str, st
         if one.reason:
             lines.append(f"{' ' * gutter} = {paint('reason:', _BOLD)} {_printable(one.reason)}")
         if one.way_out:
-            lines.append(f"{' ' * gutter} = {paint('way out:', _BOLD)} {_printable(one.way_out)}")
+            word = "hint:" if one.severity is Severity.NOTE else "way out:"
+            lines.append(f"{' ' * gutter} = {paint(word, _BOLD)} {_printable(one.way_out)}")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks) + ("\n" if blocks else "")
 

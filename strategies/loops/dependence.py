@@ -45,26 +45,39 @@ class _Case:
     premises: tuple[Constraint, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Independence:
+    """Whether iterations are independent; where that is not proved, why, and the access at fault."""
+
+    verdict: Verdict
+    reason: str = ""
+    access: Reference | None = None
+
+    def __bool__(self) -> bool:
+        """Whether they are proved to be independent."""
+        return self.verdict is Verdict.YES
+
+
 def iterations_independent(
     program: Program, loop: str, analyses: Analyses, private: frozenset[str] = frozenset()
-) -> Proof:
+) -> Independence:
     """Say whether the iterations of the serial loop with variable ``loop`` are independent.
 
     Every access to an array that is written stands inside the loop (the caller sees to that), and no local hides
     another name.  ``private`` are block arrays declared inside the loop: each iteration has its own.  A NO or an
-    UNKNOWN says in ``reason`` which two accesses are at fault.
+    UNKNOWN says in ``reason`` which accesses are at fault.
     """
     facts = analyses.facts(program)
     for path in uniform_paths(program):
-        proof = _on_path(path, analyses.references(path.program, facts), facts, loop, private)
-        if not proof:
-            return proof
-    return PROVED
+        found = _on_path(path, analyses.references(path.program, facts), facts, loop, private)
+        if not found:
+            return found
+    return Independence(Verdict.YES)
 
 
 def _on_path(
     path: UniformPath, accesses: tuple[Reference, ...], facts: Facts, loop: str, private: frozenset[str]
-) -> Proof:
+) -> Independence:
     written = {access.array for access in accesses if access.writes} - private
     accesses = tuple(access for access in accesses if access.array in written)
     scope = Scope.of(facts)
@@ -81,8 +94,16 @@ def _on_path(
             seen.add(key)
             proof = _Pair(first, second, loop, premises, facts).disjoint()
             if not proof:
-                return proof
-    return PROVED
+                return Independence(proof.verdict, proof.reason, _at_fault(first, second, loop))
+    return Independence(Verdict.YES)
+
+
+def _at_fault(first: Reference, second: Reference, loop: str) -> Reference:
+    """Return the access of two that says more of why they may meet."""
+    for access in (first, second):
+        if _range_of(access, loop) is None or None in access.indices:
+            return access
+    return second if second.writes else first
 
 
 def _circumstances(access: Reference) -> tuple[object, ...]:

@@ -31,6 +31,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables
+from metafork.ir.source import Span
 
 Body = tuple[Stmt, ...]
 
@@ -39,11 +40,15 @@ Body = tuple[Stmt, ...]
 class Spine:
     """``loops``: the counted loops on the spine, outside in; ``innermost``: the body where the spine ends.
 
-    ``declarations`` are those of the levels around it, outside in.
+    ``work`` is what of it is no declaration of pure scalars.
+    ``declarations`` are those of the levels around it, outside in.  ``uncounted`` are the loops on the spine that
+    do not count from 0 by ones, or are left early.
     """
 
     loops: tuple[For, ...]
+    uncounted: tuple[For, ...]
     innermost: Body
+    work: Body
     declarations: tuple[Declare, ...]
 
 
@@ -100,16 +105,19 @@ def spine_of(program: Program) -> Spine:
     """Return the spine of a program."""
     purity = _Purity(program)
     loops: list[For] = []
+    uncounted: list[For] = []
     declarations: list[Declare] = []
     body = program.body
     while True:
         inner = _inner(body, purity)
         if inner is None:
-            return Spine(tuple(loops), body, tuple(declarations))
+            work = tuple(stmt for stmt in body if not purity.declaration(stmt))
+            return Spine(tuple(loops), tuple(uncounted), body, work, tuple(declarations))
         declarations += [stmt for stmt in body if isinstance(stmt, Declare)]
         stmt, body = inner
-        if isinstance(stmt, For) and counted_extent(stmt) is not None and not leaves(stmt.body):
-            loops.append(stmt)
+        if isinstance(stmt, For):
+            counted = counted_extent(stmt) is not None and not leaves(stmt.body)
+            (loops if counted else uncounted).append(stmt)
 
 
 def _inner(body: Body, purity: _Purity) -> tuple[Stmt, Body] | None:
@@ -166,15 +174,15 @@ def _inside(stmt: Stmt, old: Stmt, new: Callable[[Body, int], Body]) -> Stmt:
             return stmt
 
 
-def shadowed_name(program: Program) -> str | None:
-    """Return a name that some declaration hides another meaning of, if there is one."""
+def shadowed_name(program: Program) -> tuple[str, Span] | None:
+    """Return a name that some declaration hides another meaning of, if there is one, and where that stands."""
     outer = {array.name for array in program.arrays} | {loop.var for loop in program.grid}
     outer |= {scalar.name for scalar in program.parameters} | {scalar.name for scalar in program.derived}
     outer |= {scalar.name for scalar in program.values}
     return _shadowed(program.body, outer)
 
 
-def _shadowed(body: Body, visible: set[str]) -> str | None:
+def _shadowed(body: Body, visible: set[str]) -> tuple[str, Span] | None:
     visible = set(visible)
     for stmt in body:
         inner: list[Body] = []
@@ -182,11 +190,11 @@ def _shadowed(body: Body, visible: set[str]) -> str | None:
         match stmt:
             case Declare(name=name):
                 if name in visible:
-                    return name
+                    return name, stmt.span
                 visible.add(name)
             case BlockArray(array=array):
                 if array.name in visible:
-                    return array.name
+                    return array.name, stmt.span
                 visible.add(array.name)
             case If(then=then, otherwise=otherwise):
                 inner = [then, otherwise]
@@ -202,7 +210,7 @@ def _shadowed(body: Body, visible: set[str]) -> str | None:
                 pass
         for name in names:
             if name in visible:
-                return name
+                return name, stmt.span
         for part in inner:
             found = _shadowed(part, visible | set(names))
             if found is not None:

@@ -61,18 +61,31 @@ class PathPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An array that was to be cached or transposed and is not: why, and the access at fault where one is.
+
+    ``loop`` names the variable of the loop whose range is not known, where that is why.
+    """
+
+    array: str
+    reason: str
+    access: Reference | None = None
+    loop: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class BlockMemory:
     """The plan of a program.
 
     ``words`` is the maximum over paths; ``derived`` are the symbols beyond those of the program's facts that it and the
-    windows use; ``left_out`` are (array, reason) pairs of arrays that were to be cached or transposed and are not.
+    windows use; ``left_out`` are the arrays that were to be cached or transposed and are not.
     """
 
     facts: Facts
     paths: tuple[PathPlan, ...]
     words: Polynomial
     derived: tuple[DerivedSymbol, ...]
-    left_out: tuple[tuple[str, str], ...]
+    left_out: tuple[LeftOut, ...]
 
 
 class UnknownSizeError(Exception):
@@ -90,11 +103,11 @@ def block_memory(program: Program, analyses: Analyses | None = None) -> BlockMem
 def _block_memory(program: Program, analyses: Analyses) -> BlockMemory:
     facts = analyses.facts(program)
     scope = Scope.of(facts)
-    left_out: dict[str, str] = {}
+    left_out: dict[str, LeftOut] = {}
     plans = [_path(path.conditions, path.program, facts, scope, left_out, analyses) for path in uniform_paths(program)]
     words = largest(analyses.prover(facts.constraints, facts.derived), scope, [plan.words for plan in plans])
     new = tuple(symbol for symbol in scope.derived if symbol not in facts.derived)
-    return BlockMemory(facts, tuple(plans), words, new, tuple(left_out.items()))
+    return BlockMemory(facts, tuple(plans), words, new, tuple(left_out.values()))
 
 
 def largest(prover: Prover, scope: Scope, values: Sequence[Polynomial]) -> Polynomial:
@@ -119,7 +132,7 @@ def _path(
     program: Program,
     facts: Facts,
     scope: Scope,
-    left_out: dict[str, str],
+    left_out: dict[str, LeftOut],
     analyses: Analyses,
 ) -> PathPlan:
     found = analyses.references(program, facts)
@@ -135,8 +148,8 @@ def _path(
         try:
             windows = array_windows(program, scope, prover, array, own)
             held.extend(_held(_laid_out(window, program), scope, prover) for window in windows)
-        except NotCacheableError as reason:
-            left_out[array.name] = str(reason)
+        except NotCacheableError as error:
+            left_out[array.name] = LeftOut(array.name, str(error), error.access, error.loop)
     held = [one for one in held if not (one.store is Store.THROUGH and not one.window.reads)]
     private = private_windows(program, prover, found)
     structures: list[Structure] = []
@@ -146,7 +159,7 @@ def _path(
             try:
                 structures += structures_of(program, scope, prover, array, own)
             except NoStructureError as reason:
-                left_out[array.name] = str(reason)
+                left_out[array.name] = LeftOut(array.name, str(reason))
     blocks = [stmt.array for stmt in walk_statements(program.body) if isinstance(stmt, BlockArray)]
     return PathPlan(
         conditions,
@@ -168,7 +181,9 @@ def _laid_out(window: Window, program: Program) -> Window:
 def _held(window: Window, scope: Scope, prover: Prover) -> HeldWindow:
     words = words_of(scope, window.elements, window.array.element)
     if words is None:
-        raise NotCacheableError(f"the size of a window of {window.array.name} in words is no known polynomial")
+        raise NotCacheableError(
+            f"the size of a window of {window.array.name} in words is no known polynomial", window.references[0]
+        )
     if not window.writes:
         return HeldWindow(window, words, Store.NONE)
     boxes = written_boxes(window, prover)

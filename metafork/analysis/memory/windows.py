@@ -67,7 +67,15 @@ class Window:
 
 
 class NotCacheableError(Exception):
-    """An array cannot go through shared memory; the message is the reason for the report."""
+    """An array cannot go through shared memory; the message is the reason for the report.
+
+    ``access`` is the one at fault; ``loop`` names the variable of the loop whose range is not known, where that is why.
+    """
+
+    def __init__(self, reason: str, access: Reference, loop: str = "") -> None:
+        super().__init__(reason)
+        self.access = access
+        self.loop = loop
 
 
 def array_windows(
@@ -81,7 +89,9 @@ def array_windows(
         return ()
     for reference in references:
         if any(index is None for index in reference.indices):
-            raise NotCacheableError(f"an index of {array.name} is no known polynomial in loop variables and parameters")
+            raise NotCacheableError(
+                f"an index of {array.name} is no known polynomial in loop variables and parameters", reference
+            )
     factors = split_factors(program, prover, array, references)
     windows = [_window(array, factors, prover, reference) for reference in references]
     windows = _merge_shifted(windows)
@@ -171,19 +181,23 @@ def _window(array: Array, factors: tuple[Polynomial, ...], prover: Prover, refer
         for loop in varying:
             step = index.coefficient(loop.var)
             if step is None or step.symbols & loop_symbols:
-                raise NotCacheableError(f"an index of {array.name} is not linear in {loop.var}")
+                raise NotCacheableError(f"an index of {array.name} is not linear in {loop.var}", reference)
             if not step:
                 continue
             trips = None if loop.trips is None else _widest(loop, reference.loops, prover)
             sign = prover.sign(step)
             if trips is None or sign is None:
-                raise NotCacheableError(f"the range of {loop.var} in an index of {array.name} is not known")
+                raise NotCacheableError(
+                    f"the range of {loop.var} in an index of {array.name} is not known",
+                    reference,
+                    loop.var if trips is None else "",
+                )
             steps.append(step)
             span = span + (trips - ONE) * step * sign
             if sign < 0:
                 low = low + (trips - ONE) * step
         if low.symbols & {loop.var for loop in varying}:
-            raise NotCacheableError(f"an index of {array.name} is not linear in the loops of a block")
+            raise NotCacheableError(f"an index of {array.name} is not linear in the loops of a block", reference)
         stride = gcd(*(int(step.constant_value()) for step in steps)) if steps and _constant(steps) else 1
         lows.append(low)
         extents.append(_exactly(span, stride) + 1)
@@ -247,7 +261,8 @@ def _merge_boxes(windows: list[Window], scope: Scope, prover: Prover) -> list[Wi
                 if must:
                     raise NotCacheableError(
                         f"two windows of {first.array.name} may overlap, one of them is written, "
-                        "and no common box is known"
+                        "and no common box is known",
+                        second.references[0],
                     )
                 continue
             smaller = prover.proves(at_most(box.elements, first.elements + second.elements))

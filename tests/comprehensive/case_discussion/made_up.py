@@ -9,7 +9,7 @@ from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocu
 from comprehensive.tree.schedule_tree import CounterInfo
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Polynomial, at_most
-from strategies.strategy import NotApplied
+from strategies.strategy import Effect, NotApplied
 
 Version = tuple[str, ...]
 
@@ -38,6 +38,7 @@ class MadeCounter:
 class Result:
     version: Version
     note: str = "made up"
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True)

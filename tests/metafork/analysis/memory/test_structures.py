@@ -31,7 +31,7 @@ def case(text, points, *names):
 
 
 def reasons(text, *names):
-    return dict(block_memory(transposed(text, *names)).left_out)
+    return {one.array: one.reason for one in block_memory(transposed(text, *names)).left_out}
 
 
 def nest(name, arguments, body, extent="N / B"):

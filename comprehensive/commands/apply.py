@@ -1,0 +1,92 @@
+"""``metafork apply STRATEGY[,...] FILE``: the program after some strategies, as MetaFork text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from comprehensive.commands.faults import (
+    diagnostics_option,
+    mistakes_of_options,
+    print_diagnostics,
+    read_source,
+    strict_option,
+)
+
+if TYPE_CHECKING:
+    from metafork.ir.program import Program
+
+
+@click.command()
+@click.argument("strategies", metavar="STRATEGY[,...]")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--schedule", "only", help="The name of one schedule; all of the file by default.")
+@click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
+@strict_option
+@diagnostics_option
+@click.pass_context
+def command(
+    context: click.Context,
+    strategies: str,
+    file: Path,
+    only: str | None,
+    assume: tuple[str, ...],
+    strict: bool,
+    form: str,
+) -> None:
+    """Print the program after some strategies, one function a schedule; what is printed can be read again.
+
+    The strategies are applied in the order given, to the program as the case discussion begins with it: without a
+    `cache` clause the arrays of shared memory are chosen first. What each did, or why it did not apply, goes to
+    standard error. A strategy that works on the LLVM IR leaves the text as it is.
+    """
+    from comprehensive import registry
+    from comprehensive.application import applied
+    from comprehensive.options import with_assumptions
+    from metafork.analysis.races.diagnostics import check_races
+    from metafork.frontend import parse
+    from metafork.ir.diagnostics import DiagnosticsError, excerpt
+    from metafork.ir.source import NOWHERE
+    from metafork.printing.metafork_text import metafork_text
+
+    names = [name.strip() for name in strategies.split(",") if name.strip()]
+    if not names:
+        raise click.UsageError("no strategy is named")
+    source = read_source(file)
+    texts = {source.name: source.text}
+    with mistakes_of_options():
+        chosen = registry.strategies(names)
+        try:
+            unit = with_assumptions(parse(source), assume)
+            warnings = check_races(unit, strict=strict)
+        except DiagnosticsError as error:
+            print_diagnostics(error.diagnostics, texts, form)
+            context.exit(1)
+    if warnings or form != "text":
+        print_diagnostics(warnings, texts, form)
+    programs = [schedule.program for schedule in unit.schedules if only in (None, schedule.program.name)]
+    if not programs:
+        raise click.UsageError(f"there is no schedule {only!r}" if only else f"{file} has no meta_schedule")
+    functions = Counter(schedule.program.function for schedule in unit.schedules)
+    printed: list[str] = []
+    for program in programs:
+        result = applied(program, chosen)
+        for step in result.steps:
+            click.echo(f"{program.name}: {step.sentence}", err=True)
+            if step.span != NOWHERE:
+                click.echo(excerpt(step.span, source.text), err=True)
+        printed.append(metafork_text(_named(result.version.program, functions)))
+    click.echo("\n".join(printed), nl=False)
+
+
+def _named(program: Program, functions: Counter[str]) -> Program:
+    """Give the schedules of one function a function each, under the schedule's name."""
+    from metafork.ir.rewriting import fresh_name, names_of
+
+    if functions[program.function] == 1:
+        return program
+    return replace(program, function=fresh_name(program.name, {*functions, *names_of(program)}))

@@ -1,0 +1,70 @@
+"""``metafork explain FILE...``: what is cached, kept in registers and joined to the grid, what is not, and why."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from comprehensive.commands.faults import (
+    diagnostics_option,
+    mistakes_of_options,
+    print_diagnostics,
+    read_source,
+    strict_option,
+)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--strategies", help="Names of the strategies that are asked, as for `metafork optimize`.")
+@click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
+@strict_option
+@diagnostics_option
+@click.pass_context
+def command(
+    context: click.Context, files: tuple[Path, ...], strategies: str | None, assume: tuple[str, ...], strict: bool,
+    form: str,
+) -> None:  # fmt: skip
+    """Say of each schedule what is cached, kept in registers and given to the grid, what is not, and why.
+
+    Where a change of the program would help, a hint names it.
+    """
+    from comprehensive import registry
+    from comprehensive.explanation import explanation
+    from comprehensive.options import with_assumptions
+    from comprehensive.tree.remarks import with_carets
+    from metafork.analysis.analyses import Analyses
+    from metafork.analysis.races.diagnostics import check_races
+    from metafork.frontend import parse
+    from metafork.ir.diagnostics import Diagnostic, DiagnosticsError
+
+    names = None if strategies is None else [name.strip() for name in strategies.split(",") if name.strip()]
+    found: list[Diagnostic] = []
+    texts: dict[str, str] = {}
+    blocks: list[str] = []
+    failed = False
+    with mistakes_of_options():
+        chosen = registry.strategies(names)
+        for path in files:
+            source = read_source(path)
+            texts[source.name] = source.text
+            try:
+                unit = with_assumptions(parse(source), assume)
+                found += check_races(unit, strict=strict)
+            except DiagnosticsError as error:
+                found += error.diagnostics
+                failed = True
+                continue
+            for schedule in unit.schedules:
+                program = schedule.program
+                head = f"{program.name}: the schedule at line {program.span.line}, function {program.function}"
+                remarks = explanation(program, chosen, Analyses())
+                told = with_carets(remarks, source, program.span, sys.stdout.isatty())
+                blocks.append(f"{head}\n\n{told or 'there is nothing to say of its arrays and loops'}")
+    if blocks:
+        click.echo("\n".join(blocks), nl=False)
+    if found or form != "text":
+        print_diagnostics(found, texts, form)
+    context.exit(1 if failed else 0)

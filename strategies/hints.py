@@ -1,0 +1,127 @@
+"""Loops that a strategy cannot take up, why, and the rewritings that would change that: for ``metafork explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from metafork.ir.program import (
+    Assign,
+    Binary,
+    Declare,
+    Expr,
+    For,
+    If,
+    IntConst,
+    Phase,
+    Program,
+    Stmt,
+    Var,
+    While,
+    binary,
+    walk_statements,
+)
+from metafork.ir.rewriting import assigned_variables
+from metafork.ir.source import NOWHERE, Span
+from metafork.printing.expressions import expression
+from strategies.loops.simplification import simplified
+from strategies.loops.spine import leaves, spine_of
+from strategies.strategy import Remark
+
+
+def loop_name(loop: For | While) -> str:
+    """Return what a loop is called: by its variable, where it declares one."""
+    match loop:
+        case For(init=Declare(name=name)) | For(init=Assign(target=Var(name=name))):
+            return f"the loop over {name}"
+        case _:
+            return "the while loop" if isinstance(loop, While) else "the loop"
+
+
+def bounded_loop_hint(program: Program, variable: str) -> str:
+    """Say how a loop gets a bound in parameters: a larger one, and a condition inside."""
+    for stmt in walk_statements(program.body):
+        if isinstance(stmt, For) and isinstance(stmt.init, Declare) and stmt.init.name == variable:
+            return loop_hint(stmt)
+    return ""
+
+
+def loop_hint(loop: For) -> str:
+    """Say how a loop gets a bound in parameters; empty for loops that do not count up from 0."""
+    match loop:
+        case For(
+            init=Declare(name=name, value=IntConst(value=0)),
+            condition=Binary(op="<" | "<=", left=Var(name=tested)) as condition,
+        ) if name == tested:
+            return f"let {name} run to a bound in parameters, and write {_guard(condition)} inside"
+        case _:
+            return ""
+
+
+def _guard(condition: Expr) -> str:
+    return f"if ({expression(condition)})"
+
+
+def loops_off_the_spine(program: Program) -> Iterator[Remark]:
+    """Yield remarks on the outermost serial loops that no strategy can make part of the grid, whatever they access."""
+    spine = spine_of(program)
+    for loop in spine.uncounted:
+        yield Remark("grid", loop_name(loop), False, _FORM, loop.span, hint=_counted_form(loop))
+    for stmt in spine.work:
+        others = [other for other in spine.work if other is not stmt]
+        for inner in _outermost_loops(stmt):
+            reason, fault = _off_the_spine(inner, stmt, others)
+            yield Remark("grid", loop_name(inner), False, reason, inner.span, fault)
+
+
+def _off_the_spine(loop: For | While, work: Stmt, others: Sequence[Stmt]) -> tuple[str, Span]:
+    """Say why a loop inside ``work``, beside which stand ``others``, is not on the spine."""
+    if isinstance(loop, While):
+        return "how often it runs is not known", NOWHERE
+    if leaves(loop.body):
+        return "an iteration may end early, by break or continue", NOWHERE
+    if not isinstance(loop.init, Declare) or loop.init.name in assigned_variables(loop.body):
+        return _FORM, NOWHERE
+    if others:
+        return "a block does other work beside it", others[0].span
+    return "not all the work of a block stands inside it", work.span
+
+
+_FORM = "it does not count from 0 by ones to a bound of its own"
+
+
+def _counted_form(loop: For) -> str:
+    """Say how a loop that counts by ones gets to count from 0; empty for others."""
+    match loop:
+        case For(
+            init=Declare(name=name, value=low),
+            condition=Binary(op="<" | "<=" as op, left=Var(name=tested), right=limit) as condition,
+            step=Assign(target=Var(name=stepped) as variable, op="+", value=IntConst(value=1)),
+        ) if name == tested == stepped and low is not None:
+            match low:
+                case IntConst(value=first):
+                    extent = binary("-", limit, IntConst(first - (op == "<=")))
+                    if first - (op == "<=") < 0:
+                        extent = binary("+", limit, IntConst(1 - first))
+                case _:
+                    extent = binary("-", limit, low)
+                    extent = binary("+", extent, IntConst(1)) if op == "<=" else extent
+            head = expression(simplified(replace(condition, op="<", right=simplified(extent))))
+            inside = expression(simplified(binary("+", variable, low)))
+            return f"count from 0 while {head}" + (f", and write {inside} inside" if inside != name else "")
+        case _:
+            return ""
+
+
+def _outermost_loops(stmt: Stmt) -> Iterator[For | While]:
+    match stmt:
+        case For() | While():
+            yield stmt
+        case If(then=then, otherwise=otherwise):
+            for inner in (*then, *otherwise):
+                yield from _outermost_loops(inner)
+        case Phase(body=body):
+            for inner in body:
+                yield from _outermost_loops(inner)
+        case _:
+            return
