@@ -151,7 +151,7 @@ def _tree(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
 def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, source: LeafSource | None) -> dict[str, Any]:
     return {
         "id": leaf.id,
-        "title": ", ".join(leaf.strategies) or "as written",
+        "title": leaf.title,
         "kernel": leaf.kernel,
         "systems": [[_constraint(schedule, constraint) for constraint in system] for system in leaf.systems],
         "counters": [

@@ -338,9 +338,9 @@ def test_the_fields_light_up_the_leaf(tmp_path):
         str(metafork.Machine.fields(page.PRESETS["sm_90"])["shared_words"]),
         "leaf 3",
         "",
-        ["leaf 2 granularity"],
+        ["leaf 2 x in shared memory, s joined the grid"],
         2,
-        "leaf 1: as written go to an example",
+        "leaf 1: x in shared memory go to an example",
     ]
 
 
