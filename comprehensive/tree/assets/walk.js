@@ -13,6 +13,8 @@ const Walk = (() => {
     return { n: n / common, d: d / common };
   };
   const ZERO = rational(0n);
+  const LEAST = rational(-(2n ** 63n));
+  const BEYOND = rational(2n ** 63n);
   const add = (a, b) => rational(a.n * b.d + b.n * a.d, a.d * b.d);
   const multiply = (a, b) => rational(a.n * b.n, a.d * b.d);
   const divide = (a, b) => rational(a.n * b.d, a.d * b.n);
@@ -88,6 +90,11 @@ const Walk = (() => {
         return found;
       }
       const value = derive(symbol, point);
+      if (less(value, LEAST) || !less(value, BEYOND)) {
+        found.derived = byName();
+        found.region = `${symbol.name} = ${symbol.text} does not fit 64 bits`;
+        return found;
+      }
       point.set(symbol.name, value);
       found.derived[symbol.name] = text(value);
     }
@@ -106,8 +113,9 @@ const Walk = (() => {
     for (const leaf of schedule.leaves) {
       if (leaf.id === found.leaf) {
         for (const counter of leaf.counters) {
-          const value = divide(evaluate(counter.numerator, point), evaluate(counter.denominator, point));
-          found.estimates[counter.name] = text(value);
+          const divisor = evaluate(counter.denominator, point);
+          if (divisor.n === 0n) continue;
+          found.estimates[counter.name] = text(divide(evaluate(counter.numerator, point), divisor));
         }
       } else {
         const failed = leaf.systems.map((system) => violations(system, point));
