@@ -33,14 +33,14 @@ def holding(constraints):
     return [point for point in GRID if all(one.holds(point) for one in constraints)]
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(st.lists(BOUNDS | CONSTRAINTS, max_size=5), st.lists(CONSTRAINTS, max_size=2), CONSTRAINTS)
 def test_what_is_called_empty_has_no_point(facts, system, last):
     if Signs(facts, REAL).empty(system, last):
         assert not holding([*facts, *system, last])
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(st.lists(BOUNDS, min_size=3, max_size=6), BOUNDS)
 def test_a_bound_against_known_bounds(facts, bound):
     """Where every symbol has a bound, the negation of another is called empty just where the bounds imply it."""
@@ -49,7 +49,7 @@ def test_a_bound_against_known_bounds(facts, bound):
         assert all(bound.holds(point) for point in holding(facts))
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(CONSTRAINTS)
 def test_integral_keeps_the_meaning(constraint):
     after = integral(constraint)

@@ -63,6 +63,17 @@ def test_types_and_defined_values_are_kept(expr, point):
 
 
 @settings(max_examples=400)
+@given(variables(), st.sampled_from([*NEUTRAL, "<<", ">>"]), CONSTANTS, st.booleans(), POINTS)
+def test_one_operation_with_a_constant(variable, op, constant, first, point):
+    expr = binary(op, constant, variable) if first else binary(op, variable, constant)
+    after = simplified(expr)
+    assert after.type is expr.type
+    before = value(expr, point)
+    assume(before is not None)
+    assert value(after, point) == before
+
+
+@settings(max_examples=400)
 @given(EXPRESSIONS)
 def test_nothing_is_left_to_simplify(expr):
     assert simplified(simplified(expr)) == simplified(expr)
