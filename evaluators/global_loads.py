@@ -285,7 +285,7 @@ class _Count:
         if threads is None or extent is None or not _names_in(step, "blockDim."):
             return None
         widest = extreme(extent, self._loops, self._prover, largest=True)
-        return None if widest is None else self._scope.quotient("ceiling", widest, threads)
+        return None if widest is None else self._scope.quotient("ceiling", *_without_common(widest, threads))
 
     def _most(self, trips: Polynomial | None) -> Polynomial:
         """Return the largest trip count over the enclosing loops, at least 0."""
@@ -335,6 +335,15 @@ class _Count:
                 return ZERO
             case _:
                 assert_never(expr)
+
+
+def _without_common(dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
+    """Cancel the extents of the block, which are not zero, that occur as factors on both sides."""
+    for name in sorted(divisor.symbols):
+        factor = Polynomial.symbol(name)
+        while (shorter := dividend.divide_exactly(factor)) and (smaller := divisor.divide_exactly(factor)):
+            dividend, divisor = shorter, smaller
+    return dividend, divisor
 
 
 def _names_in(expr: Expr, prefix: str) -> bool:

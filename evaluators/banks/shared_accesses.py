@@ -2,8 +2,7 @@
 
 Each access is a row and a column of a tile, polynomials in the thread variables ``THREADS`` (x, y, z), in sampled loop
 symbols and in parameters.  The lowering makes the same accesses of the same plan
-(``metafork.analysis.memory.block_memory``); what this module repeats of it is how copies are spread over the threads
-(``metafork.lowering.copy``).
+(``metafork.analysis.memory.block_memory``), and copies follow the same ``metafork.analysis.memory.copy_walk``.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, PathPlan
 from metafork.analysis.memory.block_shape import block_shape
+from metafork.analysis.memory.copy_walk import copy_walk
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import LoopKind, LoopRange, Reference
@@ -25,6 +25,16 @@ from metafork.ir.types import ScalarType
 
 THREADS = ("thread.x", "thread.y", "thread.z")
 """Symbols of the thread variables; no names of C."""
+ROW, COLUMN = "copy.row", "copy.column"
+"""Symbols of where a thread stands in rows that all threads walk as one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineWalk:
+    """A walk along rows of one ``length``: ``ROW`` and ``COLUMN`` are quotient and remainder of the place by it."""
+
+    place: Polynomial
+    length: Polynomial
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,7 @@ class SharedAccess:
     Element (row, column) of a tile with so many ``columns`` is accessed; what has one dimension
     (``line``) is row 0.  ``block`` are the extents (x, y, z) in which threads are numbered, ``threads`` those of the
     loops that have work; ``loops`` are the other loops around, outermost first; ``conditions`` hold where the
-    access happens.
+    access happens; ``walk`` defines ``ROW`` and ``COLUMN`` where these occur.
     """
 
     array: str
@@ -48,12 +58,14 @@ class SharedAccess:
     threads: tuple[Polynomial | None, ...]
     loops: tuple[LoopRange, ...]
     conditions: tuple[Constraint, ...]
+    walk: LineWalk | None = None
 
     def polynomials(self, layout: Layout) -> tuple[Polynomial, ...]:
         """Return everything whose value must be known to say where the access goes under a layout."""
         known = tuple(extent for extent in self.threads if extent is not None)
         columns = () if self.line and layout.turn == "none" else (self.columns,)
-        return (self.row, self.column, *self.block, *known, *columns)
+        lengths = () if self.walk is None else (self.walk.length,)
+        return (self.row, self.column, *self.block, *known, *columns, *lengths)
 
 
 class UnknownAccessError(Exception):
@@ -162,28 +174,32 @@ def _of_copies(held: HeldWindow, shape: tuple[Polynomial, ...]) -> Iterator[Shar
 def _copy(
     held: HeldWindow, shifts: Sequence[Polynomial], extents: Sequence[Polynomial], shape: tuple[Polynomial, ...]
 ) -> SharedAccess:
-    """Return the access of a copy: x takes the last dimension, the other threads the one before it."""
+    """Return the access of a copy by a block of that shape."""
     window = held.window
+    walk = copy_walk(extents, shape)
     x, *others = (Polynomial.symbol(name) for name in THREADS[: len(shape)])
     outer, count = ZERO, ONE
     for thread, size in zip(others, shape[1:], strict=True):
         outer, count = outer + thread * count, count * size
-    place: list[Polynomial] = []
-    loops: list[LoopRange] = []
-    conditions: list[Constraint] = []
-    for axis, (shift, extent) in enumerate(zip(shifts, extents, strict=True)):
-        turn = Polynomial.symbol(f"copy.{axis}")
-        loops.append(LoopRange(f"copy.{axis}", None, LoopKind.SERIAL))
-        if len(extents) == 1:
-            counter = x + shape[0] * (outer + turn * count)
-        elif axis == len(extents) - 1:
-            counter = x + shape[0] * turn
-        elif axis == len(extents) - 2:
-            counter = outer + turn * count
-        else:
-            counter = turn
-        conditions.append(less_than(counter, extent))
-        place.append(counter + shift)
+    loops = [LoopRange(f"copy.{axis}", None, LoopKind.SERIAL) for axis in range(len(extents))]
+    turns = [Polynomial.symbol(loop.var) for loop in loops]
+    counters = [ZERO] * len(extents)
+    *between, last = walk.axes
+    line = None
+    if not between:
+        counters[last] = x + shape[0] * (outer + turns[last] * count)
+    elif walk.flat:
+        rows = between.pop()
+        line = LineWalk(x + shape[0] * (outer + turns[last] * count), extents[last])
+        counters[rows], counters[last] = Polynomial.symbol(ROW), Polynomial.symbol(COLUMN)
+    else:
+        rows = between.pop()
+        counters[last] = x + shape[0] * turns[last]
+        counters[rows] = outer + turns[rows] * count
+    for axis in between:
+        counters[axis] = turns[axis]
+    conditions = tuple(less_than(counter, extent) for counter, extent in zip(counters, extents, strict=True))
+    place = [counter + shift for counter, shift in zip(counters, shifts, strict=True)]
     row, column, columns = _tile(place, window.extents)
     return SharedAccess(window.array.name, window.array.element, window.layout, row, column, columns, len(place) == 1,
-                        shape, shape, tuple(loops), tuple(conditions))  # fmt: skip
+                        shape, shape, tuple(loops), conditions, line)  # fmt: skip

@@ -19,7 +19,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluators.banks.shared_accesses import THREADS, SharedAccess
+from evaluators.banks.shared_accesses import COLUMN, ROW, THREADS, SharedAccess
 from metafork.algebra.polynomial import ZERO, Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.facts import Facts
@@ -58,7 +58,7 @@ class Listed:
 
     def points(self, access: SharedAccess, layout: Layout) -> Iterator[Mapping[str, int]]:
         """Yield values of every parameter and derived symbol that an access depends on."""
-        bound = {*THREADS, *(loop.var for loop in access.loops)}
+        bound = {*THREADS, ROW, COLUMN, *(loop.var for loop in access.loops)}
         symbols = {name for value in access.polynomials(layout) for name in value.symbols} - bound
         shaping = self._parameters({name for extent in access.block for name in extent.symbols})
         needed = self._parameters(symbols)
@@ -130,6 +130,11 @@ def without_conflict(access: SharedAccess, layout: Layout) -> bool:
     if layout.turn != "none":
         return False
     address = access.row * (access.columns + layout.padding) + access.column
+    if access.walk is not None:
+        along, down = address.coefficient(COLUMN), address.coefficient(ROW)
+        if along is None or down is None or down != along * access.walk.length:
+            return False
+        address = address.without((ROW, COLUMN)) + along * access.walk.place
     steps = [address.coefficient(name) for name in THREADS[: len(access.block)]]
     if all(step == ZERO for step in steps):
         return True
@@ -153,6 +158,9 @@ def _degree_at(access: SharedAccess, layout: Layout, point: Mapping[str, int], b
         if work is not None and work.symbols <= values.keys():
             active = active & np.asarray(values[name] < _value(work, values))
     sampled, there = _sampled(access.loops, values, SAMPLES if layout.turn != "none" else 2)
+    if access.walk is not None:
+        place, length = _value(access.walk.place, sampled), _value(access.walk.length, sampled)
+        sampled = {**sampled, ROW: place // length, COLUMN: place % length}
     return _warps_degree(access, layout, sampled, active & there)
 
 

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.analysis.bounds import stays_within
+from metafork.analysis.memory.copy_walk import copy_walk, trips_of
 from metafork.analysis.memory.tile_layout import place_in_line, place_in_tile
 from metafork.analysis.memory.window_store import Digit, WrittenBox
 from metafork.analysis.memory.windows import Window
 from metafork.analysis.references import LoopKind, LoopRange
+from metafork.ir.mapping import ROW_BY_ROW
+from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, condition_of, conjunction, may_be_negative
-from metafork.ir.program import Assign, Cast, Declare, Element, Expr, FloatConst, For, If, IntConst, Stmt, Var, binary
+from metafork.ir.program import (
+    Assign,
+    Cast,
+    Conditional,
+    Declare,
+    Element,
+    Expr,
+    FloatConst,
+    For,
+    If,
+    IntConst,
+    Stmt,
+    Var,
+    binary,
+)
 from metafork.ir.types import ScalarType
 
 UNSIGNED = ScalarType.UNSIGNED_INT
@@ -26,18 +43,99 @@ def builtin(name: str) -> Var:
 
 
 @dataclass(frozen=True, slots=True)
+class RowPlace:
+    """Where a thread stands in rows of one length: its row and column, and how many of each all threads cover."""
+
+    row: Expr
+    column: Expr
+    rows: Expr
+    columns: Expr | None
+    """``None`` where the threads fill whole rows."""
+
+
+@dataclass(slots=True)
+class RowPlaces:
+    """What the copies of a path share: places of a thread in rows, computed once, and names that are in use."""
+
+    symbols: Mapping[str, Expr]
+    taken: set[str]
+    declarations: list[Stmt] = field(default_factory=list)
+    known: dict[Polynomial, RowPlace] = field(default_factory=dict)
+    copied: set[str] = field(default_factory=set)
+
+    def prefix(self, name: str) -> str:
+        """Return what the variables of another copy to or from a window are called after."""
+        result = name if name not in self.copied else fresh(f"{name}_copy", self.taken)
+        self.copied.add(result)
+        return result
+
+    def place(self, length: Polynomial, site: Site) -> RowPlace:
+        """Return the place of a thread in rows of that length."""
+        if length not in self.known:
+            self.known[length] = self._computed(length, site)
+        return self.known[length]
+
+    def _computed(self, length: Polynomial, site: Site) -> RowPlace:
+        columns = code_of(length, self.symbols)
+        if not site.prover.proves(at_most(ONE, length)):  # rows without elements are not walked, but divided by
+            columns = Conditional(binary(">", columns, IntConst(0)), columns, IntConst(1), columns.type)
+        width = self._declare("row_length", columns)
+        index, count = _linear(site.axes, 0)
+        row = self._declare("thread_row", _quotient(index, width))
+        column = self._declare("thread_column", binary("-", as_int(index), binary("*", row, width)))
+        rows = None if site.exactly is None else trips_of(site.exactly, length)
+        if rows is not None:
+            return RowPlace(row, column, code_of(rows, self.symbols), None)
+        covered = self._declare("block_rows", _quotient(count, width))
+        rest = self._declare("block_columns", binary("-", as_int(count), binary("*", covered, width)))
+        return RowPlace(row, column, covered, rest)
+
+    def _declare(self, name: str, value: Expr) -> Expr:
+        if isinstance(value, IntConst):
+            return value
+        variable = Var(fresh(name, self.taken), INT)
+        self.declarations.append(Declare(variable.name, INT, value if value.type is INT else as_int(value)))
+        return variable
+
+
+def _quotient(value: Expr, divisor: Expr) -> Expr:
+    """Return the quotient of what is not negative; a division without signs takes fewer instructions."""
+    return as_int(binary("/", value, Cast(UNSIGNED, divisor)))
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """Where copies stand: expressions of the symbols in scope, array extents, threads, and what is known.
 
-    ``extents`` are the declared extents of the arrays as polynomials (``None`` where one is none); ``axes`` is the
-    number of dimensions of the block.
+    ``extents`` are the declared extents of the arrays as polynomials (``None`` where one is none); ``shape`` are the
+    extents of the block, x first, with which a launch may be wider where ``striding`` holds.
     """
 
     symbols: Mapping[str, Expr]
     extents: Mapping[str, tuple[Polynomial | None, ...]]
     extent_code: Mapping[str, tuple[Expr, ...]]
-    axes: int
+    shape: tuple[Polynomial, ...]
+    striding: bool
     prover: Prover
+    rows: RowPlaces
+
+    @property
+    def axes(self) -> int:
+        """The number of dimensions of the block."""
+        return len(self.shape)
+
+    @property
+    def exactly(self) -> Polynomial | None:
+        """The number of threads, where every launch has as many."""
+        return None if self.striding else product_of(self.shape)
+
+
+def product_of(extents: Iterable[Polynomial]) -> Polynomial:
+    """Return the product of extents."""
+    result = ONE
+    for extent in extents:
+        result = result * extent
+    return result
 
 
 def linear_offset(indices: tuple[Expr, ...], extents: tuple[Expr, ...]) -> Expr:
@@ -71,21 +169,24 @@ def window_offset(window: Window, offsets: tuple[Expr, ...], symbols: Mapping[st
 
 def load(window: Window, name: str, site: Site) -> list[Stmt]:
     """Return the loops that fill a window from global memory, staying inside the array."""
-    counters = tuple(Var(f"{name}_{axis}", INT) for axis in range(len(window.extents)))
+    prefix = site.rows.prefix(name)
+    counters = tuple(Var(f"{prefix}_{axis}", INT) for axis in range(len(window.extents)))
     values, declarations, guards = _global_coordinates(
         window, window.lows, window.strides, window.extents, counters, site
     )
-    target = Element(name, (window_offset(window, counters, site.symbols),), window.array.element)
+    walk = _Walk(prefix, counters, window.extents, site)
+    place = walk.place_in(window, counters, site.symbols)
+    target = Element(name, (place,), window.array.element)
     source = Element(window.array.name, (_global_offset(window, values, site),), window.array.element)
     copy: Stmt = Assign(target, "", source)
     guard = conjunction(guards)
-    body = (*declarations, copy if guard is None else If(guard, (copy,)))
-    return [_nest(counters, window.extents, body, site)]
+    return walk.around((*declarations, copy if guard is None else If(guard, (copy,))))
 
 
 def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[Stmt]:
     """Return the loops that copy back what one reference wrote, under its guards."""
-    counters = tuple(Var(f"{name}_{axis}", INT) for axis in range(len(box.extents)))
+    prefix = site.rows.prefix(name)
+    counters = tuple(Var(f"{prefix}_{axis}", INT) for axis in range(len(box.extents)))
     values, declarations, _ = _global_coordinates(window, box.lows, box.scales, box.extents, counters, site)
     symbols = dict(site.symbols)
     needed = {symbol for constraint in box.guards for symbol in constraint.symbols}
@@ -93,7 +194,7 @@ def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[Stmt]:
     for counter, digits in zip(counters, box.digits, strict=True):
         for digit in digits:
             if digit.symbol in needed:
-                variable = Var(f"{name}_{digit.symbol}", INT)
+                variable = Var(f"{prefix}_{digit.symbol}", INT)
                 decoded.append(Declare(variable.name, INT, _decode(counter, digit, digits[-1], site.symbols)))
                 symbols[digit.symbol] = variable
     conditions: list[Expr] = [
@@ -105,12 +206,14 @@ def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[Stmt]:
         shift = (box.lows[axis] - window.lows[axis]).divide_exactly(Polynomial.constant(window.strides[axis]))
         assert shift is not None
         shifts.append(counter if not shift else binary("+", counter, code_of(shift, site.symbols)))
-    source = Element(name, (window_offset(window, tuple(shifts), site.symbols),), window.array.element)
+    walk = _Walk(prefix, counters, box.extents, site)
+    place = walk.place_in(window, tuple(shifts), site.symbols)
+    source = Element(name, (place,), window.array.element)
     target = Element(window.array.name, (_global_offset(window, values, site),), window.array.element)
     copy: Stmt = Assign(target, "", source)
     guard = conjunction(conditions)
     body = (*decoded, *declarations, copy) if guard is None else (*decoded, If(guard, (*declarations, copy)))
-    return [_nest(counters, box.extents, body, site)]
+    return walk.around(body)
 
 
 def _decode(counter: Var, digit: Digit, highest: Digit, symbols: Mapping[str, Expr]) -> Expr:
@@ -186,26 +289,79 @@ def _global_offset(window: Window, values: tuple[Expr, ...], site: Site) -> Expr
     return linear_offset(values, (IntConst(1), *factors))
 
 
-def _nest(counters: tuple[Var, ...], extents: tuple[Polynomial, ...], body: tuple[Stmt, ...], site: Site) -> Stmt:
-    """Return loops over a box, spread over the threads: x takes the last dimension, y and z the one before it.
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """The loops of a copy over a box, as ``metafork.analysis.memory.copy_walk`` says."""
 
-    A box of one dimension is spread over all threads, in their linear order.
-    """
-    rank = len(counters)
-    result: tuple[Stmt, ...] = body
-    for axis in reversed(range(rank)):
-        if axis == rank - 1:
-            start, step = _linear(site.axes if rank == 1 else 1, 0)
-        elif axis == rank - 2 and site.axes > 1:
-            start, step = _linear(site.axes, 1)
+    name: str
+    counters: tuple[Var, ...]
+    extents: tuple[Polynomial, ...]
+    site: Site
+
+    @property
+    def _line(self) -> Var:
+        return Var(f"{self.name}_line", INT)
+
+    def place_in(self, window: Window, offsets: tuple[Expr, ...], symbols: Mapping[str, Expr]) -> Expr:
+        """Return the offset in the window of the element at these window coordinates."""
+        whole_rows = offsets == self.counters and self.extents == window.extents and len(offsets) == 2
+        if whole_rows and window.layout == ROW_BY_ROW and copy_walk(self.extents, self.site.shape).flat:
+            return self._line
+        return window_offset(window, offsets, symbols)
+
+    def around(self, body: tuple[Stmt, ...]) -> list[Stmt]:
+        """Return the loops around what copies one element."""
+        walk = copy_walk(self.extents, self.site.shape)
+        *outer, last = walk.axes
+        result: tuple[Stmt, ...]
+        if walk.flat:
+            result = self._as_line(outer.pop(), last, body)
+        elif not outer:
+            result = self._over(last, body, 0, self.site.axes)
         else:
-            start, step = None, None
-        counter = counters[axis]
-        first = IntConst(0) if start is None else as_int(start)
-        condition = binary("<", counter, code_of(extents[axis], site.symbols))
-        advance = Assign(counter, "+", IntConst(1) if step is None else as_int(step))
-        result = (For(Declare(counter.name, INT, first), condition, advance, result),)
-    return result[0]
+            result = self._over(last, body, 0, 1)
+            if self.site.axes > 1:
+                result = self._over(outer.pop(), result, 1, self.site.axes)
+        for axis in reversed(outer):
+            counter = self.counters[axis]
+            condition = binary("<", counter, self._extent(axis))
+            result = (For(Declare(counter.name, INT, IntConst(0)), condition, _advance(counter, IntConst(1)), result),)
+        fixed = [axis for axis in range(len(self.counters)) if axis not in walk.axes]
+        return [*(Declare(self.counters[axis].name, INT, IntConst(0)) for axis in fixed), *result]
+
+    def _extent(self, axis: int) -> Expr:
+        return code_of(self.extents[axis], self.site.symbols)
+
+    def _over(self, axis: int, body: tuple[Stmt, ...], lowest: int, highest: int) -> tuple[Stmt, ...]:
+        """Spread one axis over the threads of some dimensions."""
+        index, count = _linear(highest, lowest)
+        counter = self.counters[axis]
+        first = Declare(counter.name, INT, as_int(index))
+        if not self.site.striding and product_of(self.site.shape[lowest:highest]) == self.extents[axis]:
+            return (first, *body)
+        return (For(first, binary("<", counter, self._extent(axis)), _advance(counter, as_int(count)), body),)
+
+    def _as_line(self, rows: int, columns: int, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Spread two axes over all threads, row after row."""
+        site, row, column = self.site, self.counters[rows], self.counters[columns]
+        place = site.rows.place(self.extents[columns], site)
+        total = self.extents[rows] * self.extents[columns]
+        index, count = _linear(site.axes, 0)
+        start = (Declare(row.name, INT, place.row), Declare(column.name, INT, place.column))
+        first = Declare(self._line.name, INT, as_int(index))
+        if site.exactly == total:
+            return (first, *start, *body)
+        advance: list[Stmt] = [_advance(row, place.rows)]
+        if place.columns is not None:
+            length = self._extent(columns)
+            wrap = (Assign(column, "-", length), _advance(row, IntConst(1)))
+            advance += [_advance(column, place.columns), If(binary(">=", column, length), wrap)]
+        condition = binary("<", self._line, code_of(total, site.symbols))
+        return (*start, For(first, condition, _advance(self._line, as_int(count)), (*body, *advance)))
+
+
+def _advance(counter: Var, step: Expr) -> Assign:
+    return Assign(counter, "+", step)
 
 
 def zero(type_: ScalarType) -> Expr:

@@ -49,7 +49,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.types import ScalarType
-from metafork.lowering.copy import Site, builtin
+from metafork.lowering.copy import RowPlaces, Site, builtin
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.structures import StructureCode
@@ -119,7 +119,7 @@ class _Lowering:
                 for code in structures
             ]
             lowering = PathLowering(
-                plan, self.scope, self._site(plan, symbols), names, own, codes, structures, self._uneven(), taken
+                plan, self.scope, self._site(plan, symbols, taken), names, own, codes, structures, self._uneven(), taken
             )
             body = lowering.lower()
             bodies.append((_test(plan), body))
@@ -220,12 +220,14 @@ class _Lowering:
             offset = offset + words
         return result
 
-    def _site(self, plan: PathPlan, symbols: Mapping[str, Expr]) -> Site:
+    def _site(self, plan: PathPlan, symbols: Mapping[str, Expr], taken: set[str]) -> Site:
         arrays = [*plan.program.arrays, *(array for array, _ in plan.block_arrays)]
         extents = {array.name: tuple(self.scope.polynomial(extent) for extent in array.extents) for array in arrays}
         known = [constraint for pair in plan.conditions for constraint in self.scope.implied(*pair)]
         prover = self.analyses.prover((*self.memory.facts.constraints, *known), self.memory.facts.derived)
-        return Site(symbols, extents, {array.name: array.extents for array in arrays}, len(self.shape), prover)
+        codes = {array.name: array.extents for array in arrays}
+        striding = self.program.mapping.striding is not None
+        return Site(symbols, extents, codes, self.shape, striding, prover, RowPlaces(symbols, taken))
 
     def _grid_loops(self, body: tuple[Stmt, ...], taken: set[str]) -> tuple[Stmt, ...]:
         """Wrap the body in one strided loop for each grid dimension."""

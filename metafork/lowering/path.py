@@ -8,7 +8,7 @@ iterations of a block-level loop.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from metafork.algebra.polynomial import Polynomial
@@ -20,7 +20,7 @@ from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import LoopKind, LoopRange, Reference
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
-from metafork.ir.polynomial_code import code_of
+from metafork.ir.polynomial_code import LONG, code_of
 from metafork.ir.program import (
     Assign,
     Barrier,
@@ -49,6 +49,7 @@ from metafork.ir.program import (
     unary,
     walk_expression,
 )
+from metafork.ir.types import promoted
 from metafork.lowering.copy import INT, Site, as_int, builtin, linear_offset, load, store, window_offset
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.structures import StructureCode, Warp
@@ -103,10 +104,10 @@ class PathLowering:
         after = [stmt for code in self.private for stmt in code.epilogue(self._copy_site())]
         if next(self._references, None) is not None:
             raise AssertionError("references and rewriting do not agree")
-        return (*masks, *body, *after)
+        return (*masks, *self.site.rows.declarations, *body, *after)
 
     def _copy_site(self) -> Site:
-        return Site(self._symbols, self.site.extents, self.site.extent_code, self.site.axes, self.site.prover)
+        return replace(self.site, symbols=self._symbols)
 
     def _level(self, body: tuple[Stmt, ...], level: tuple[str, ...]) -> list[Stmt]:
         """Lower a block-level body with the copies of the windows that live there."""
@@ -204,7 +205,7 @@ class PathLowering:
     def _block_for(self, loop: For, level: tuple[str, ...]) -> list[Stmt]:
         result = self._meet()
         init = self._loop_part(loop.init)
-        known = self._known_loop(loop)
+        known = self._known_loop(loop, LoopKind.BLOCK)
         condition = loop.condition
         inner_level = level
         if known is not None:
@@ -221,19 +222,23 @@ class PathLowering:
         self.dirty = reads
         return [*result, For(init, test, step, tuple(body))]
 
-    def _known_loop(self, loop: For) -> tuple[str, LoopRange] | None:
-        """Return the range that the references saw for this loop."""
-        if not isinstance(loop.init, Declare | Assign):
-            return None
-        name = loop.init.name if isinstance(loop.init, Declare) else getattr(loop.init.target, "name", "")
+    def _known_loop(self, loop: For, kind: LoopKind) -> tuple[Var, LoopRange] | None:
+        """Return the counter of a loop and the range that the references saw for it."""
+        match loop.init:
+            case Declare(name=name, type=type_):
+                counter = Var(name, type_)
+            case Assign(target=Var() as counter):
+                pass
+            case _:
+                return None
         for reference in self.plan.references:
             for range_ in reference.loops:
-                if range_.var == name and range_.kind is LoopKind.BLOCK:
-                    return name, range_
+                if range_.var == counter.name and range_.kind is kind:
+                    return counter, range_
         return None
 
-    def _bind(self, variable: str, range_: LoopRange) -> None:
-        value: Expr = Var(variable, INT)
+    def _bind(self, variable: Var, range_: LoopRange) -> None:
+        value: Expr = variable if promoted(variable.type) is INT else Cast(LONG, variable)
         if range_.low:
             low = code_of(range_.low, self._symbols)
             value = binary("-", value, low)
@@ -324,13 +329,9 @@ class PathLowering:
 
     def _thread_for(self, loop: For) -> For:
         init = self._loop_part(loop.init)
-        if isinstance(loop.init, Declare | Assign):
-            name = loop.init.name if isinstance(loop.init, Declare) else getattr(loop.init.target, "name", "")
-            for reference in self.plan.references:
-                for range_ in reference.loops:
-                    if range_.var == name and range_.kind is LoopKind.SERIAL:
-                        self._bind(name, range_)
-                        break
+        known = self._known_loop(loop, LoopKind.SERIAL)
+        if known is not None:
+            self._bind(*known)
         test = None if loop.condition is None else self._expression(loop.condition)
         body = self._thread_body(loop.body)
         step = self._loop_part(loop.step)

@@ -73,6 +73,25 @@ def test_copies_into_shared_memory_are_shared_by_the_threads():
     assert value.numerator.evaluate(point) == 8 * 3 * 2 + 2 * 3 + 3 * 2
 
 
+def test_all_threads_copy_a_column_and_a_tile_that_is_narrower_than_the_block():
+    column = """
+void f(int N, int B, int m, const float a[N][m], float y[N]) {
+  int dim = N / B;
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < dim; i++)
+      for (int k = 0; k < m; k++)
+        meta_for (int t = 0; t < B; t++)
+          y[i * B + t] -= a[i * B + t][k];
+  }
+}"""
+    # One element a thread and step, and the load of y.
+    assert loads(column).numerator == m + 1
+    tile = column.replace(
+        "y[i * B + t] -= a[i * B + t][k]", "for (int z = 0; z < 7; z++) y[i * B + t] -= a[i * B + t][7 * k + z]"
+    )
+    assert loads(tile).numerator == 7 * m + 1
+
+
 def test_striding_threads_share_the_iterations():
     value = loads(MATADD, striding=32)
     (share,) = (symbol for symbol in value.derived if symbol.kind == "ceiling")

@@ -949,4 +949,68 @@ void corner(int N, int M, int B, const int a[N][M], int b[N][M]) {
 }""",
         grid(N=[5, 8], M=[6, 8], B=[1, 3, 4]),
     ),
+    # One column of a matrix by a block of one dimension.
+    Case(
+        """
+void column(int N, int M, int B, const float a[N][M], float y[N]) {
+  int dim = N / B;
+  meta_schedule cache(a, y) {
+    meta_for (int i = 0; i < dim; i++)
+      for (int k = 0; k < M; k++)
+        meta_for (int t = 0; t < B; t++)
+          y[i * B + t] -= a[i * B + t][k];
+  }
+}""",
+        grid(N=[6, 15], M=[1, 4], B=[1, 3, 5]),
+    ),
+    # Rows of a length that has nothing to do with the width of the block.
+    Case(
+        """
+void rows(int N, int M, int B, int K, const float a[N][M], const float x[M], float y[N]) {
+  int dim = N / B;
+  meta_schedule cache(a, x) {
+    meta_for (int i = 0; i < dim; i++)
+      for (int k = 0; k < 2; k++)
+        meta_for (int t = 0; t < B; t++)
+          for (int z = 0; z < K; z++)
+            y[i * B + t] += a[i * B + t][k * K + z] * x[k * K + z];
+  }
+}""",
+        grid(N=[8, 15], M=[14], B=[1, 4, 5], K=[1, 2, 3, 7]),
+    ),
+    # Transposed and guarded, with s elements a thread: the block is as wide as the other side of what it writes.
+    Case(
+        """
+void turned(int N, int M, int B0, int B1, int s, const int a[N][M], int c[M][N]) {
+  int d0 = (N + B0 - 1) / B0, d1 = (M + B1 * s - 1) / (B1 * s);
+  meta_schedule cache(a, c) {
+    meta_for (int i = 0; i < d0; i++)
+      meta_for (int j = 0; j < d1; j++)
+        meta_for (int v = 0; v < B0; v++)
+          meta_for (int u = 0; u < B1; u++)
+            for (int w = 0; w < s; w++) {
+              int p = i * B0 + v, q = j * B1 * s + w * B1 + u;
+              if (p < N && q < M)
+                c[q][p] = a[p][q];
+            }
+  }
+}""",
+        grid(N=[5, 8], M=[7, 12], B0=[1, 3, 4], B1=[2, 3], s=[1, 2]),
+    ),
+    # Three dimensions, of which the last two are walked together; rows of a constant length.
+    Case(
+        """
+void short_rows(int N, int B0, int B1, const int a[N][B0][5], int b[N][B0][5][B1]) {
+  int dim = N - 1;
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int h = 0; h < 1; h++)
+        meta_for (int v = 0; v < B0; v++)
+          meta_for (int u = 0; u < B1; u++)
+            for (int z = 0; z < 5; z++)
+              b[i][v][z][u] = a[i][v][z] - a[i + 1][v][4 - z];
+  }
+}""",
+        grid(N=[2, 4], B0=[1, 2, 3], B1=[1, 2, 4, 8]),
+    ),
 ]
