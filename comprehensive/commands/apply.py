@@ -47,13 +47,15 @@ def command(
     from comprehensive import registry
     from comprehensive.application import applied
     from comprehensive.options import with_assumptions
+    from comprehensive.spelled_options import split_names
+    from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
     from metafork.frontend import parse
     from metafork.ir.diagnostics import DiagnosticsError, excerpt
     from metafork.ir.source import NOWHERE
     from metafork.printing.metafork_text import metafork_text
 
-    names = [name.strip() for name in strategies.split(",") if name.strip()]
+    names = split_names(strategies)
     if not names:
         raise click.UsageError("no strategy is named")
     source = read_source(file)
@@ -61,7 +63,7 @@ def command(
     with mistakes_of_options():
         chosen = registry.strategies(names)
         try:
-            unit = with_assumptions(parse(source), assume)
+            unit = exact_unit(with_assumptions(parse(source), assume))
             warnings = check_races(unit, strict=strict)
         except DiagnosticsError as error:
             print_diagnostics(error.diagnostics, texts, form)

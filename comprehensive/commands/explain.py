@@ -34,13 +34,15 @@ def command(
     from comprehensive import registry
     from comprehensive.explanation import explanation
     from comprehensive.options import with_assumptions
+    from comprehensive.spelled_options import split_names
     from comprehensive.tree.remarks import with_carets
     from metafork.analysis.analyses import Analyses
+    from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
     from metafork.frontend import parse
     from metafork.ir.diagnostics import Diagnostic, DiagnosticsError
 
-    names = None if strategies is None else [name.strip() for name in strategies.split(",") if name.strip()]
+    names = None if strategies is None else split_names(strategies)
     found: list[Diagnostic] = []
     texts: dict[str, str] = {}
     blocks: list[str] = []
@@ -51,7 +53,7 @@ def command(
             source = read_source(path)
             texts[source.name] = source.text
             try:
-                unit = with_assumptions(parse(source), assume)
+                unit = exact_unit(with_assumptions(parse(source), assume))
                 found += check_races(unit, strict=strict)
             except DiagnosticsError as error:
                 found += error.diagnostics

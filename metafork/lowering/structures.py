@@ -33,6 +33,7 @@ from metafork.ir.program import (
     Var,
     binary,
 )
+from metafork.ir.types import promoted
 from metafork.lowering.copy import INT, Site, as_int, as_long, builtin, zero
 
 
@@ -109,7 +110,7 @@ class StructureCode:
         lanes = stride * (WARP - 1) + self.structure.span - WARP * register
         if lanes >= WARP:
             return element
-        return Conditional(binary("<", lane, IntConst(lanes)), element, zero(element.type), element.type)
+        return Conditional(binary("<", lane, IntConst(lanes)), element, zero(element.type), promoted(element.type))
 
     def _directly(self, site: Site) -> list[Stmt]:
         result: list[Stmt] = []
@@ -203,7 +204,9 @@ class StructureCode:
                 code,
                 "turned",
                 [
-                    Conditional(moves, result[(number + sign * bit) % stride], result[number], result[number].type)
+                    Conditional(
+                        moves, result[(number + sign * bit) % stride], result[number], promoted(result[number].type)
+                    )
                     for number in range(stride)
                 ],
             )
