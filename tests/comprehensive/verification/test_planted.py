@@ -307,8 +307,8 @@ def test_scalar_replacement_of_two_places(monkeypatch):
 def test_a_counter_two_words_small(monkeypatch):
     right = SharedMemory.evaluate
 
-    def small(self, version):
-        value = right(self, version)
+    def small(self, version, analyses):
+        value = right(self, version, analyses)
         return replace(value, numerator=value.numerator - 2) if isinstance(value, CounterValue) else value
 
     monkeypatch.setattr(SharedMemory, "evaluate", small)
