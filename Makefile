@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Two workers are enough for a laptop or a CI machine; `make test JOBS=8` uses more.
 JOBS ?= 2
+# The tests start the tool some hundred times: its modules are compiled once, whatever the caller's environment says.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo test lint types unit bench fuzz docs clean
 
