@@ -17,9 +17,10 @@ from typing import Any
 
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
+from comprehensive.case_discussion.instances import InstanceMaker
 from comprehensive.case_discussion.quintuple import Case, Outcome
 from comprehensive.case_discussion.trace import trace
-from comprehensive.options import MachineLike, machine_values, with_assumptions
+from comprehensive.options import MachineLike, checked_static, machine_values, with_assumptions
 from comprehensive.systems.points import Number
 from comprehensive.systems.start import Start, identifiers, start_of
 from comprehensive.tree import render, report, tree_json
@@ -33,6 +34,7 @@ from metafork.ir.diagnostics import Diagnostic
 from metafork.ir.invariants import check_program, checking
 from metafork.ir.program import Program, Version
 from metafork.ir.source import Source
+from metafork.ir.static_values import StaticValues, static_parameters
 from metafork.ir.translation_unit import TranslationUnit
 from strategies.caching import with_cached_arrays
 from strategies.checked import Checked
@@ -105,20 +107,23 @@ def optimize(
     time_limit: float | None = None,
     strict: bool = False,
     progress: Progress | None = None,
+    static: StaticValues | None = None,
 ) -> Result:
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
     ``counters`` and ``strategies`` are names, used in the order given; ``machine`` (``"sm_80"``, ``"T=1024,Z=12288"``,
     a ``Machine``, a mapping) fixes machine symbols; ``assume`` are inequalities over parameters; ``strict`` refuses
-    what is not proved free of races instead of warning.
+    what is not proved free of races instead of warning.  ``static`` are values of program parameters for which leaves
+    are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``.
 
     ``time_limit`` is in seconds for the whole run.  What is being measured or transformed then is finished, and nothing
     else begun: trees come back as they are, marked incomplete (``Result.complete``).  The first schedule has at least
     the leaf that every limit admits; schedules that were not reached have none.
 
     Raises ``metafork.ir.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError`` and
-    ``metafork.runtime.machine.MachineError`` for names and values of options, ``InequalityError`` for an assumption
-    that is none, ``OSError`` where the file cannot be read.
+    ``metafork.runtime.machine.MachineError`` for names and values of options, ``options.StaticValueError`` for
+    values of static parameters, ``InequalityError`` for an assumption that is none, ``OSError`` where the file cannot
+    be read.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     chosen = registry.counters(counters)
@@ -126,6 +131,7 @@ def optimize(
     fixed = machine_values(machine, [counter.symbol for counter in chosen if counter.kind == "performance"])
     source = source_of(path_or_text)
     unit = with_assumptions(parse(source), assume)
+    static = checked_static(unit, static or {})
     warnings = check_races(unit, strict=strict, deadline=deadline)
     taken = identifiers(source.text)
     trees: list[ScheduleTree] = []
@@ -137,7 +143,7 @@ def optimize(
         if left == 0.0 and trees:
             trees.append(undiscussed(program, chosen, transformers, taken, fixed))
         else:
-            trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on, analyses))
+            trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on, analyses, static))
     return Result(
         unit, tuple(trees), tuple(c.name for c in chosen), tuple(s.name for s in transformers), warnings, analyses
     )
@@ -166,11 +172,14 @@ def discuss(
     time_limit: float | None = None,
     progress: Callable[[Statistics], None] | None = None,
     analyses: Analyses | None = None,
+    static: StaticValues | None = None,
 ) -> ScheduleTree:
     """Return the tree of one schedule.
 
-    ``taken`` are the names of the whole input, ``fixed`` numbers for machine fields and targets.
+    ``taken`` are the names of the whole input, ``fixed`` numbers for machine fields and targets, ``static`` values of
+    parameters, of which those are used that are program parameters of this schedule.
     """
+    deadline = None if time_limit is None else time.monotonic() + time_limit
     analyses = analyses or Analyses()
     choice = with_cached_arrays(program, analyses)
     program = choice.program
@@ -179,7 +188,12 @@ def discuss(
         strategies = [Checked(strategy) for strategy in strategies]
     start = start_of(program, counters, taken, fixed)
     discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress, analyses)
-    return _tree(program, start, discussion.run(Version(program)), strategies, choice.reasons)
+    outcome = discussion.run(Version(program))
+    tree = _tree(program, start, outcome, strategies, choice.reasons)
+    own = {name: values for name, values in (static or {}).items() if name in static_parameters(program)}
+    if not own:
+        return tree
+    return InstanceMaker(own, strategies, discussion.systems, analyses, deadline).with_instances(tree, outcome.cases)
 
 
 def undiscussed(

@@ -61,6 +61,13 @@ def read_source(path: Path) -> Source:
         raise click.ClickException(f"{path} cannot be read: {error.strerror}") from error
 
 
+static_option = click.option(
+    "--static",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Compile leaves also for these values of a program parameter: s=1,2,4.",
+)
+
 strict_option = click.option(
     "--strict", is_flag=True, help="Refuse a file whose freedom from races is not proved, instead of warning."
 )
@@ -69,11 +76,12 @@ strict_option = click.option(
 @contextmanager
 def mistakes_of_options() -> Iterator[None]:
     """Turn unknown names, bad machines and bad assumptions into usage errors."""
+    from comprehensive.options import StaticValueError
     from comprehensive.registry import UnknownNameError
     from comprehensive.systems.inequality_text import InequalityError
     from metafork.runtime.machine import MachineError
 
     try:
         yield
-    except (UnknownNameError, MachineError, InequalityError) as error:
+    except (UnknownNameError, MachineError, InequalityError, StaticValueError) as error:
         raise click.UsageError(str(error)) from error

@@ -18,6 +18,7 @@ from comprehensive.commands.faults import (
     mistakes_of_options,
     print_diagnostics,
     read_source,
+    static_option,
     strict_option,
 )
 
@@ -46,6 +47,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
 )
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @click.option("--machine", help="Fix machine symbols: a preset (sm_80), values (T=1024,Z=12288), or both.")
+@static_option
 @click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
 @click.option("--target", default="sm_80", show_default=True, help="The target of --emit ptx.")
 @click.option("--allow-fma", is_flag=True, help="Let the generated build contract a*b + c (results may differ).")
@@ -65,6 +67,7 @@ def command(
     strategies: list[str] | None,
     assume: tuple[str, ...],
     machine: str | None,
+    static: tuple[str, ...],
     emit: str | None,
     target: str,
     allow_fma: bool,
@@ -76,6 +79,7 @@ def command(
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
     from comprehensive.optimize import optimize
+    from comprehensive.options import static_values
     from metafork.ir.diagnostics import Diagnostic, DiagnosticsError
 
     found: list[Diagnostic] = []
@@ -99,6 +103,7 @@ def command(
                     time_limit=None if deadline is None else max(0.0, deadline - time.monotonic()),
                     strict=strict,
                     progress=progress,
+                    static=static_values(static),
                 )
             except DiagnosticsError as error:
                 found += error.diagnostics
@@ -166,6 +171,8 @@ def _write(result: Result, folder: Path, ptx_target: str | None, allow_fma: bool
 
 
 def _summary(result: Result, folder: Path) -> str:
+    from comprehensive.tree.schedule_tree import values_text
+
     lines = []
     for schedule in result.document.schedules:
         leaves = len(schedule.leaves)
@@ -176,6 +183,8 @@ def _summary(result: Result, folder: Path) -> str:
             if more:
                 text += f", and {more} more {'case' if more == 1 else 'cases'}"
             lines.append(f"  leaf {leaf.id} ({', '.join(leaf.strategies) or 'as written'}): {text}")
+            if leaf.instances:
+                lines.append(f"    also compiled for {'; '.join(values_text(one.values) for one in leaf.instances)}")
         shown = "\n".join(lines)
         lines += [
             f"  with {symbol.name} = {symbol.definition(schedule.order)}"

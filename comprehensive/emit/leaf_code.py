@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses
@@ -14,19 +14,25 @@ from metafork.ir.kernel import Kernel
 class LeafCode:
     """``text`` is CUDA C++; ``ptx`` is set where the leaf is what LLVM made of the kernel's IR (``ir`` is that IR).
 
-    The CPU build runs ``text`` in both cases.
+    The CPU build runs ``text`` in both cases.  ``instances`` is the code of the leaf's instances, in order.
     """
 
     kernel: Kernel
     text: str
     ir: str | None = None
     ptx: str | None = None
+    instances: tuple[LeafCode, ...] = ()
 
 
 EMBEDDED_TARGET = "sm_75"
 """What embedded PTX is made for: the oldest GPU that CUDA 13 knows; drivers compile it for every later one."""
 
 CodeOf = Callable[[Leaf], LeafCode]
+
+
+def with_instances(leaf: Leaf, code_of: CodeOf) -> LeafCode:
+    """Return the code of a leaf and of its instances."""
+    return replace(code_of(leaf), instances=tuple(code_of(leaf.of(instance)) for instance in leaf.instances))
 
 
 def leaf_code(leaf: Leaf, analyses: Analyses | None = None) -> LeafCode:

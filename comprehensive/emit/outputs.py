@@ -20,7 +20,7 @@ from comprehensive.emit.cmake_file import cmake_file
 from comprehensive.emit.device_file import Codes, device_file
 from comprehensive.emit.header_file import header_file
 from comprehensive.emit.host_file import host_file
-from comprehensive.emit.leaf_code import CodeOf, LeafCode, leaf_code
+from comprehensive.emit.leaf_code import CodeOf, LeafCode, leaf_code, with_instances
 from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.ir.translation_unit import TranslationUnit
 
@@ -55,7 +55,7 @@ def rendered_files(
     Leaves with PTX also have it, and its IR, under ``leaves/``.
     """
     unit, trees = result.unit, result.schedules
-    codes: Codes = {tree.program.name: [code_of(leaf) for leaf in tree.leaves] for tree in trees}
+    codes: Codes = {tree.program.name: [with_instances(leaf, code_of) for leaf in tree.leaves] for tree in trees}
     files = {
         f"{unit.name}.h": header_file(unit, trees),
         f"{unit.name}.cu": device_file(unit, trees, codes),
@@ -138,7 +138,7 @@ def _signals_held() -> Iterator[None]:
 
 def _remove_stale_leaves(directory: Path, stem: str, files: Mapping[str, str]) -> None:
     """Remove leaf files of an earlier run that had more leaves."""
-    pattern = re.compile(rf"{re.escape(stem)}_k\d+_leaf\d+\.\w+")
+    pattern = re.compile(rf"{re.escape(stem)}_k\d+_leaf\d+(_instance\d+)?\.\w+")
     for path in (directory / "leaves").glob(f"{stem}_k*"):
         if pattern.fullmatch(path.name) and f"leaves/{path.name}" not in files:
             path.unlink()

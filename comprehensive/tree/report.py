@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
-from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf, ScheduleTree, Statistics, Tree
+from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf, ScheduleTree, Statistics, Tree, values_text
 
 UNITS = {
     "threads_per_block": "threads",
@@ -67,6 +67,7 @@ def _leaf(schedule: ScheduleDocument, leaf: LeafDocument) -> list[str]:
     for name, value in leaf.counters.items():
         unit = UNITS.get(name)
         lines.append(f"- {name}: `{schedule.value_text(value)}`" + (f" {unit}" if unit else ""))
+    lines += [f"- instance {one.number}, `{one.kernel}`: when `{values_text(one.values)}`" for one in leaf.instances]
     if leaf.witness is not None:
         lines.append(f"- for example {_code(f'{name} = {value}' for name, value in leaf.witness.items())}")
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from evaluators.counter import CounterValue
@@ -49,13 +49,34 @@ Tree = Node | LeafReference | NoLeaf
 
 
 @dataclass(frozen=True, slots=True)
+class Instance:
+    """A kernel of a leaf for values of its static parameters; ``number`` is its place in the leaf, from 1."""
+
+    number: int
+    values: Mapping[str, int] = field(hash=False)
+    version: Version
+    kernel: str
+
+
+def has_values(values: Mapping[str, int], point: Mapping[str, int | Fraction]) -> bool:
+    """Say whether a point has these values."""
+    return all(point.get(name) == value for name, value in values.items())
+
+
+def values_text(values: Mapping[str, int]) -> str:
+    """Print the values of static parameters: ``s = 4, B0 = 16``."""
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """One leaf: a version of the program and the systems under which it is chosen.
 
     ``systems`` are displayed systems, irredundant within Start; ``strategies`` were applied in that order; ``trace``
     uses the paper's abbreviations (section 5); ``counters`` maps a counter's name to its value on this version;
     ``witness`` is an integer point of the first system (targets of performance counters may be fractions), ``None``
-    where none was found.
+    where none was found.  ``instances`` are compiled beside the leaf's kernel, the dynamic instance, and run in its
+    place where the arguments have their values.
     """
 
     id: int
@@ -66,6 +87,11 @@ class Leaf:
     kernel: str
     counters: Mapping[str, CounterValue] = field(hash=False)
     witness: Mapping[str, int | Fraction] | None = field(hash=False, default=None)
+    instances: tuple[Instance, ...] = ()
+
+    def of(self, instance: Instance) -> Leaf:
+        """Return an instance in the form of a leaf, for whoever makes code."""
+        return replace(self, version=instance.version, kernel=instance.kernel, instances=())
 
 
 @dataclass(frozen=True, slots=True)

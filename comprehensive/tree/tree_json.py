@@ -10,13 +10,14 @@ from typing import Any
 
 from comprehensive.systems.inequality_text import InequalityError, definition, inequality, value
 from comprehensive.systems.points import Number
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.document import InstanceDocument, LeafDocument, ScheduleDocument, TreeDocument
 from comprehensive.tree.schedule_tree import CounterInfo, LeafReference, Node, NoLeaf, Tree
 from evaluators.counter import CounterValue
 from metafork.runtime.machine import SYMBOLS as LIMITS
 
 FORMAT = "metafork-tree"
-VERSION = 1
+VERSION = 2
+"""The newest version: a document without instances is written in version 1, which has none."""
 SCHEMA = Path(__file__).parents[1] / "schema" / "tree.schema.json"
 
 
@@ -31,9 +32,10 @@ def dumps(document: TreeDocument) -> str:
 
 def to_json(document: TreeDocument) -> dict[str, Any]:
     """Return a document as JSON values."""
+    instances = any(leaf.instances for schedule in document.schedules for leaf in schedule.leaves)
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if instances else 1,
         "source": document.source,
         "schedules": [_schedule_to_json(schedule) for schedule in document.schedules],
     }
@@ -93,7 +95,7 @@ def _tree_to_json(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
 
 
 def _leaf_to_json(schedule: ScheduleDocument, leaf: LeafDocument) -> dict[str, Any]:
-    return {
+    result: dict[str, Any] = {
         "id": leaf.id,
         "systems": [[schedule.text(constraint) for constraint in system] for system in leaf.systems],
         "strategies": list(leaf.strategies),
@@ -102,6 +104,9 @@ def _leaf_to_json(schedule: ScheduleDocument, leaf: LeafDocument) -> dict[str, A
         "counters": {name: schedule.value_text(v) for name, v in leaf.counters.items()},
         "witness": None if leaf.witness is None else {name: _number(n) for name, n in leaf.witness.items()},
     }
+    if leaf.instances:
+        result["instances"] = [{"kernel": one.kernel, "values": dict(one.values)} for one in leaf.instances]
+    return result
 
 
 def _number(number: Number) -> int | str:
@@ -120,8 +125,8 @@ def from_json(data: Any) -> TreeDocument:
     """Return the document that JSON values describe.  Raises ``TreeFormatError``."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise TreeFormatError(f'not a decision tree: "format" is not "{FORMAT}"')
-    if data.get("version") != VERSION:
-        raise TreeFormatError(f"version {data.get('version')!r} of {FORMAT} is not read here, only version {VERSION}")
+    if data.get("version") not in (1, VERSION):
+        raise TreeFormatError(f"version {data.get('version')!r} of {FORMAT} is not read here, only 1 to {VERSION}")
     try:
         return TreeDocument(data["source"], tuple(_schedule(entry) for entry in data["schedules"]))
     except InequalityError as error:
@@ -197,6 +202,10 @@ def _leaf(data: Mapping[str, Any], symbols: set[str]) -> LeafDocument:
         data["kernel"],
         {name: CounterValue(*value(text, symbols)) for name, text in data["counters"].items()},
         None if witness is None else {name: _parsed(number) for name, number in witness.items()},
+        tuple(
+            InstanceDocument(number, {name: int(value) for name, value in entry["values"].items()}, entry["kernel"])
+            for number, entry in enumerate(data.get("instances", ()), 1)
+        ),
     )
 
 

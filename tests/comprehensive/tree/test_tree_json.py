@@ -128,7 +128,7 @@ def test_fractions_and_derived_kinds_come_back():
     ("change", "message"),
     [
         ({"format": "other"}, "not a decision tree"),
-        ({"version": 2}, "version 2"),
+        ({"version": 3}, "version 3"),
         ({"schedules": [{}]}, "KeyError"),
         ({"schedules": 3}, "TypeError"),
     ],

@@ -129,6 +129,7 @@ void f(int N, int B, const int size[4], int b[N]) {
     with pytest.raises(CannotLowerError, match="row"):
         lower(program(text), "k")
 
+
 ONE_TRIP = """
 void one_trip(int N, int B, const int a[N][N], int c[N]) {
   int dim = N / B;
