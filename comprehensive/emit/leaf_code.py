@@ -35,12 +35,18 @@ def with_instances(leaf: Leaf, code_of: CodeOf) -> LeafCode:
     return replace(code_of(leaf), instances=tuple(code_of(leaf.of(instance)) for instance in leaf.instances))
 
 
-def leaf_code(leaf: Leaf, analyses: Analyses | None = None) -> LeafCode:
-    """Lower a leaf's program and print it, for the leaf's own kernel name."""
+def kernel_of(leaf: Leaf, analyses: Analyses | None = None) -> Kernel:
+    """Lower a leaf's program under the leaf's own kernel name; an instance's text tells what it knows of its blocks."""
     from metafork.lowering import lowering
+
+    return replace(lowering.lower(leaf.version.program, leaf.kernel, analyses), told=leaf.static)
+
+
+def leaf_code(leaf: Leaf, analyses: Analyses | None = None) -> LeafCode:
+    """Lower a leaf's program and print it."""
     from metafork.printing import cuda
 
-    kernel = lowering.lower(leaf.version.program, leaf.kernel, analyses)
+    kernel = kernel_of(leaf, analyses)
     text = cuda.kernel_text(kernel)
     if not leaf.version.ir_strategies:
         return LeafCode(kernel, text)

@@ -88,10 +88,11 @@ class Leaf:
     counters: Mapping[str, CounterValue] = field(hash=False)
     witness: Mapping[str, int | Fraction] | None = field(hash=False, default=None)
     instances: tuple[Instance, ...] = ()
+    static: bool = False
 
     def of(self, instance: Instance) -> Leaf:
-        """Return an instance in the form of a leaf, for whoever makes code."""
-        return replace(self, version=instance.version, kernel=instance.kernel, instances=())
+        """Return an instance in the form of a leaf (``static``), for whoever makes code."""
+        return replace(self, version=instance.version, kernel=instance.kernel, instances=(), static=True)
 
 
 @dataclass(frozen=True, slots=True)

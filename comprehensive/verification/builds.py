@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from comprehensive.emit import LeafCode, rendered_files, runtime_include_dir, write_files
+from comprehensive.emit import LeafCode, kernel_of, rendered_files, runtime_include_dir, write_files
 from comprehensive.emit.outputs import Optimized
 from comprehensive.tree.schedule_tree import Leaf
 from comprehensive.verification.contract import contract_text
@@ -32,7 +32,6 @@ from comprehensive.verification.driver import (
 )
 from comprehensive.verification.instrumented import instrumented
 from metafork.ir.translation_unit import Function
-from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -47,7 +46,7 @@ class BuildError(Exception):
 
 def plain_code(leaf: Leaf) -> LeafCode:
     """Return the code that the CPU build runs: the text of the leaf's program, whatever LLVM made of it."""
-    kernel = lower(leaf.version.program, leaf.kernel)
+    kernel = kernel_of(leaf)
     return LeafCode(kernel, kernel_text(kernel))
 
 

@@ -194,6 +194,20 @@ def test_a_wrong_instance_is_noticed(shift):
     assert all("s=3, B=4" in re.sub(r"(B=4), (s=3)", r"\2, \1", failure.point) for failure in failures)
 
 
+def misled(leaf):
+    """Return the code of a leaf; instances are told blocks of one thread more."""
+    code = leaf_code(leaf)
+    text = re.sub(r"METAFORK_THREADS\(x, (\d+)u\)", lambda m: f"METAFORK_THREADS(x, {int(m[1]) + 1}u)", code.text)
+    assert (text != code.text) == ("_instance" in leaf.kernel)
+    return replace(code, text=text)
+
+
+def test_what_an_instance_is_told_of_its_blocks_is_checked(shift):
+    failures = verify(shift, options=replace(OPTIONS, races=False), code_of=misled).failures
+    assert failures
+    assert all("other threads than its kernel was told" in failure.message for failure in failures)
+
+
 def wasteful(leaf):
     """Return the code of a leaf; instances need more shared memory than the leaf."""
     code = leaf_code(leaf)
@@ -291,4 +305,5 @@ def test_nvcc_takes_instances(shift, tmp_path):
     write_outputs(shift, tmp_path)
     flags = ["-arch=sm_80", "-fmad=false", "-Xptxas=-v", f"-I{tmp_path}", f"-I{tmp_path}/include"]
     done = succeed(["nvcc", *flags, "-c", tmp_path / "input.cu", "-o", tmp_path / "a.o"])
+    assert "METAFORK_THREADS(x, 4u)" in (tmp_path / "input.cu").read_text()
     assert set(kernels(shift)) <= set(re.findall(r"entry function '(\w+)'", done.stdout + done.stderr))
