@@ -46,6 +46,9 @@ WALKS = "a block walks the grid in "
 TOGETHER = "several threads walk the grid"
 """The mark of such a launch whose blocks have threads enough to disturb each other."""
 
+INSTANCE = "instance: "
+"""How the mark begins that says which instance of a leaf runs."""
+
 SEVERAL_THREADS = 4
 
 Values = dict[str, int]
@@ -342,7 +345,7 @@ class Points:
         marks = self._marks(point)
         if self._instances[leaf]:
             instance = next((one for one in self._instances[leaf] if has_values(one.values, point)), None)
-            marks.add("no instance" if instance is None else f"instance {instance.number}")
+            marks.add(f"{INSTANCE}{'none' if instance is None else instance.number}")
         defaults = DEFAULT.fields()
         for side in ("low", "high", "middle"):
             machine: Values = {}

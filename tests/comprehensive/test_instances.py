@@ -15,6 +15,8 @@ from comprehensive.registry import UnknownNameError
 from comprehensive.tree.selection import select
 from comprehensive.tree.tree_json import SCHEMA, from_json, to_json
 from comprehensive.verification import Options, verify
+from comprehensive.verification.point_choice import chosen_points
+from comprehensive.verification.points import INSTANCE, Points
 from metafork.ir.kernel import Space
 from metafork.ir.program import IntConst, binary
 from metafork.ir.static_values import with_static_values
@@ -175,7 +177,24 @@ def test_instances_run_and_give_the_serial_result(text):
     assert found.not_verified == ()
     for row in found.leaves:
         assert set(row.instances) == {1, 2}
-        assert {"instance 1", "instance 2", "no instance"} <= row.marks
+        assert {"instance: 1", "instance: 2", "instance: none"} <= row.marks
+
+
+def test_an_instance_that_never_ran_is_not_verified():
+    found = verify(SHIFT, static={"B": (4, 64), "s": (64,)}, machine="T=1024", options=OPTIONS, **QUICK)
+    assert found.passed, found.table()
+    reached = {row.leaf: [number for number, launches in row.instances.items() if launches] for row in found.leaves}
+    assert all(1 in numbers for numbers in reached.values())
+    found.leaves[0].instances[1] = 0
+    assert [row.leaf for row in found.not_verified] == [found.leaves[0].leaf]
+    assert "instance 1 never ran" in found.table()
+
+
+def test_every_instance_has_a_point_even_where_few_are_wanted():
+    (tree,) = optimize(SHIFT, static={"s": (3, 2), "B": (4, 32)}, **QUICK).schedules
+    for leaf, points in chosen_points(Points(tree), 8, 3000).items():
+        marks = {mark for point in points for mark in point.marks if mark.startswith(INSTANCE)}
+        assert marks == {f"{INSTANCE}{n}" for n in ("none", *(one.number for one in tree.leaves[leaf - 1].instances))}
 
 
 def damaged(leaf):
