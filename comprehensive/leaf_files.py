@@ -30,7 +30,8 @@ class LeafTexts:
         files: dict[str, str] = {}
         problems: list[str] = []
         for tree in result.schedules:
-            for leaf in tree.leaves:
+            kernels = [one for leaf in tree.leaves for one in (leaf, *map(leaf.of, leaf.instances))]
+            for leaf in kernels:
                 path = f"leaves/{leaf.kernel}"
                 files[f"{path}.mf"] = metafork_text(leaf.version.program)
                 code = self.code_of(leaf)

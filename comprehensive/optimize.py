@@ -16,10 +16,11 @@ from typing import Any
 
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
+from comprehensive.case_discussion.instances import InstanceMaker
 from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
 from comprehensive.case_discussion.trace import trace
 from comprehensive.explanation import explained
-from comprehensive.options import MachineLike, machine_values, with_assumptions
+from comprehensive.options import MachineLike, checked_static, machine_values, with_assumptions
 from comprehensive.plugins import load
 from comprehensive.systems.points import Number
 from comprehensive.systems.start import Start, identifiers, start_of
@@ -35,6 +36,7 @@ from metafork.ir.diagnostics import Diagnostic
 from metafork.ir.invariants import check_program, checking
 from metafork.ir.program import Program, Version
 from metafork.ir.source import Source
+from metafork.ir.static_values import StaticValues, static_parameters
 from metafork.ir.translation_unit import TranslationUnit
 from strategies.caching import with_cached_arrays
 from strategies.checked import Checked
@@ -115,13 +117,15 @@ def optimize(
     strict: bool = False,
     plugins: Sequence[str] = (),
     progress: Progress | None = None,
+    static: StaticValues | None = None,
 ) -> Result:
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
     ``counters`` and ``strategies`` are names, used in the order given; ``machine`` (``"sm_80"``, ``"T=1024,Z=12288"``,
     a ``Machine``, a mapping) fixes machine symbols; ``assume`` are inequalities over parameters; ``strict`` refuses
     what is not proved free of races instead of warning.  ``plugins`` are modules, or ``.py`` files, with further
-    counters and strategies.
+    counters and strategies.  ``static`` are values of program parameters for which leaves are compiled beside their
+    dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``.
 
     ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
     thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
@@ -130,7 +134,8 @@ def optimize(
 
     Raises ``metafork.ir.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError``,
     ``PluginError``, ``OptionError`` and ``metafork.runtime.machine.MachineError`` for names and values of options,
-    ``InequalityError`` for an assumption that is none, ``OSError`` where the file cannot be read.
+    ``options.StaticValueError`` for values of static parameters, ``InequalityError`` for an assumption that is none,
+    ``OSError`` where the file cannot be read.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     brought = tuple(load(name) for name in plugins)
@@ -140,6 +145,7 @@ def optimize(
     fixed = machine_values(machine, [c.symbol for c in chosen if c.kind == "performance"], own)
     source = source_of(path_or_text)
     unit = exact_unit(with_assumptions(parse(source), assume))
+    static = checked_static(unit, static or {})
     warnings = check_races(unit, strict=strict, deadline=deadline)
     taken = identifiers(source.text)
     trees: list[ScheduleTree] = []
@@ -151,7 +157,7 @@ def optimize(
         if left == 0.0 and trees:
             trees.append(undiscussed(program, chosen, transformers, taken, fixed))
         else:
-            trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on, analyses))
+            trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on, analyses, static))
     names = tuple(c.name for c in chosen), tuple(s.name for s in transformers)
     return Result(unit, tuple(trees), *names, warnings, analyses, (chosen, transformers))
 
@@ -179,11 +185,14 @@ def discuss(
     time_limit: float | None = None,
     progress: Callable[[Statistics], None] | None = None,
     analyses: Analyses | None = None,
+    static: StaticValues | None = None,
 ) -> ScheduleTree:
     """Return the tree of one schedule.
 
-    ``taken`` are the names of the whole input, ``fixed`` numbers for machine fields and targets.
+    ``taken`` are the names of the whole input, ``fixed`` numbers for machine fields and targets, ``static`` values of
+    parameters, of which those are used that are program parameters of this schedule.
     """
+    deadline = None if time_limit is None else time.monotonic() + time_limit
     analyses = analyses or Analyses()
     choice = with_cached_arrays(program, analyses)
     program = choice.program
@@ -194,7 +203,11 @@ def discuss(
     discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress, analyses)
     outcome = discussion.run(Version(program))
     remarks = explained(choice, strategies if outcome.complete else (), analyses)
-    return _tree(program, start, outcome, strategies, choice.reasons, remarks)
+    tree = _tree(program, start, outcome, strategies, choice.reasons, remarks)
+    static = {name: values for name, values in (static or {}).items() if name in static_parameters(program)}
+    if not static:
+        return tree
+    return InstanceMaker(static, strategies, discussion.systems, analyses, deadline).with_instances(tree, outcome.cases)
 
 
 def undiscussed(

@@ -12,8 +12,10 @@ from comprehensive.systems.points import Number
 from comprehensive.systems.signs import integral
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.ir.program import Expr, IntConst, Program, Var, binary
+from metafork.ir.static_values import StaticValues, static_parameters
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.ir.types import ScalarType
+from metafork.printing.expressions import representable
 from metafork.runtime.machine import FIELDS, PRESETS, SYMBOLS, Machine, OwnLimit, given_values
 
 MachineLike = str | Machine | Mapping[str, int | Fraction] | None
@@ -43,6 +45,53 @@ def machine_values(
         if name not in FIELDS and name not in targets and name not in limits:
             raise UnknownNameError("machine parameter", name, [*symbols, *FIELDS, *targets, *limits])
     return dict(values)
+
+
+class StaticValueError(ValueError):
+    """Values of a static parameter that cannot be used; the message says why."""
+
+
+def static_values(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return the values of texts such as ``s=1,2,4``, in order.  Raises ``StaticValueError``."""
+    static: dict[str, tuple[int, ...]] = {}
+    for text in texts:
+        name, equals, numbers = text.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise StaticValueError(f"{text!r} is not NAME=VALUE,VALUE...")
+        if name in static:
+            raise StaticValueError(f"values of {name} are given twice")
+        try:
+            static[name] = tuple(int(number) for number in numbers.split(","))
+        except ValueError:
+            raise StaticValueError(f"{text!r}: the values of a static parameter are integers") from None
+    return static
+
+
+def checked_static(unit: TranslationUnit, static: StaticValues) -> dict[str, tuple[int, ...]]:
+    """Return values of static parameters, each once.
+
+    Raises ``UnknownNameError`` where no schedule has such a parameter, ``StaticValueError`` where it is no program
+    parameter of any, there is no value, or one that the parameter cannot have.
+    """
+    programs = [schedule.program for schedule in unit.schedules]
+    known = sorted({name for program in programs for name in static_parameters(program)})
+    for name, values in static.items():
+        if name not in known:
+            if any(name == parameter.name for program in programs for parameter in program.parameters):
+                raise StaticValueError(
+                    f"{name} is no program parameter: it sizes an array, or a serial loop changes it"
+                )
+            raise UnknownNameError("program parameter", name, known)
+        types = [p.type for program in programs for p in program.parameters if p.name == name]
+        if not values:
+            raise StaticValueError(f"there is no value of {name}")
+        for value in values:
+            if value < 1 or not all(representable(value, type_) for type_ in types):
+                raise StaticValueError(
+                    f"{name} = {value}: a static parameter is at least 1, and what its type can hold"
+                )
+    return {name: tuple(dict.fromkeys(values)) for name, values in static.items()}
 
 
 def with_assumptions(unit: TranslationUnit, assume: Sequence[str]) -> TranslationUnit:

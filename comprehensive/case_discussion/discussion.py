@@ -228,6 +228,8 @@ class Discussion(Generic[V]):
         self._cases.append(
             Case(
                 finished.version,
+                quintuple.version,
+                len(quintuple.applied),
                 (_displayed(system),),
                 (quintuple.system,),
                 finished.applied,

@@ -98,9 +98,15 @@ class Quintuple(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Case(Generic[V]):
-    """A leaf of the discussion: a version, the systems under which it is chosen, and how it came about."""
+    """A leaf of the discussion: a version, the systems under which it is chosen, and how it came about.
+
+    ``unfinished`` is the version before the strategies that are applied at a leaf, ``strategies[:decided]`` those
+    applied to get there.
+    """
 
     version: V
+    unfinished: V
+    decided: int
     systems: tuple[System, ...]
     paths: tuple[System, ...]
     strategies: tuple[str, ...]

@@ -94,6 +94,13 @@ def chosen_options(function: Decorated) -> Decorated:
     return function
 
 
+static_option = click.option(
+    "--static",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Compile leaves also for these values of a program parameter: s=1,2,4.",
+)
+
 strict_option = click.option(
     "--strict", is_flag=True, help="Refuse a file whose freedom from races is not proved, instead of warning."
 )
@@ -102,6 +109,7 @@ strict_option = click.option(
 @contextmanager
 def mistakes_of_options() -> Iterator[None]:
     """Turn unknown names, bad options, plugins, machines and assumptions into usage errors."""
+    from comprehensive.options import StaticValueError
     from comprehensive.plugins import PluginError
     from comprehensive.registry import UnknownNameError
     from comprehensive.spelled_options import OptionError
@@ -110,5 +118,5 @@ def mistakes_of_options() -> Iterator[None]:
 
     try:
         yield
-    except (UnknownNameError, OptionError, PluginError, MachineError, InequalityError) as error:
+    except (UnknownNameError, OptionError, PluginError, MachineError, InequalityError, StaticValueError) as error:
         raise click.UsageError(str(error)) from error

@@ -18,6 +18,7 @@ from comprehensive.commands.faults import (
     mistakes_of_options,
     print_diagnostics,
     read_source,
+    static_option,
     strict_option,
 )
 
@@ -40,6 +41,7 @@ _LEAST_DRAWN = 1.0
 @chosen_options
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @click.option("--machine", help="Fix machine symbols: a preset (sm_80), values (T=1024,Z=12288), or both.")
+@static_option
 @click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
 @click.option("--target", default="sm_80", show_default=True, help="The target of --emit ptx.")
 @click.option("--allow-fma", is_flag=True, help="Let the generated build contract a*b + c (results may differ).")
@@ -60,6 +62,7 @@ def command(
     plugins: tuple[str, ...],
     assume: tuple[str, ...],
     machine: str | None,
+    static: tuple[str, ...],
     emit: str | None,
     target: str,
     allow_fma: bool,
@@ -71,6 +74,7 @@ def command(
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
     from comprehensive.optimize import optimize
+    from comprehensive.options import static_values
     from metafork.ir.diagnostics import Diagnostic, DiagnosticsError
 
     found: list[Diagnostic] = []
@@ -96,6 +100,7 @@ def command(
                     strict=strict,
                     plugins=plugins,
                     progress=progress,
+                    static=static_values(static),
                 )
             except DiagnosticsError as error:
                 found += error.diagnostics
@@ -190,6 +195,7 @@ def _write(
 
 def _summary(result: Result, folder: Path) -> str:
     from comprehensive.tree.remarks import in_one_line
+    from comprehensive.tree.schedule_tree import values_text
 
     lines = []
     for schedule, tree in zip(result.document.schedules, result.schedules, strict=True):
@@ -203,6 +209,8 @@ def _summary(result: Result, folder: Path) -> str:
             if more:
                 text += f", and {more} more {'case' if more == 1 else 'cases'}"
             lines.append(f"  leaf {leaf.id} ({leaf.title}): {text}")
+            if leaf.instances:
+                lines.append(f"    also compiled for {'; '.join(values_text(one.values) for one in leaf.instances)}")
         shown = {name for leaf in schedule.leaves for c in leaf.systems[0] for name in c.symbols}
         lines += [
             f"  with {symbol.name} = {symbol.definition(schedule.order)}"

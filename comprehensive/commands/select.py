@@ -123,6 +123,8 @@ def _refuse_other_machine(schedule: ScheduleDocument, point: Mapping[str, Number
 
 
 def _lines(schedule: ScheduleDocument, selection: Selection) -> list[str]:
+    from comprehensive.tree.schedule_tree import values_text
+
     lines: list[str] = []
     if selection.outside:
         lines.append(f"{schedule.name}: no leaf; the values lie outside of the start system:")
@@ -137,6 +139,11 @@ def _lines(schedule: ScheduleDocument, selection: Selection) -> list[str]:
             text = schedule.value_text(value)
             sampled = f" (sampled: {value.sampled})" if value.sampled else ""
             lines.append(f"  {name} = {text}{'' if text == str(number) else f' = {number}'}{sampled}")
+        if selection.instance is not None:
+            text = values_text(selection.instance.values)
+            lines.append(f"  instance {selection.instance.number}, {selection.instance.kernel}: {text}")
+        elif leaf.instances:
+            lines.append("  no instance for these values: the dynamic kernel runs")
     for number, violations in selection.violated.items():
         lines.append(f"  not leaf {number}: {'; '.join(map(str, violations))}")
     return lines
@@ -146,7 +153,7 @@ def _as_json(schedule: ScheduleDocument, selection: Selection) -> dict[str, Any]
     def number(value: Number) -> int | str:
         return int(value) if Fraction(value).denominator == 1 else str(value)
 
-    return {
+    result = {
         "schedule": schedule.name,
         "leaf": selection.leaf,
         "kernel": schedule.leaves[selection.leaf - 1].kernel if selection.leaf else None,
@@ -163,3 +170,6 @@ def _as_json(schedule: ScheduleDocument, selection: Selection) -> dict[str, Any]
         "region": selection.region or None,
         "others": {str(leaf): [str(v) for v in violations] for leaf, violations in selection.violated.items()},
     }
+    if any(leaf.instances for leaf in schedule.leaves):
+        result["instance"] = None if selection.instance is None else selection.instance.kernel
+    return result

@@ -20,6 +20,7 @@ from comprehensive.commands.faults import (
     mistakes_of_options,
     print_diagnostics,
     read_source,
+    static_option,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
 @chosen_options
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @click.option("--machine", help="Fix machine symbols: a preset (sm_80), values (T=1024,Z=12288), or both.")
+@static_option
 @click.option("--points", default=50, show_default=True, type=click.IntRange(min=1), help="Points a leaf, at most.")
 @click.option("--seed", default=1, show_default=True, help="Another seed gives other points.")
 @click.option(
@@ -73,6 +75,7 @@ def command(
     plugins: tuple[str, ...],
     assume: tuple[str, ...],
     machine: str | None,
+    static: tuple[str, ...],
     points: int,
     seed: int,
     registers: tuple[str, ...] | None,
@@ -90,6 +93,7 @@ def command(
     where anything fails, and 5 where nothing does but some leaf never ran: it is not verified. Where isl can, a leaf's
     dataflow is proved to be the source's; elsewhere it is tested.
     """
+    from comprehensive.options import static_values
     from comprehensive.verification import BuildError, Options, verify
     from metafork.ir.diagnostics import DiagnosticsError
 
@@ -118,6 +122,7 @@ def command(
                     assume=assume,
                     plugins=plugins,
                     options=options,
+                    static=static_values(static),
                     progress=progress,
                 )
             except DiagnosticsError as error:

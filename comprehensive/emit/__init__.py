@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from comprehensive.emit.checked_expressions import ComputationError
 from comprehensive.emit.condition_tables import TabulationError
-from comprehensive.emit.leaf_code import LeafCode, leaf_code
+from comprehensive.emit.leaf_code import LeafCode, kernel_of, leaf_code
 from comprehensive.emit.outputs import Optimized, rendered_files, runtime_include_dir, write_files, write_outputs
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "LeafCode",
     "Optimized",
     "TabulationError",
+    "kernel_of",
     "leaf_code",
     "rendered_files",
     "runtime_include_dir",

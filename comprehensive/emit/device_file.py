@@ -34,6 +34,7 @@ def device_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], codes: Cod
         leaf_codes = codes[signature.name]
         for leaf, code in zip(tree.leaves, leaf_codes, strict=True):
             parts.append(_kernel(signature.name, leaf.id, code))
+            parts += [own.text for own in code.instances]
         chosen = select_text(tree, signature)
         parts += [chosen.text, launch_text(tree, signature, leaf_codes, chosen.values)]
     return "\n".join(parts)

@@ -14,7 +14,7 @@ from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.emit.select_text import derived_definitions, target_names
 from comprehensive.emit.signature import Signature, element_type, touched_arrays
-from comprehensive.tree.schedule_tree import ScheduleTree
+from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
 from metafork.ir.kernel import Argument, Kernel, Space
 from metafork.ir.program import Derived, Phase, Program, Var, walk_expression, walk_statements
 from metafork.ir.types import ScalarType
@@ -31,9 +31,13 @@ def launch_text(tree: ScheduleTree, signature: Signature, codes: Sequence[LeafCo
         raise ComputationError(f"more than {_MAX_ARRAYS} arrays in one schedule")
     lines: list[str] = []
     for leaf, code in zip(tree.leaves, codes, strict=True):
-        lines += [*_attempt(signature, leaf.id, code), ""]
+        for instance, own in zip(leaf.instances, code.instances, strict=True):
+            lines += [*_attempt(signature, leaf.id, own, f"_instance{instance.number}"), ""]
+        lines += [*_attempt(signature, leaf.id, code, "_dynamic" if leaf.instances else ""), ""]
+        if leaf.instances:
+            lines += [*_attempt_instances(signature, leaf), ""]
     lines += [*_attempt_any(tree, signature), ""]
-    lines += [*_launch(signature), ""]
+    lines += [*_launch(signature, any(leaf.instances for leaf in tree.leaves)), ""]
     lines += _run(tree, signature, values)
     return "\n".join(lines) + "\n"
 
@@ -59,12 +63,33 @@ def _input_names(signature: Signature) -> list[str]:
     return [*signature.parameters.values(), *signature.values.values(), *signature.arrays.values()]
 
 
-def _attempt(signature: Signature, leaf: int, code: LeafCode) -> list[str]:
-    """Return the function that checks one leaf (``metafork_go`` false) or launches it."""
+def _attempt_declarations(signature: Signature) -> str:
+    return ", ".join(["bool metafork_go", "metafork_shape *metafork_s", "void *metafork_stream", *_inputs(signature)])
+
+
+def _attempt_instances(signature: Signature, leaf: Leaf) -> list[str]:
+    """Return the function that chooses among the kernels of one leaf: an instance where one is asked for and fits."""
+    arguments = ", ".join(["metafork_go", "metafork_s", "metafork_stream", *_input_names(signature)])
+    name = f"{signature.name}_attempt{leaf.id}"
+    lines = [
+        f"static int {name}({_attempt_declarations(signature)})",
+        "{",
+        f"    metafork_s->instances = {len(leaf.instances)};",
+        "    if (metafork_s->instance != 0) {",
+    ]
+    for instance in leaf.instances:
+        test = " && ".join(f"{signature.parameters[p]} == {value}" for p, value in instance.values.items())
+        lines += [
+            f"        metafork_s->instance = {instance.number};",
+            f"        if ({test}) return {name}_instance{instance.number}({arguments});",
+        ]
+    return [*lines, "        metafork_s->instance = 0;", "    }", f"    return {name}_dynamic({arguments});", "}"]
+
+
+def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str) -> list[str]:
+    """Return the function that checks one kernel of a leaf (``metafork_go`` false) or launches it."""
     name, kernel = signature.name, code.kernel
-    declarations = ", ".join(
-        ["bool metafork_go", "metafork_shape *metafork_s", "void *metafork_stream", *_inputs(signature)]
-    )
+    declarations = _attempt_declarations(signature)
     known, body = _host_scalars(signature, kernel)
     arguments: list[str] = []
     for scalar in kernel.scalars:
@@ -90,7 +115,7 @@ def _attempt(signature: Signature, leaf: int, code: LeafCode) -> list[str]:
     ]
     pointers = ", ".join(f"(void *)&{argument}" for argument in arguments) or "nullptr"
     return [
-        f"static int {name}_attempt{leaf}({declarations})",
+        f"static int {name}_attempt{leaf}{suffix}({declarations})",
         "{",
         "    int metafork_failed = 0;",
         f"    {', '.join(f'(void){name}' for name in ['metafork_stream', *_input_names(signature)])};",
@@ -187,8 +212,23 @@ def _attempt_any(tree: ScheduleTree, signature: Signature) -> list[str]:
     ]
 
 
-def _launch(signature: Signature) -> list[str]:
+def _launch(signature: Signature, instances: bool) -> list[str]:
     arguments = ", ".join([signature.leaf, "true", "&metafork_s", signature.stream, *_input_names(signature)])
+    if instances:
+        attempt = ", ".join([signature.leaf, "metafork_go", "metafork_t", signature.stream, *_input_names(signature)])
+        return [
+            f'extern "C" int {launch_declaration(signature)}',
+            "{",
+            "    metafork_shape metafork_s = {};",
+            "    const auto metafork_try = [&](bool metafork_go, metafork_shape *metafork_t) {",
+            f"        return {signature.name}_attempt({attempt});",
+            "    };",
+            "    const int metafork_error = metafork_try(false, &metafork_s);",
+            "    if (metafork_error != METAFORK_OK) return metafork_error;",
+            "    metafork_take_instance(&metafork_s, metafork_try, [](const metafork_shape *) { return true; });",
+            "    return metafork_try(true, &metafork_s);",
+            "}",
+        ]
     return [
         f'extern "C" int {launch_declaration(signature)}',
         "{",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses
@@ -14,13 +14,14 @@ from metafork.ir.kernel import Kernel
 class LeafCode:
     """``text`` is CUDA C++; ``ptx`` is set where the leaf is what LLVM made of the kernel's IR (``ir`` is that IR).
 
-    The CPU build runs ``text`` in both cases.
+    The CPU build runs ``text`` in both cases.  ``instances`` is the code of the leaf's instances, in order.
     """
 
     kernel: Kernel
     text: str
     ir: str | None = None
     ptx: str | None = None
+    instances: tuple[LeafCode, ...] = ()
 
 
 EMBEDDED_TARGET = "sm_75"
@@ -29,12 +30,23 @@ EMBEDDED_TARGET = "sm_75"
 CodeOf = Callable[[Leaf], LeafCode]
 
 
-def leaf_code(leaf: Leaf, analyses: Analyses | None = None) -> LeafCode:
-    """Lower a leaf's program and print it, for the leaf's own kernel name."""
+def with_instances(leaf: Leaf, code_of: CodeOf) -> LeafCode:
+    """Return the code of a leaf and of its instances."""
+    return replace(code_of(leaf), instances=tuple(code_of(leaf.of(instance)) for instance in leaf.instances))
+
+
+def kernel_of(leaf: Leaf, analyses: Analyses | None = None) -> Kernel:
+    """Lower a leaf's program under the leaf's own kernel name; an instance's text tells what it knows of its blocks."""
     from metafork.lowering import lowering
+
+    return replace(lowering.lower(leaf.version.program, leaf.kernel, analyses), told=leaf.static)
+
+
+def leaf_code(leaf: Leaf, analyses: Analyses | None = None) -> LeafCode:
+    """Lower a leaf's program and print it."""
     from metafork.printing import cuda
 
-    kernel = lowering.lower(leaf.version.program, leaf.kernel, analyses)
+    kernel = kernel_of(leaf, analyses)
     text = cuda.kernel_text(kernel)
     if not leaf.version.ir_strategies:
         return LeafCode(kernel, text)

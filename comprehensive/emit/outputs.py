@@ -29,7 +29,7 @@ from comprehensive.emit.generation import (
 )
 from comprehensive.emit.header_file import header_file
 from comprehensive.emit.host_file import host_file
-from comprehensive.emit.leaf_code import CodeOf, LeafCode, leaf_code
+from comprehensive.emit.leaf_code import CodeOf, LeafCode, leaf_code, with_instances
 from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.ir.translation_unit import TranslationUnit
 
@@ -67,7 +67,7 @@ def rendered_files(
     """
     unit, trees = result.unit, result.schedules
     name = unit.name
-    codes: Codes = {tree.program.name: [code_of(leaf) for leaf in tree.leaves] for tree in trees}
+    codes: Codes = {tree.program.name: [with_instances(leaf, code_of) for leaf in tree.leaves] for tree in trees}
     headers = {
         header.name: header.read_text(encoding="utf-8")
         for header in sorted((runtime_include_dir() / "metafork").glob("*.h"))
@@ -179,7 +179,7 @@ def _signals_held() -> Iterator[None]:
 
 def _remove_stale_leaves(directory: Path, stem: str, files: Mapping[str, str]) -> None:
     """Remove leaf files of an earlier run that had more leaves; nothing else, and nothing behind a link."""
-    pattern = re.compile(rf"{re.escape(stem)}_k\d+_leaf\d+\.(?:mf|ll|ptx)")
+    pattern = re.compile(rf"{re.escape(stem)}_k\d+_leaf\d+(?:_instance\d+)?\.(?:mf|ll|ptx)")
     leaves = directory / "leaves"
     for path in () if leaves.is_symlink() else leaves.glob(f"{stem}_k*"):
         if pattern.fullmatch(path.name) and f"leaves/{path.name}" not in files:

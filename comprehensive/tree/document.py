@@ -8,12 +8,21 @@ from dataclasses import dataclass, field
 from comprehensive.systems.points import Number
 from comprehensive.systems.signs import Signs
 from comprehensive.systems.systems import System
-from comprehensive.tree.schedule_tree import CounterInfo, ScheduleTree, Tree
+from comprehensive.tree.schedule_tree import CounterInfo, Leaf, ScheduleTree, Tree, has_values
 from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.ir.program import ParameterKind
 from metafork.runtime.machine import SYMBOLS as LIMITS
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceDocument:
+    """An instance as ``Instance`` has it, without its program."""
+
+    number: int
+    values: Mapping[str, int] = field(hash=False)
+    kernel: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +37,16 @@ class LeafDocument:
     counters: Mapping[str, CounterValue] = field(hash=False)
     witness: Mapping[str, Number] | None = field(hash=False, default=None)
     effects: tuple[str, ...] | None = None
+    instances: tuple[InstanceDocument, ...] = ()
 
     @property
     def title(self) -> str:
         """What the leaf is called wherever people read of it: by what it does, or by its strategies if it is old."""
         return ", ".join(self.strategies if self.effects is None else self.effects) or "as written"
+
+    def instance_at(self, point: Mapping[str, Number]) -> InstanceDocument | None:
+        """Return the instance for a point, ``None`` where the dynamic kernel runs."""
+        return next((one for one in self.instances if has_values(one.values, point)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +120,24 @@ def document_of(tree: ScheduleTree) -> ScheduleDocument:
         counters=tree.counters,
         strategies=tree.strategies,
         root=tree.root,
-        leaves=tuple(
-            LeafDocument(x.id, x.systems, x.strategies, x.trace, x.kernel, x.counters, x.witness, x.effects)
-            for x in tree.leaves
-        ),
+        leaves=tuple(_leaf_document(leaf) for leaf in tree.leaves),
         fixed=tree.fixed,
         opaque=tree.opaque,
         complete=tree.complete,
+    )
+
+
+def _leaf_document(leaf: Leaf) -> LeafDocument:
+    return LeafDocument(
+        id=leaf.id,
+        systems=leaf.systems,
+        strategies=leaf.strategies,
+        trace=leaf.trace,
+        kernel=leaf.kernel,
+        counters=leaf.counters,
+        witness=leaf.witness,
+        effects=leaf.effects,
+        instances=tuple(InstanceDocument(one.number, one.values, one.kernel) for one in leaf.instances),
     )
 
 

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Sequence
 
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
 from comprehensive.tree.remarks import as_list
-from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Statistics, Tree
+from comprehensive.tree.schedule_tree import (
+    Inconsistent,
+    LeafReference,
+    Node,
+    NoLeaf,
+    ScheduleTree,
+    Statistics,
+    Tree,
+    values_text,
+)
 
 
 def markdown(document: TreeDocument, trees: Sequence[ScheduleTree]) -> str:
@@ -72,6 +81,7 @@ def _leaf(schedule: ScheduleDocument, leaf: LeafDocument) -> list[str]:
         unit = units.get(name)
         sampled = f" (sampled: {value.sampled})" if value.sampled else ""
         lines.append(f"- {name}: `{schedule.value_text(value)}`{f' {unit}' if unit else ''}{sampled}")
+    lines += [f"- instance {one.number}, `{one.kernel}`: when `{values_text(one.values)}`" for one in leaf.instances]
     if leaf.witness is not None:
         lines.append(f"- for example {_code(f'{name} = {value}' for name, value in leaf.witness.items())}")
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from evaluators.counter import CounterValue, Measure
@@ -58,6 +58,26 @@ Tree = Node | LeafReference | NoLeaf | Inconsistent
 
 
 @dataclass(frozen=True, slots=True)
+class Instance:
+    """A kernel of a leaf for values of its static parameters; ``number`` is its place in the leaf, from 1."""
+
+    number: int
+    values: Mapping[str, int] = field(hash=False)
+    version: Version
+    kernel: str
+
+
+def has_values(values: Mapping[str, int], point: Mapping[str, int | Fraction]) -> bool:
+    """Say whether a point has these values."""
+    return all(point.get(name) == value for name, value in values.items())
+
+
+def values_text(values: Mapping[str, int]) -> str:
+    """Print the values of static parameters: ``s = 4, B0 = 16``."""
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """One leaf: a version of the program and the systems under which it is chosen.
 
@@ -65,7 +85,8 @@ class Leaf:
     ``effects`` say what the leaf is like in the end (``x in shared memory``), empty where it is as written; ``trace``
     uses the paper's abbreviations (section 5); ``counters`` maps a counter's name to its value on this version;
     ``witness`` is an integer point of the first system (targets of performance counters may be fractions), ``None``
-    where none was found.
+    where none was found.  ``instances`` are compiled beside the leaf's kernel, the dynamic instance, and run in its
+    place where the arguments have their values.
     """
 
     id: int
@@ -77,6 +98,12 @@ class Leaf:
     counters: Mapping[str, CounterValue] = field(hash=False)
     witness: Mapping[str, int | Fraction] | None = field(hash=False, default=None)
     effects: tuple[str, ...] = ()
+    instances: tuple[Instance, ...] = ()
+    static: bool = False
+
+    def of(self, instance: Instance) -> Leaf:
+        """Return an instance in the form of a leaf (``static``), for whoever makes code."""
+        return replace(self, version=instance.version, kernel=instance.kernel, instances=(), static=True)
 
 
 def leaf_name(number: int, strategies: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from comprehensive.systems.points import Number
-from comprehensive.tree.document import LeafDocument, ScheduleDocument
+from comprehensive.tree.document import InstanceDocument, LeafDocument, ScheduleDocument
 from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf
 from metafork.algebra.polynomial import Constraint
 
@@ -36,7 +36,8 @@ class Selection:
 
     ``outside`` are the violated conditions of Start; ``region`` says why no leaf applies inside it; ``violated`` gives
     for every other leaf what fails in that of its systems which comes closest; ``estimates`` are the values of the
-    chosen leaf's counters; ``derived`` the values of derived symbols.
+    chosen leaf's counters; ``derived`` the values of derived symbols.  ``instance`` is the kernel for these values
+    of static parameters, which runs in place of the leaf's own where it fits as compiled too.
     """
 
     leaf: int
@@ -45,6 +46,7 @@ class Selection:
     violated: Mapping[int, tuple[Violation, ...]] = field(default_factory=dict, hash=False)
     estimates: Mapping[str, Number] = field(default_factory=dict, hash=False)
     derived: Mapping[str, Number] = field(default_factory=dict, hash=False)
+    instance: InstanceDocument | None = None
 
 
 class MissingValueError(ValueError):
@@ -90,7 +92,8 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
             if divisor:
                 estimates[name] = _plain(value.numerator.evaluate(point) / divisor)
     region = tree.reason if isinstance(tree, NoLeaf) else ""
-    return Selection(chosen, (), region, violated, estimates, derived)
+    instance = schedule.leaves[chosen - 1].instance_at(point) if chosen else None
+    return Selection(chosen, (), region, violated, estimates, derived, instance)
 
 
 def _closest(schedule: ScheduleDocument, leaf: LeafDocument, point: Mapping[str, Number]) -> tuple[Violation, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from comprehensive.systems.inequality_text import InequalityError, definition, inequality, value
 from comprehensive.systems.points import Number
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.document import InstanceDocument, LeafDocument, ScheduleDocument, TreeDocument
 from comprehensive.tree.schedule_tree import CounterInfo, Inconsistent, LeafReference, Node, NoLeaf, Tree
 from comprehensive.tree.tree_fields import TreeFormatError, Value, parsed
 from evaluators.counter import CounterValue
@@ -22,7 +22,8 @@ from metafork.runtime.machine import MachineError, OwnLimit
 Parsed = TypeVar("Parsed")
 
 FORMAT = "metafork-tree"
-VERSION = 1
+VERSION = 2
+"""The newest version: a document without instances is written in version 1, which has none."""
 SCHEMA = Path(__file__).parents[1] / "schema" / "tree.schema.json"
 
 _INCONSISTENT = "inconsistent"
@@ -36,9 +37,10 @@ def dumps(document: TreeDocument) -> str:
 
 def to_json(document: TreeDocument) -> dict[str, Any]:
     """Return a document as JSON values."""
+    instances = any(leaf.instances for schedule in document.schedules for leaf in schedule.leaves)
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if instances else 1,
         "source": document.source,
         "schedules": [_schedule_to_json(schedule) for schedule in document.schedules],
     }
@@ -108,7 +110,7 @@ def _tree_to_json(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
 def _leaf_to_json(schedule: ScheduleDocument, leaf: LeafDocument) -> dict[str, Any]:
     sampled = {name: v.sampled for name, v in leaf.counters.items() if v.sampled}
     effects = {} if leaf.effects is None else {"effects": list(leaf.effects)}
-    return {
+    result: dict[str, Any] = {
         "id": leaf.id,
         "systems": [[schedule.text(constraint) for constraint in system] for system in leaf.systems],
         "strategies": list(leaf.strategies),
@@ -119,6 +121,9 @@ def _leaf_to_json(schedule: ScheduleDocument, leaf: LeafDocument) -> dict[str, A
         **({"sampled": sampled} if sampled else {}),
         "witness": None if leaf.witness is None else {name: _number(n) for name, n in leaf.witness.items()},
     }
+    if leaf.instances:
+        result["instances"] = [{"kernel": one.kernel, "values": dict(one.values)} for one in leaf.instances]
+    return result
 
 
 def _number(number: Number) -> int | str:
@@ -140,8 +145,8 @@ def from_json(data: Any) -> TreeDocument:
     if not value.has("format") or value["format"].raw != FORMAT:
         raise TreeFormatError(f'not a decision tree: "format" is not "{FORMAT}"')
     version = value["version"]
-    if version.raw != VERSION or isinstance(version.raw, (bool, float)):
-        raise version.fault(f"this version of {FORMAT} is not read here, only version {VERSION}")
+    if version.raw not in (1, VERSION) or isinstance(version.raw, (bool, float)):
+        raise version.fault(f"this version of {FORMAT} is not read here, only 1 to {VERSION}")
     schedules = tuple(_schedule(entry) for entry in value["schedules"].elements())
     return TreeDocument(value["source"].text(), schedules)
 
@@ -169,7 +174,8 @@ def _schedule(data: Value) -> ScheduleDocument:
         fields = {symbol: _field(symbol) for symbol in groups["machine"]}
     else:
         fields = {symbol: field.text() for symbol, field in field_entries.items()}
-    leaves = tuple(_leaf(entry, number, symbols) for number, entry in enumerate(data["leaves"].elements(), 1))
+    entries = enumerate(data["leaves"].elements(), 1)
+    leaves = tuple(_leaf(entry, number, symbols, groups["program"]) for number, entry in entries)
     complete = data.get("complete")
     return ScheduleDocument(
         name=data["name"].name(),
@@ -264,7 +270,7 @@ def _node(data: Value, accept: Tree, refuse: Tree, symbols: set[str]) -> Node:
     )
 
 
-def _leaf(data: Value, number: int, symbols: set[str]) -> LeafDocument:
+def _leaf(data: Value, number: int, symbols: set[str], program: Sequence[str]) -> LeafDocument:
     if data["id"].integer(1) != number:
         raise data["id"].fault(f"leaves are numbered in their order: {number} is expected")
     systems = data["systems"]
@@ -280,7 +286,23 @@ def _leaf(data: Value, number: int, symbols: set[str]) -> LeafDocument:
         {name: _value(text, symbols, samples and samples.get(name)) for name, text in data["counters"].items()},
         None if witness.raw is None else {name: n.number() for name, n in witness.items()},
         data["effects"].texts() if data.get("effects") is not None else None,
+        _instances(data.get("instances"), program),
     )
+
+
+def _instances(data: Value | None, program: Sequence[str]) -> tuple[InstanceDocument, ...]:
+    if data is None:
+        return ()
+    instances = []
+    for number, entry in enumerate(data.elements(), 1):
+        values = {name: static.integer(1) for name, static in entry["values"].items()}
+        if not values:
+            raise entry["values"].fault("an instance has at least one value")
+        for name in values:
+            if name not in program:
+                raise entry["values"].fault(f"{name[:40]!r} is no program parameter")
+        instances.append(InstanceDocument(number, values, entry["kernel"].name()))
+    return tuple(instances)
 
 
 def _system(data: Value, symbols: set[str]) -> tuple[Constraint, ...]:

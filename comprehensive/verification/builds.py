@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from comprehensive.emit import LeafCode, rendered_files, runtime_include_dir, write_files
+from comprehensive.emit import LeafCode, kernel_of, rendered_files, runtime_include_dir, write_files
 from comprehensive.emit.outputs import Optimized
 from comprehensive.tree.schedule_tree import Leaf
 from comprehensive.verification.contract import contract_text
@@ -31,7 +32,6 @@ from comprehensive.verification.driver import (
 )
 from comprehensive.verification.instrumented import instrumented
 from metafork.ir.translation_unit import Function
-from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -46,7 +46,7 @@ class BuildError(Exception):
 
 def plain_code(leaf: Leaf) -> LeafCode:
     """Return the code that the CPU build runs: the text of the leaf's program, whatever LLVM made of it."""
-    kernel = lower(leaf.version.program, leaf.kernel)
+    kernel = kernel_of(leaf)
     return LeafCode(kernel, kernel_text(kernel))
 
 
@@ -60,19 +60,28 @@ def raced_code_of(code_of: CodeOf) -> CodeOf:
     return raced_code
 
 
+class Launch(NamedTuple):
+    """A launch as the dispatcher traced it; ``instance`` is 0 where the leaf's dynamic kernel ran."""
+
+    schedule: str
+    leaf: int
+    parameters: dict[str, int]
+    shared_bytes: int
+    instance: int
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """What happened at one point.
 
-    ``problem`` is empty where both programs gave the same arrays; ``launches`` are (schedule, leaf, parameters, bytes
-    of shared memory) as the dispatcher traced them; ``reached`` are (schedule, parameters) to which the serial
-    reference came; ``finished`` is false where the program ended there; ``reference_failed`` says that it was the
-    serial reference that ended it, on the values made up for it.  ``outside`` is where the serial program leaves an
+    ``problem`` is empty where both programs gave the same arrays; ``reached`` are (schedule, parameters) to which the
+    serial reference came; ``finished`` is false where the program ended there; ``reference_failed`` says that it was
+    the serial reference that ended it, on the values made up for it.  ``outside`` is where the serial program leaves an
     array (the access, its index and extent, a hint), and nothing else is known then.
     """
 
     problem: str
-    launches: tuple[tuple[str, int, dict[str, int], int], ...] = field(hash=False)
+    launches: tuple[Launch, ...] = field(hash=False)
     finished: bool = True
     reference_failed: bool = False
     reached: tuple[tuple[str, dict[str, int]], ...] = field(default=(), hash=False)
@@ -239,7 +248,8 @@ OUTSIDE = "outside "
 
 _REACHED = re.compile(r"^reached (\w+)((?: \w+=-?\d+)*)\n", re.MULTILINE)
 _LAUNCH = re.compile(
-    r"^metafork: (\w+) leaf (\d+)((?: \w+=-?\d+)*) grid=\S+ block=\S+ shared_bytes=(\d+)", re.MULTILINE
+    r"^metafork: (\w+) leaf (\d+)((?: \w+=-?\d+)*) grid=\S+ block=\S+ shared_bytes=(\d+)(?: instance=(\d+))?",
+    re.MULTILINE,
 )
 
 
@@ -270,7 +280,9 @@ def _one_run(program: Path, lines: Sequence[str], seconds: float) -> list[Run]:
         return [Run(ended or "the program said nothing", (), finished=False)] * len(lines)
     runs = []
     for number, (text, trace) in enumerate(zip(said, traced, strict=False)):
-        launches = tuple((m[1], int(m[2]), _values(m[3]), int(m[4])) for m in _LAUNCH.finditer(trace))
+        launches = tuple(
+            Launch(m[1], int(m[2]), _values(m[3]), int(m[4]), int(m[5] or 0)) for m in _LAUNCH.finditer(trace)
+        )
         reached = tuple((m[1], _values(m[2])) for m in _REACHED.finditer(text))
         text = _REACHED.sub("", text)
         last = number == len(said) - 1

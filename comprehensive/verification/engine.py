@@ -19,8 +19,8 @@ from random import Random
 
 from comprehensive.optimize import Result, optimize
 from comprehensive.options import MachineLike
-from comprehensive.tree.schedule_tree import ScheduleTree
-from comprehensive.verification.builds import Build, BuildError, CodeOf, Run, plain_code
+from comprehensive.tree.schedule_tree import Leaf, ScheduleTree, has_values, values_text
+from comprehensive.verification.builds import Build, BuildError, CodeOf, Launch, Run, plain_code
 from comprehensive.verification.driver import CannotDriveError, driver_text, point_line
 from comprehensive.verification.guards import guard_checks, point_checks
 from comprehensive.verification.optimality import optimality_notes
@@ -33,8 +33,8 @@ from comprehensive.verification.translation.translation import validations
 from evaluators.counter import Measure, NotKnown
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.prover import Verdict
-from metafork.analysis.analyses import Analyses
 from metafork.ir.source import Source
+from metafork.ir.static_values import StaticValues
 from metafork.ir.translation_unit import Function
 
 POINTS = 50
@@ -79,6 +79,7 @@ def verify(
     machine: MachineLike = None,
     assume: Sequence[str] = (),
     plugins: Sequence[str] = (),
+    static: StaticValues | None = None,
     options: Options | None = None,
     code_of: CodeOf = plain_code,
     directory: Path | None = None,
@@ -106,6 +107,7 @@ def verify(
             machine=machine,
             assume=assume,
             plugins=plugins,
+            static=static,
             time_limit=limit,
         )
     found = Verification(Path(result.unit.source.name).name)
@@ -140,6 +142,7 @@ class _Run:
             name = tree.program.name
             for leaf in tree.leaves:
                 row = LeafResult(name, leaf.id, leaf.kernel, leaf.strategies)
+                row.instances = {one.number: 0 for one in leaf.instances}
                 rows[name, leaf.id] = row
                 self.found.leaves.append(row)
             self.progress("guards", number, len(self.result.schedules))
@@ -289,18 +292,29 @@ class _Run:
         if run.problem:
             self._fail("code", job, run.problem)
             return True
-        own = [launch for launch in run.launches if launch[0] == job.tree.program.name]
-        leaves = {leaf for _, leaf, _, _ in own}
+        own = [launch for launch in run.launches if launch.schedule == job.tree.program.name]
+        leaves = {launch.leaf for launch in own}
         if job.row.leaf not in leaves:
             ran = " and ".join(self.found.leaf_named(job.tree.program.name, leaf) for leaf in sorted(leaves))
             given = self.found.leaf_named(job.tree.program.name, job.row.leaf)
             self._fail("code", job, f"{f'{ran} ran' if own else 'no kernel was launched'} where the tree gives {given}")
-        for _, leaf, parameters, launched in own:
-            if leaf == job.row.leaf:
-                expected = self._shared_bytes(job.tree, leaf, parameters)
-                if expected is not None and expected != launched:
-                    self._fail("resources", job, f"{launched} bytes of shared memory launched, {expected} counted")
+        for launch in own:
+            if launch.leaf == job.row.leaf:
+                self._judge_launch(job, launch)
         return True
+
+    def _judge_launch(self, job: _Job, launch: Launch) -> None:
+        leaf = job.tree.leaves[launch.leaf - 1]
+        if launch.instance:
+            instance = leaf.instances[launch.instance - 1]
+            job.row.instances[launch.instance] = job.row.instances.get(launch.instance, 0) + 1
+            if not has_values(instance.values, launch.parameters):
+                self._fail("code", job, f"instance {launch.instance} ran, which is for {values_text(instance.values)}")
+            leaf = leaf.of(instance)
+        expected = self._shared_bytes(job.tree, leaf, launch.parameters)
+        if expected is not None and expected != launch.shared_bytes:
+            counted = f"{launch.shared_bytes} bytes of shared memory launched, {expected} counted"
+            self._fail("resources", job, counted)
 
     def _left_out(self, job: _Job, run: Run) -> bool:
         note = self._shows_nothing(job, run)
@@ -335,7 +349,7 @@ class _Run:
 
     def _meant(self, job: _Job, run: Run) -> bool:
         name = job.tree.program.name
-        ran = any((schedule, leaf) == (name, job.row.leaf) for schedule, leaf, _, _ in run.launches)
+        ran = any((launch.schedule, launch.leaf) == (name, job.row.leaf) for launch in run.launches)
         return ran or (name, dict(job.point.parameters)) in run.reached
 
     def _judge_race(self, job: _Job, run: Run) -> None:
@@ -356,10 +370,11 @@ class _Run:
                 Failure(check, row.schedule, row.leaf, job.point.text(), message, row.strategies)
             )
 
-    def _shared_bytes(self, tree: ScheduleTree, leaf: int, parameters: dict[str, int]) -> int | None:
-        value = tree.leaves[leaf - 1].counters.get(SHARED_MEMORY.name)
+    def _shared_bytes(self, tree: ScheduleTree, leaf: Leaf, parameters: dict[str, int]) -> int | None:
+        own = tree.leaves[leaf.id - 1].kernel == leaf.kernel
+        value = leaf.counters.get(SHARED_MEMORY.name) if own else None
         if value is None:
-            evaluated = SHARED_MEMORY.evaluate(tree.leaves[leaf - 1].version, Analyses())
+            evaluated = SHARED_MEMORY.evaluate(leaf.version, self.result.analyses)
             if isinstance(evaluated, NotKnown):
                 return None
             value = evaluated

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from comprehensive.verification.points import TOGETHER, Point, Points
+from comprehensive.verification.points import INSTANCE, TOGETHER, Point, Points
 
 
 def chosen_points(finder: Points, wanted: int, tries: int) -> dict[int, list[Point]]:
     """Return up to ``wanted`` points a leaf, those first that show something that no earlier one shows.
 
     Blocks walk the grid at a third of them and more, and at the first, where such points are found; blocks of several
-    threads where there are any.
+    threads where there are any.  Every instance of a leaf has a point, where one is found, and so has its dynamic one.
     """
     pool: dict[int, list[Point]] = {leaf.id: [] for leaf in finder.tree.leaves}
     enough = 6 * wanted
     walked: set[int] = set()
+    unseen = {leaf.id: {f"{INSTANCE}{one.number}" for one in leaf.instances} for leaf in finder.tree.leaves}
     for point in finder.parameter_points(tries):
         for leaf, intervals in finder.leaves_at(point):
             for found in finder.at(point, leaf, intervals):
                 together = TOGETHER in found.marks
-                if len(pool[leaf]) < enough or (found.walks and leaf not in walked):
+                if len(pool[leaf]) < enough or (found.walks and leaf not in walked) or found.marks & unseen[leaf]:
                     pool[leaf].append(found)
+                    unseen[leaf] -= found.marks
                     walked |= {leaf} if together else set()
-        if all(len(points) >= enough and leaf in walked for leaf, points in pool.items()):
+        if all(len(points) >= enough and leaf in walked and not unseen[leaf] for leaf, points in pool.items()):
             break
     return {leaf: _varied(points, wanted) for leaf, points in pool.items()}
 
@@ -32,7 +34,9 @@ def _varied(points: list[Point], wanted: int) -> list[Point]:
     rest: list[Point] = []
     shown: set[str] = set()
     walkers = sorted((point for point in points if point.walks), key=lambda point: TOGETHER not in point.marks)
-    for point in sorted(points, key=lambda point: point not in walkers[:1]):
+    kernels = sorted({mark for point in points for mark in point.marks if mark.startswith(INSTANCE)})
+    first = [*walkers[:1], *(next(point for point in points if mark in point.marks) for mark in kernels)]
+    for point in sorted(points, key=lambda point: point not in first):
         if point.marks - shown:
             shown |= point.marks
             chosen.append(point)

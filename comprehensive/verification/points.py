@@ -14,7 +14,15 @@ from dataclasses import dataclass, field
 from math import lcm, prod
 from random import Random
 
-from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from comprehensive.tree.schedule_tree import (
+    Inconsistent,
+    LeafReference,
+    Node,
+    NoLeaf,
+    ScheduleTree,
+    Tree,
+    has_values,
+)
 from comprehensive.verification.integers import evaluated
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.analysis.facts import Scope, program_facts
@@ -27,6 +35,9 @@ MOST_ELEMENTS = 20_000
 
 MOST_THREADS = 700
 """Most threads of a block at a point."""
+
+INSTANCE_ELEMENTS, INSTANCE_THREADS = 200_000, 1024
+"""The same where an instance of a leaf runs: its values are the user's, and may be large."""
 
 SIZES = (1, 1, 2, 2, 3, 3, 4, 5, 7, 8, 16, 17, 31, 32, 33, 64, 100, 129, 257, 300)
 """Values tried for parameters that size nothing."""
@@ -42,6 +53,9 @@ WALKS = "a block walks the grid in "
 
 TOGETHER = "several threads walk the grid"
 """The mark of such a launch whose blocks have threads enough to disturb each other."""
+
+INSTANCE = "instance: "
+"""How the mark begins that says which instance of a leaf runs."""
 
 SEVERAL_THREADS = 4
 
@@ -159,6 +173,9 @@ class Points:
         self._threads = [prod_of([scope.polynomial(loop.extent) for loop in loops]) for loops in threads]
         self._grid = prod_of([scope.polynomial(loop.extent) for loop in program.grid])
         self._grids = {leaf.id: leaf.version.program.grid for leaf in tree.leaves}
+        self._instances = {leaf.id: leaf.instances for leaf in tree.leaves}
+        values = [one.values for leaf in tree.leaves for one in leaf.instances]
+        self._static = [one for number, one in enumerate(values) if one not in values[:number]]
 
     # ---- parameters ----
 
@@ -196,6 +213,8 @@ class Points:
                 values[parameter.name] = random.choice(sizes)
             else:
                 sized.append(parameter.name)
+        if self._static and number % 2:
+            values.update(self._static[number // 2 % len(self._static)])
         for name in sized:
             values[name] = random.randint(1, 12)
         for name in sized:
@@ -269,9 +288,11 @@ class Points:
 
     def _small(self, point: Values) -> bool:
         threads = self._most_threads(point)
+        hit = any(has_values(values, point) for values in self._static)
+        most_elements, most_threads = (INSTANCE_ELEMENTS, INSTANCE_THREADS) if hit else (MOST_ELEMENTS, MOST_THREADS)
         return (
-            sum(_number(size, point) for size in self._sizes) <= MOST_ELEMENTS
-            and threads <= MOST_THREADS
+            sum(_number(size, point) for size in self._sizes) <= most_elements
+            and threads <= most_threads
             and threads * _number(self._grid, point) <= 8 * MOST_THREADS
         )
 
@@ -330,6 +351,9 @@ class Points:
         names = [parameter.name for parameter in self.tree.program.parameters]
         parameters = {name: point[name] for name in names}
         marks = self._marks(point)
+        if self._instances[leaf]:
+            instance = next((one for one in self._instances[leaf] if has_values(one.values, point)), None)
+            marks.add(f"{INSTANCE}{'none' if instance is None else instance.number}")
         defaults = DEFAULT.fields()
         for side in ("low", "high", "middle"):
             machine: Values = {}

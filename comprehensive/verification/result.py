@@ -44,7 +44,7 @@ class LeafResult:
     """One leaf: how many points it ran at, on how many of them which check failed, and registers by target.
 
     ``registers`` maps a target to (estimate, what ptxas allotted).  ``not_run`` says why no run was tried, ``left_out``
-    why one showed nothing.
+    why one showed nothing.  ``instances`` counts the launches of each instance.
     """
 
     schedule: str
@@ -58,11 +58,18 @@ class LeafResult:
     dataflow: Validation | None = None
     not_run: str = ""
     left_out: str = ""
+    instances: dict[int, int] = field(default_factory=dict)
 
     @property
     def verified(self) -> bool:
-        """Whether it ran at all: what never ran is not verified."""
-        return self.points > 0
+        """Whether it ran at all, and each of its instances: what never ran is not verified."""
+        return self.points > 0 and all(self.instances.values())
+
+    @property
+    def reason(self) -> str:
+        """Why it is not verified, where that is known."""
+        idle = ", ".join(str(number) for number, launches in self.instances.items() if not launches)
+        return self.not_run or self.left_out or (f"instance {idle} never ran" if self.points and idle else "")
 
 
 @dataclass(slots=True)
@@ -138,13 +145,18 @@ class Verification:
             )
             unknown = (f"{c.name}: {c.ground}" for c in checks if c.verdict is Verdict.UNKNOWN)
             lines += [f"  unknown: {text}" for text in unknown]
+        for row in self.leaves:
+            if row.instances:
+                runs = ", ".join(f"{number} ({launches})" for number, launches in row.instances.items())
+                place = self.leaf_named(row.schedule, row.leaf)
+                lines.append(f"launches of instances of {row.schedule}, {place}: {runs}")
         lines += self._dataflow_lines()
         lines += self._register_lines()
         lines += [f"note: {note}" for note in self.notes]
         lines += [f"FAIL {failure.text()}" for failure in self.failures]
         for row in self.not_verified:
             place = f"{row.schedule} leaf {row.leaf} ({spelled(row.strategies)})"
-            lines.append(f"not verified: {place}: {row.not_run or row.left_out or 'it never ran'}")
+            lines.append(f"not verified: {place}: {row.reason or 'it never ran'}")
         if not self.complete:
             lines.append("incomplete: the time limit was reached")
         return "\n".join(lines) + "\n"
@@ -184,7 +196,7 @@ class Verification:
                     "schedule": row.schedule,
                     "leaf": row.leaf,
                     "strategies": list(row.strategies),
-                    "reason": row.not_run or row.left_out,
+                    "reason": row.reason,
                 }
                 for row in self.not_verified
             ],
@@ -201,6 +213,7 @@ class Verification:
                     "registers": {t: {"estimate": e, "ptxas": r} for t, (e, r) in sorted(row.registers.items())},
                     **({"dataflow_detail": row.dataflow.detail} if row.dataflow is not None else {}),
                     **({"not_run": row.not_run} if row.not_run else {}),
+                    **({"instances": {str(n): runs for n, runs in row.instances.items()}} if row.instances else {}),
                 }
                 for row in self.leaves
             ],

@@ -68,7 +68,8 @@ class Kernel:
     evaluated in order before a launch (in 64-bit arithmetic), and everything else may use them.
     A grid larger than the hardware's is walked with a stride by the kernel itself.  Where ``widest`` is given, a block
     of this kernel walks its work with a stride of ``blockDim.x``: ``block`` is the least that it is counted with, and
-    a launch may have up to ``widest`` threads in x.
+    a launch may have up to ``widest`` threads in x.  ``told`` says that the text tells the compiler the extents of the
+    block that are constants.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Kernel:
     shared_bytes: Expr
     host_scalars: tuple[Derived, ...] = ()
     widest: Expr | None = None
+    told: bool = False
 
     def memory(self, name: str) -> Memory:
         """Return the memory of that name; raises ``KeyError`` where there is none."""

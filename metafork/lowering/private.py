@@ -74,7 +74,7 @@ class PrivateCode:
         code = tuple(code_of(value, symbols, wide=len(values) == 1 or may_be_negative(value)) for value in values)
         offset = self._offset(code, site)
         own: Element | Var = Var(self.name, window.array.element)
-        if digits:
+        if window.count > 1:
             index: Expr = digits[0]
             weight = window.digits[0][0]
             for digit, (trips, _) in zip(digits[1:], window.digits[1:], strict=True):

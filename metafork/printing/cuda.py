@@ -1,9 +1,10 @@
 """CUDA C++ text of a kernel: one ``extern "C" __global__`` definition, the same for nvcc and for the CPU build.
 
-The text stands after ``#include "metafork/device.h"`` and uses three macros of that header: ``METAFORK_RESTRICT``,
-``METAFORK_SHARED(name)`` (the dynamic shared memory, as ``unsigned char *``) and ``METAFORK_SHARED_ARRAY(type, name,
-base, offset_bytes, extent)`` (one array in it).  It computes what ``metafork.llvm.llvm_ir`` lowers the same kernel to,
-when compiled without contraction (``-fmad=false``, ``-ffp-contract=off``).
+The text stands after ``#include "metafork/device.h"`` and uses macros of that header: ``METAFORK_RESTRICT``,
+``METAFORK_SHARED(name)`` (the dynamic shared memory, as ``unsigned char *``), ``METAFORK_SHARED_ARRAY(type, name,
+base, offset_bytes, extent)`` (one array in it) and ``METAFORK_THREADS(axis, count)``.  It computes what
+``metafork.llvm.llvm_ir`` lowers the same kernel to, when compiled without contraction (``-fmad=false``,
+``-ffp-contract=off``).
 
 No compiler has a reason to warn: variables that are never read are marked, conversions that C makes silently and C++
 compilers question are written out, identifiers that C++, CUDA or common headers take are renamed by appending ``_``.
@@ -15,7 +16,7 @@ import re
 from collections.abc import Iterable
 
 from metafork.ir.kernel import Kernel, Memory, Space
-from metafork.ir.program import Declare, Var, expressions_of, walk_expression, walk_statements
+from metafork.ir.program import Declare, IntConst, Var, expressions_of, walk_expression, walk_statements
 from metafork.ir.unread import unread
 from metafork.printing.expressions import Spelling, expression, statements
 
@@ -105,7 +106,18 @@ def kernel_text(kernel: Kernel) -> str:
     if any(memory.space is Space.SHARED for memory in needed.values()):
         lines.append(f"  METAFORK_SHARED({base});")
     lines += [f"  {_local_memory(memory, base, spelling)};" for memory in needed.values()]
+    if kernel.told:
+        lines += [f"  METAFORK_THREADS({axis}, {count}u);" for axis, count in known_threads(kernel).items()]
     return "\n".join([*lines, *statements(kernel.body, 2, spelling), "}", ""])
+
+
+def known_threads(kernel: Kernel) -> dict[str, int]:
+    """Return the extents of the block that are constants, by axis; a block that may be wider has none in x."""
+    return {
+        axis: extent.value
+        for axis, extent in zip("xyz", kernel.block, strict=True)
+        if isinstance(extent, IntConst) and (kernel.widest is None or axis != "x")
+    }
 
 
 def _parameters(kernel: Kernel, spelling: Spelling, unused: frozenset[str]) -> list[str]:

@@ -56,6 +56,17 @@ def with_condition(text):
     return tree
 
 
+def with_instances(instances):
+    tree = changed()
+    tree["version"] = 2
+    tree["schedules"][0]["leaves"][0]["instances"] = instances
+    return tree
+
+
+def with_instance(values, kernel="f_k1_leaf1_instance1"):
+    return with_instances([{"kernel": kernel, "values": values}])
+
+
 SUMS = "*".join(["(s + B)"] * 40)
 HOSTILE = {
     "a leaf that is not there": (changed(root={"leaf": 77}), "schedules[0].root.leaf: 77 is not within 1 and"),
@@ -89,6 +100,18 @@ HOSTILE = {
     "fraction by zero": (changed(fixed={"Q": "1/0"}), "'1/0' divides by zero"),
     "a fraction with an exponent": (changed(fixed={"Q": "1e999999999"}), "neither an integer nor a fraction"),
     "no array": (changed(start="s"), "an array is expected, not 's'"),
+    "instances that are no array": (with_instances({}), "leaves[0].instances: an array is expected, not an object"),
+    "an instance that is no object": (with_instances([3]), "instances[0]: an object is expected, not 3"),
+    "an instance without values": (with_instances([{"kernel": "f"}]), "instances[0]: there is no 'values'"),
+    "an instance of nothing": (with_instance({}), "instances[0].values: an instance has at least one value"),
+    "an instance of a kernel that is no name": (with_instance({"s": 2}, "f; g"), "'f; g' is no name"),
+    "an instance for data": (with_instance({"N": 2}), "'N' is no program parameter"),
+    "an instance for a name of two lines": (with_instance({"q\n": 2}), "cannot be printed"),
+    "an instance for a fraction": (with_instance({"s": 2.0}), "values.s: an integer is expected, not 2.0"),
+    "an instance for true": (with_instance({"s": True}), "values.s: an integer is expected, not True"),
+    "an instance for a text": (with_instance({"s": "2"}), "values.s: an integer is expected, not '2'"),
+    "an instance for 0": (with_instance({"s": 0}), "values.s: 0 is not within 1 and"),
+    "an instance for a huge number": (with_instance({"s": 10**200}), "a number beyond 64 bits is not within"),
     "an object for a text": (changed(strategies=[{}]), "a text is expected, not an object"),
 }
 
@@ -114,6 +137,8 @@ TEXTS = {
     "Infinity": (json.dumps(changed(line=float("-inf"))), "-Infinity is no number of JSON"),
     "a large exponent": (json.dumps(changed(line=1)).replace('"line": 1', '"line": 1e999'), "an integer is expected"),
     "a key twice": (json.dumps(changed()).replace('"line"', '"name": "f", "line"'), "the key 'name' occurs twice"),
+    "version 2.0": ('{"format": "metafork-tree", "version": 2.0}', "version: this version"),
+    "version of a list": ('{"format": "metafork-tree", "version": [1]}', "version: this version"),
     "version true": ('{"format": "metafork-tree", "version": true}', "version: this version"),
     "nothing": ("", "it is no JSON"),
     "a list": ("[]", "not a decision tree"),

@@ -119,7 +119,7 @@ def test_a_notebook_shows_the_drawing(monkeypatch):
     assert "leaf 1: input_k0_leaf1" in "".join(drawing.itertext())
     assert bundle["text/plain"] == repr(result)
 
-    def no_graphviz(_text):
+    def no_graphviz(_text, _seconds):
         raise render.NoGraphvizError
 
     monkeypatch.setattr(render, "svg", no_graphviz)

@@ -90,6 +90,9 @@ def test_a_fault_of_the_input_is_status_1_and_leaves_the_old_output(run, optimiz
         (["--strategies", "cachng"], "did you mean 'caching'"),
         (["--machine", "SM_80"], "did you mean 'sm_80'"),
         (["--assume", "b <= 3"], "no parameter 'b'"),
+        (["--static", "b=3"], "did you mean 'B'"),
+        (["--static", "N=3"], "N is no program parameter"),
+        (["--static", "s"], "'s' is not NAME=VALUE,VALUE..."),
         (["--emit", "sass"], "'sass' is not 'ptx'"),
         (["--time-limit", "-1"], "-1"),
     ],
@@ -133,6 +136,19 @@ def test_select_walks_the_tree(run, optimized):
     assert schedule["others"]["1"] == ["2*s*B + 2 <= Z does not hold: 258 > 100"]
     outside = run("select", optimized, "--machine", "sm_80", "N=1000", "s=4", "B=2048", "t=0")
     assert "B <= block_dim_x does not hold: 2048 > 1024" in outside.output
+
+
+def test_instances_are_told(run):
+    result = run("optimize", EXAMPLE, *QUICK, "--static", "s=2,4", "-o", "static.out")
+    assert "    also compiled for s = 2; s = 4" in result.output
+    assert Path("static.out/leaves/jacobi1d_k0_leaf1_instance2.mf").is_file()
+    point = ("select", "static.out", "--machine", "sm_80", "N=1000", "B=32", "t=0")
+    assert "  instance 2, jacobi1d_k0_leaf1_instance2: s = 4\n" in run(*point, "s=4").output
+    assert "no instance for these values: the dynamic kernel runs" in run(*point, "s=3").output
+    chosen = [json.loads(run(*point, s, "--json").stdout)["schedules"][0]["instance"] for s in ("s=2", "s=3")]
+    assert chosen == ["jacobi1d_k0_leaf1_instance1", None]
+    run("optimize", EXAMPLE, *QUICK, "-o", "static.out")
+    assert not list(Path("static.out/leaves").glob("*instance*"))
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_fractions_and_derived_kinds_come_back():
     ("change", "message"),
     [
         ({"format": "other"}, "not a decision tree"),
-        ({"version": 2}, "version: this version of metafork-tree is not read here"),
+        ({"version": 3}, "version: this version of metafork-tree is not read here"),
         ({"schedules": [{}]}, r"schedules\[0\]: there is no 'parameters'"),
         ({"schedules": 3}, "schedules: an array is expected, not 3"),
     ],

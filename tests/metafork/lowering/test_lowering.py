@@ -128,3 +128,20 @@ void f(int N, int B, const int size[4], int b[N]) {
 }"""
     with pytest.raises(CannotLowerError, match="row"):
         lower(program(text), "k")
+
+
+ONE_TRIP = """
+void one_trip(int N, int B, const int a[N][N], int c[N]) {
+  int dim = N / B;
+  meta_schedule {
+    meta_for (int i = 0; i < dim; i++)
+      for (int k = 0; k < N; k++)
+        meta_for (int u = 0; u < B; u++)
+          for (int w = 0; w < 1; w++)
+            c[i * B + B * w + u] += a[i * B + B * w + u][k];
+  }
+}"""
+
+
+def test_one_element_of_a_thread_under_a_loop_that_runs_once(tmp_path):
+    assert run([Case(ONE_TRIP, [{"N": n, "B": b} for n in (5, 12) for b in (1, 4)])], tmp_path) == {}

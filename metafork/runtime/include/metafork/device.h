@@ -7,8 +7,10 @@
  *   METAFORK_SHARED_ARRAY(float, a_s, base, 0, B0 * B0);    one array in it: element type, name, base, byte offset, elements
  *   METAFORK_RESTRICT                                       restrict
  *   METAFORK_SHUFFLE(value, lane)                           what another lane of the warp hands in; all 32 lanes together
+ *   METAFORK_THREADS(x, 16);                                tells the compiler that a block has 16 threads in x
  *
- * With METAFORK_CPU and METAFORK_CHECK, every access of a METAFORK_SHARED_ARRAY is checked against its extent.
+ * With METAFORK_CPU and METAFORK_CHECK, every access of a METAFORK_SHARED_ARRAY is checked against its extent, and a block
+ * against METAFORK_THREADS.
  */
 #ifndef METAFORK_DEVICE_H
 #define METAFORK_DEVICE_H
@@ -48,7 +50,23 @@
     (void)sizeof(extent)
 #endif
 
+#if defined(METAFORK_CHECK)
+#define METAFORK_THREADS(axis, count) (blockDim.axis == (count) ? (void)0 : metafork_cpu::fault("a block has other threads than its kernel was told"))
 #else
+#define METAFORK_THREADS(axis, count) ((void)0)
+#endif
+
+#else
+
+#if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1102
+#define METAFORK_THREADS(axis, count)                                                                                  \
+    do {                                                                                                               \
+        __builtin_assume(blockDim.axis == (count));                                                                    \
+        __builtin_assume(threadIdx.axis < (count));                                                                    \
+    } while (0)
+#else
+#define METAFORK_THREADS(axis, count) ((void)0)
+#endif
 
 #define METAFORK_SHARED(base) extern __shared__ __align__(16) unsigned char base[]
 #define METAFORK_SHARED_ARRAY(type, name, base, offset, extent)                                                        \

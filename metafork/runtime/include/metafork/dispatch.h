@@ -243,6 +243,11 @@ static int metafork_dispatch(const metafork_schedule *schedule, metafork_array *
         return metafork_back_to_host(schedule, arrays);
     }
 
+    /* Which leaf runs is decided by its dynamic kernel. */
+    metafork_take_instance(
+        &shape, [&](bool go, metafork_shape *own) { return attempt(leaf, go, own, nullptr); },
+        [&](const metafork_shape *own) { return metafork_within_limits(schedule, leaf, own, values, machine.warp_size, false); });
+
     void *pointers[64] = {};
     for (int i = 0; i < count && error == METAFORK_OK; i++) {
         error = metafork_bring(arrays[i]);

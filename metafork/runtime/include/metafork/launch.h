@@ -16,7 +16,11 @@ struct metafork_shape {
     int64_t widest; /* a kernel that strides over its work may have up to so many threads in x; 0: it has block[0] */
     int64_t shared_bytes;
     int64_t registers;
+    int instances; /* how many kernels for values of static parameters the leaf has beside the dynamic one */
+    int instance;  /* which of them; 0: the dynamic one; METAFORK_MATCHING asks for that of the arguments */
 };
+
+enum { METAFORK_MATCHING = -1 };
 
 /* A kernel that nvcc never saw: PTX, loaded at its first launch. */
 struct metafork_ptx {
@@ -133,6 +137,16 @@ static inline int metafork_check_shape(metafork_shape *shape, const void *functi
     return METAFORK_OK;
 }
 
+/* Take the leaf's instance for the arguments in place of its dynamic kernel, whose checked shape is given, where there is one and it
+ * fits too: it needs no more shared memory, and `fits` says so of its shape.  attempt(launch, shape) is the leaf's. */
+template <class Attempt, class Fits>
+static void metafork_take_instance(metafork_shape *shape, const Attempt &attempt, const Fits &fits) {
+    if (shape->instances == 0) return;
+    metafork_shape own = {};
+    own.instance = METAFORK_MATCHING;
+    if (attempt(false, &own) == METAFORK_OK && own.instance > 0 && own.shared_bytes <= shape->shared_bytes && fits(&own)) *shape = own;
+}
+
 __attribute__((unused)) static void metafork_trace_launch(const char *schedule, int leaf, const metafork_shape *shape, const char *const *names,
                                                           const int64_t *parameters, int count) {
     char line[1024];
@@ -143,9 +157,11 @@ __attribute__((unused)) static void metafork_trace_launch(const char *schedule, 
     line[used < sizeof line ? used : sizeof line - 1] = '\0';
     char registers[32] = "";
     if (shape->registers >= 0) snprintf(registers, sizeof registers, " registers=%lld", (long long)shape->registers);
-    fprintf(stderr, "metafork: %s leaf %d%s grid=%lldx%lldx%lld block=%lldx%lldx%lld shared_bytes=%lld%s\n", schedule, leaf, used > 0 ? line : "",
-            (long long)shape->grid[0], (long long)shape->grid[1], (long long)shape->grid[2], (long long)shape->block[0],
-            (long long)shape->block[1], (long long)shape->block[2], (long long)shape->shared_bytes, registers);
+    char instance[32] = "";
+    if (shape->instance > 0) snprintf(instance, sizeof instance, " instance=%d", shape->instance);
+    fprintf(stderr, "metafork: %s leaf %d%s grid=%lldx%lldx%lld block=%lldx%lldx%lld shared_bytes=%lld%s%s\n", schedule, leaf,
+            used > 0 ? line : "", (long long)shape->grid[0], (long long)shape->grid[1], (long long)shape->grid[2], (long long)shape->block[0],
+            (long long)shape->block[1], (long long)shape->block[2], (long long)shape->shared_bytes, registers, instance);
 }
 
 #if defined(METAFORK_CPU)

@@ -1,0 +1,328 @@
+"""Instances of leaves for values of static parameters: which are made, what they hold, and where they run."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from comprehensive.emit import leaf_code, write_outputs
+from comprehensive.optimize import optimize
+from comprehensive.options import StaticValueError, static_values
+from comprehensive.registry import UnknownNameError
+from comprehensive.tree.selection import select
+from comprehensive.tree.tree_json import SCHEMA, from_json, to_json
+from comprehensive.verification import Options, verify
+from comprehensive.verification.point_choice import chosen_points
+from comprehensive.verification.points import INSTANCE, Points
+from metafork.ir.kernel import Space
+from metafork.ir.program import IntConst, binary
+from metafork.ir.static_values import with_static_values
+from metafork.lowering.lowering import lower
+from metafork.printing.cuda import kernel_text
+from tests.metafork.programs import MATMUL, program
+from tests.runtime.compiling import needs_nvcc, run, succeed
+
+QUICK = {"counters": ("threads_per_block", "shared_memory"), "strategies": ("cse1", "granularity", "caching")}
+OPTIONS = Options(points=6, optimization="-O0", dataflow_seconds=0)
+SHIFT = """
+void shift(int N, int B, int s, const int a[N], int b[N]) {
+  int dim = (N - 1) / (B * s);
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++)
+        for (int k = 0; k < s; k++) {
+          int p = (i * s + k) * B + j;
+          b[p] = a[p] + a[p + 1];
+        }
+  }
+}
+"""
+TYPES = """
+void types(int N, short s, unsigned B, long long K, long long a[N]) {
+  int dim = N / (B * s);
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++)
+        for (int k = 0; k < s; k++)
+          for (long long z = 0; z < K; z++)
+            a[(i * s + k) * B + j] = a[(i * s + k) * B + j] % 9999 * (K - 5)
+                - (unsigned char)s / 2 + (s > 2 ? 2147483647 + K : z);
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def shift():
+    return optimize(SHIFT, static={"s": (1, 3), "B": (4,)}, **QUICK)
+
+
+def kernels(result):
+    (tree,) = result.schedules
+    return {one.kernel: one for leaf in tree.leaves for one in leaf.instances}
+
+
+def notes(result):
+    return [sentence for subject, sentence in result.schedules[0].notes if subject.startswith("instances")]
+
+
+def test_what_has_a_constant_extent_only_with_the_values_is_kept_in_registers():
+    result = optimize(MATMUL, static={"s": (4,), "B0": (16,), "ub1": (16,)}, **QUICK)
+    leaf = result.schedules[0].leaves[0]
+    dynamic, static = (leaf_code(one).kernel for one in (leaf, leaf.of(leaf.instances[0])))
+    assert [memory.space for memory in dynamic.memories].count(Space.PRIVATE) == 0
+    (private,) = (memory for memory in static.memories if memory.space is Space.PRIVATE)
+    assert private.extent == IntConst(4)
+    assert {argument.name for argument in static.scalars}.isdisjoint({"s", "B0", "ub1"})
+
+
+def test_a_leaf_has_at_most_eight_instances_the_first_of_the_order_given():
+    result = optimize(SHIFT, static={"B": (2, 4, 8), "s": (5, 1, 3)}, **QUICK)
+    leaf = result.schedules[0].leaves[0]
+    pairs = [(one.values["B"], one.values["s"]) for one in leaf.instances]
+    assert pairs == [(2, 5), (2, 1), (2, 3), (4, 5), (4, 1), (4, 3), (8, 5), (8, 1)]
+    assert "none tried for B = 8, s = 3: a leaf has at most 8, the first of the order given" in notes(result)
+    assert "- instance 2, `input_k0_leaf1_instance2`: when `B = 2, s = 1`" in result.to_report()
+
+
+def test_values_with_which_a_leaf_is_never_chosen_take_no_place():
+    result = optimize(
+        SHIFT.replace("int dim", "assert(s * B <= 12);\n  int dim"), static={"s": (4, 2), "B": (4,)}, **QUICK
+    )
+    assert {one.values["s"] for one in kernels(result).values()} == {2}
+    assert "none for s = 4, B = 4: the leaf is never chosen with them" in notes(result)
+
+
+def test_a_kernel_that_does_not_depend_on_the_values_is_not_compiled_again():
+    text = "void f(int N, int B, int q, int a[N]) { assert(q < N); int dim = N / B; meta_schedule { meta_for (int i = 0; i < dim; i++) meta_for (int j = 0; j < B; j++) a[i * B + j] = 0; } }"  # noqa: E501
+    result = optimize(text + "\n", static={"B": (8,)}, counters=("threads_per_block",), strategies=())
+    assert [one.values for one in kernels(result).values()] == [{"B": 8}]
+    text = text.replace("a[i * B + j] = 0", "if (q < N) a[i * B + j] = 0")
+    result = optimize(text + "\n", static={"q": (2,), "B": (8, 9)}, counters=("threads_per_block",), strategies=())
+    assert len(kernels(result)) == 2
+
+
+def test_leaves_of_register_pressure_strategies_have_none():
+    result = optimize(SHIFT, static={"s": (2,)}, machine="R=63", strategies=("register_pressure1",))
+    pressed = [leaf for leaf in result.schedules[0].leaves if leaf.version.ir_strategies]
+    assert all(not leaf.instances for leaf in pressed)
+    assert any(leaf.instances for leaf in result.schedules[0].leaves)
+
+
+@pytest.mark.parametrize(
+    ("static", "error", "message"),
+    [
+        ({"t": (1,)}, UnknownNameError, "there is no program parameter 't'"),
+        ({"N": (8,)}, StaticValueError, "N is no program parameter: it sizes an array"),
+        ({"s": (2, 0)}, StaticValueError, "s = 0: a static parameter is at least 1"),
+        ({"s": (1 << 31,)}, StaticValueError, "what its type can hold"),
+        ({"s": ()}, StaticValueError, "there is no value of s"),
+    ],
+)
+def test_values_that_cannot_be_used_are_refused(static, error, message):
+    with pytest.raises(error, match=message):
+        optimize(SHIFT, static=static, **QUICK)
+
+
+@pytest.mark.parametrize("texts", [("s",), ("s=1,x",), ("s=",), ("=1",), ("s=1", "s=2")])
+def test_options_that_say_nothing_are_refused(texts):
+    with pytest.raises(StaticValueError):
+        static_values(texts)
+
+
+def test_options_are_read_in_order():
+    assert list(static_values(("s=4,1", "B0= 16")).items()) == [("s", (4, 1)), ("B0", (16,))]
+
+
+def test_the_tree_is_of_version_2_and_comes_back(shift):
+    document = json.loads(shift.to_json())
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    assert document["version"] == 2
+    assert document["schedules"][0]["leaves"][0]["instances"][1] == {
+        "kernel": "input_k0_leaf1_instance2",
+        "values": {"s": 3, "B": 4},
+    }
+    assert to_json(from_json(document)) == document
+    assert from_json(document).schedules[0].leaves[0].instances == shift.document.schedules[0].leaves[0].instances
+
+
+def test_without_instances_nothing_changes(shift, tmp_path):
+    plain = optimize(SHIFT, **QUICK)
+    assert json.loads(plain.to_json())["version"] == 1
+    without = replace(shift, schedules=tuple(replace(t, leaves=tuple(replace(x, instances=()) for x in t.leaves)) for t in shift.schedules))  # fmt: skip  # noqa: E501
+    without.__dict__.pop("document", None)
+    assert without.to_json() == plain.to_json()
+    for result, name in ((plain, "plain"), (without, "without")):
+        write_outputs(result, tmp_path / name)
+    for path in (tmp_path / "plain").rglob("*"):
+        if path.is_file():
+            assert path.read_text() == (tmp_path / "without" / path.relative_to(tmp_path / "plain")).read_text()
+
+
+def test_select_names_the_instance(shift):
+    (schedule,) = shift.document.schedules
+    point = {"N": 100, "B": 4} | dict.fromkeys(schedule.machine, 1024)
+    assert select(schedule, {**point, "s": 3}).instance.number == 2
+    assert select(schedule, {**point, "s": 2}).instance is None
+
+
+@pytest.mark.parametrize("text", [SHIFT, TYPES])
+def test_instances_run_and_give_the_serial_result(text):
+    static = {"s": (3, 2), "B": (8,)} | ({"K": (3,)} if "K" in text else {})
+    found = verify(text, static=static, options=OPTIONS, **QUICK)
+    assert found.passed, found.table()
+    assert found.not_verified == ()
+    for row in found.leaves:
+        assert set(row.instances) == {1, 2}
+        assert {"instance: 1", "instance: 2", "instance: none"} <= row.marks
+
+
+def test_an_instance_that_never_ran_is_not_verified():
+    found = verify(SHIFT, static={"B": (4, 64), "s": (64,)}, machine="T=1024", options=OPTIONS, **QUICK)
+    assert found.passed, found.table()
+    reached = {row.leaf: [number for number, launches in row.instances.items() if launches] for row in found.leaves}
+    assert all(1 in numbers for numbers in reached.values())
+    found.leaves[0].instances[1] = 0
+    assert [row.leaf for row in found.not_verified] == [found.leaves[0].leaf]
+    assert "instance 1 never ran" in found.table()
+
+
+def test_every_instance_has_a_point_even_where_few_are_wanted():
+    (tree,) = optimize(SHIFT, static={"s": (3, 2), "B": (4, 32)}, **QUICK).schedules
+    for leaf, points in chosen_points(Points(tree), 8, 3000).items():
+        marks = {mark for point in points for mark in point.marks if mark.startswith(INSTANCE)}
+        assert marks == {f"{INSTANCE}{n}" for n in ("none", *(one.number for one in tree.leaves[leaf - 1].instances))}
+
+
+def damaged(leaf):
+    """Return the code of a leaf; instance 2's writes one element too many by 1."""
+    code = leaf_code(leaf)
+    if not leaf.kernel.endswith("leaf1_instance2"):
+        return code
+    text = re.sub(r"(b\[[^;]*\]) = ([^;]*);", r"\1 = \2 + 1;", code.text)
+    assert text != code.text
+    return replace(code, text=text)
+
+
+def test_a_wrong_instance_is_noticed(shift):
+    failures = verify(shift, options=replace(OPTIONS, races=False), code_of=damaged).failures
+    assert {(failure.check, failure.leaf) for failure in failures} == {("code", 1)}
+    assert all("s=3, B=4" in re.sub(r"(B=4), (s=3)", r"\2, \1", failure.point) for failure in failures)
+
+
+def misled(leaf):
+    """Return the code of a leaf; instances are told blocks of one thread more."""
+    code = leaf_code(leaf)
+    text = re.sub(r"METAFORK_THREADS\(x, (\d+)u\)", lambda m: f"METAFORK_THREADS(x, {int(m[1]) + 1}u)", code.text)
+    assert (text != code.text) == ("_instance" in leaf.kernel)
+    return replace(code, text=text)
+
+
+def test_what_an_instance_is_told_of_its_blocks_is_checked(shift):
+    failures = verify(shift, options=replace(OPTIONS, races=False), code_of=misled).failures
+    assert failures
+    assert all("other threads than its kernel was told" in failure.message for failure in failures)
+
+
+def wasteful(leaf):
+    """Return the code of a leaf; instances need more shared memory than the leaf."""
+    code = leaf_code(leaf)
+    if "_instance" not in leaf.kernel:
+        return code
+    kernel = replace(code.kernel, shared_bytes=binary("+", code.kernel.shared_bytes, IntConst(64)))
+    return replace(code, kernel=kernel, text=kernel_text(kernel))
+
+
+DRIVER = """
+#include "input.h"
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **words) {
+  int N = 100, B = 4, s = atoi(words[1]), a[100], b[100] = {0}, c[100] = {0};
+  (void)count;
+  for (int i = 0; i < N; i++) a[i] = i * i % 37;
+  shift(N, B, s, a, b);
+  if (input_k0_launch(1, NULL, N, B, s, a, c) != 0) return 2;
+  for (int i = 0; i < (N - 1) / (B * s) * B * s; i++)
+    if (b[i] != a[i] + a[i + 1] || c[i] != b[i]) return 1;
+  return 0;
+}
+"""
+
+
+def driven(result, directory, values, **options):
+    """Return which kernels the drop-in and ``launch`` ran, 0 for the dynamic one, for each value of s."""
+    write_outputs(result, directory, **options)
+    (directory / "driver.c").write_text(DRIVER)
+    flags = ["-Wall", "-Wextra", "-Werror", "-DMETAFORK_CPU", f"-I{directory}", f"-I{directory}/include"]
+    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", directory / "input.cu", "-o", directory / "a.o"])
+    for name in ("input_host", "driver"):
+        succeed(["gcc", "-std=gnu11", *flags, "-c", directory / f"{name}.c", "-o", directory / f"{name}.o"])
+    objects = [directory / f"{name}.o" for name in ("a", "input_host", "driver")]
+    succeed(["g++", *objects, "-o", directory / "driver"])
+    found = []
+    for value in values:
+        done = run([directory / "driver", str(value)], env={"METAFORK_TRACE": "1", "METAFORK_STRICT": "1"})
+        assert done.returncode == 0, done.stderr
+        traced = re.findall(r"^metafork: input_k0 leaf \d+ .*?(?: instance=(\d+))?$", done.stderr, re.MULTILINE)
+        found.append([int(number or 0) for number in traced])
+    return found
+
+
+def test_the_instance_of_the_arguments_runs_in_the_drop_in_and_in_launch(shift, tmp_path):
+    assert driven(shift, tmp_path, (1, 3, 2)) == [[1, 1], [2, 2], [0, 0]]
+
+
+def test_an_instance_that_needs_more_shared_memory_is_not_taken(shift, tmp_path):
+    assert driven(shift, tmp_path, (1, 2), code_of=wasteful) == [[0, 0], [0, 0]]
+
+
+TAKING = """
+#include "metafork/launch.h"
+#include <initializer_list>
+static int taken(int kernels, int matching, int error, int64_t words, bool fits) {
+  metafork_shape shape = {};
+  shape.instances = kernels;
+  shape.shared_bytes = 8;
+  metafork_take_instance(&shape, [&](bool, metafork_shape *own) {
+    own->instance = matching;
+    own->shared_bytes = words;
+    own->registers = 40;
+    return error;
+  }, [&](const metafork_shape *own) { return own->registers == 40 && fits; });
+  return shape.instance;
+}
+int main() {
+  const int got[] = {
+      taken(2, 2, METAFORK_OK, 8, true),         taken(0, 2, METAFORK_OK, 8, true), taken(2, 0, METAFORK_OK, 8, true),
+      taken(2, 2, METAFORK_ERESOURCES, 8, true), taken(2, 2, METAFORK_OK, 9, true), taken(2, 2, METAFORK_OK, 8, false)};
+  for (int one : got) printf("%d ", one);
+}
+"""
+
+
+def test_an_instance_runs_only_where_its_own_resources_fit(tmp_path):
+    (tmp_path / "taking.cpp").write_text(TAKING)
+    include = Path(__file__).parents[2] / "metafork" / "runtime" / "include"
+    succeed(["g++", "-std=c++17", "-DMETAFORK_CPU", f"-I{include}", tmp_path / "taking.cpp", "-o", tmp_path / "taking"])
+    assert run([tmp_path / "taking"]).stdout.split() == ["2", "0", "0", "0", "0", "0"]
+
+
+def test_a_local_of_the_same_name_stays():
+    text = SHIFT.replace("int p =", "int t = s; int s = 7 + t; int p =").replace("a[p + 1]", "a[p + 1] + s")
+    text = text.replace("(i * s + k)", "(i * t + k)")
+    kernel = kernel_text(lower(with_static_values(program(text), {"s": 3}), "k"))
+    assert re.search(r"int s(_\d)? = 7 \+ t", kernel)
+    assert "int t = 3" in kernel
+
+
+@needs_nvcc
+def test_nvcc_takes_instances(shift, tmp_path):
+    write_outputs(shift, tmp_path)
+    flags = ["-arch=sm_80", "-fmad=false", "-Xptxas=-v", f"-I{tmp_path}", f"-I{tmp_path}/include"]
+    done = succeed(["nvcc", *flags, "-c", tmp_path / "input.cu", "-o", tmp_path / "a.o"])
+    assert "METAFORK_THREADS(x, 4u)" in (tmp_path / "input.cu").read_text()
+    assert set(kernels(shift)) <= set(re.findall(r"entry function '(\w+)'", done.stdout + done.stderr))
