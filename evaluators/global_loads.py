@@ -281,11 +281,22 @@ class _Count:
                 pass
             case _:
                 return None
-        threads, extent = self._scope.polynomial(step), self._scope.polynomial(limit)
+        threads, extent = self._block_extent(step), self._scope.polynomial(limit)
         if threads is None or extent is None or not _names_in(step, "blockDim."):
             return None
         widest = extreme(extent, self._loops, self._prover, largest=True)
         return None if widest is None else self._scope.quotient("ceiling", *_without_common(widest, threads))
+
+    def _block_extent(self, step: Expr) -> Polynomial | None:
+        """Return a product of the block's extents: a block has 1,024 threads at most, so none of them wraps."""
+        match step:
+            case Cast(operand=operand):
+                return self._block_extent(operand)
+            case Binary(op="*", left=left, right=right):
+                sides = self._block_extent(left), self._block_extent(right)
+                return None if sides[0] is None or sides[1] is None else sides[0] * sides[1]
+            case _:
+                return self._scope.polynomial(step)
 
     def _most(self, trips: Polynomial | None) -> Polynomial:
         """Return the largest trip count over the enclosing loops, at least 0."""

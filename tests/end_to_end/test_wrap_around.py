@@ -5,6 +5,7 @@ import pytest
 from comprehensive.optimize import optimize
 from comprehensive.verification import Options, verify
 from metafork.algebra.polynomial import Polynomial, at_most
+from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse
 from metafork.ir.diagnostics import DiagnosticsError
@@ -50,7 +51,7 @@ WRAPS = {
 @pytest.mark.parametrize("text", WRAPS.values(), ids=WRAPS)
 def test_what_wraps_is_not_proved_free_of_races(text):
     with pytest.raises(DiagnosticsError, match="not proved free of races"):
-        check_races(parse(Source("f.mf", text)), strict=True)
+        check_races(exact_unit(parse(Source("f.mf", text))), strict=True)
 
 
 def test_loops_that_wrap_do_not_join_the_grid():
@@ -71,7 +72,7 @@ def test_loops_that_wrap_do_not_join_the_grid():
 )
 def test_a_race_that_needs_the_wrap_around_is_not_taken_for_none(body):
     with pytest.raises(DiagnosticsError, match="not proved free of races"):
-        check_races(parse(Source("f.mf", nest(body))), strict=True)
+        check_races(exact_unit(parse(Source("f.mf", nest(body)))), strict=True)
 
 
 def test_a_window_does_not_start_where_only_a_wrap_around_leads():
@@ -138,7 +139,7 @@ DECIDED = {
 
 @pytest.mark.parametrize(("text", "conditions", "strategies"), DECIDED.values(), ids=DECIDED)
 def test_what_parameters_decide_joins_start_and_all_strategies_apply(text, conditions, strategies):
-    assert check_races(parse(Source("f.mf", text)), strict=True) == ()
+    assert check_races(exact_unit(parse(Source("f.mf", text))), strict=True) == ()
     [tree] = optimize(text, counters=COUNTERS).schedules
     large = {c for c in tree.start if any(abs(x) >= 2**31 - 1 for x in c.difference.terms().values())}
     assert large == conditions
@@ -156,11 +157,11 @@ def test_what_parameters_decide_is_right_within_start():
 
 def test_signed_arithmetic_asks_for_nothing():
     text = ROWS.replace("unsigned", "int").replace("1u", "1")
-    [schedule] = parse(Source("f.mf", text)).schedules
+    [schedule] = exact_unit(parse(Source("f.mf", text))).schedules
     assert schedule.program.exactness == ()
 
 
 def test_what_is_only_computed_with_asks_for_nothing():
     text = nest("unsigned h = (unsigned)(i * B + u) * 7u + (unsigned)s; a[i * B + u] = h;")
-    [schedule] = parse(Source("f.mf", text)).schedules
+    [schedule] = exact_unit(parse(Source("f.mf", text))).schedules
     assert schedule.program.exactness == ()

@@ -112,7 +112,8 @@ def _run(programs: Sequence[Prepared], found: Found, seconds: int) -> None:
 def _build(programs: Sequence[Prepared], directory: Path) -> str:
     """Compile and link; return what a compiler said where it does not accept a text."""
     for one in programs:
-        (directory / f"{one.unit.name}.h").write_text(one.files[f"{one.unit.name}.h"])
+        for name in (f"{one.unit.name}.h", f"{one.unit.name}_generation.h"):
+            (directory / name).write_text(one.files[name])
     kernels = "\n".join(one.files[f"{one.unit.name}.cu"] for one in programs)
     (directory / "kernels.cu").write_text(kernels)
     (directory / "serial.c").write_text("\n".join(reference_text(one.unit) for one in programs))

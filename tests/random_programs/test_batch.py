@@ -9,6 +9,7 @@ from comprehensive.verification import plain_code
 from metafork.ir.program import Assign, Element, For, If, IntConst, While, binary
 from metafork.printing.cuda import kernel_text
 from tests.random_programs.batch import check_batch
+from tests.random_programs.checking import KINDS
 from tests.random_programs.fuzz import fuzz_batches
 from tests.random_programs.generator import Generator
 
@@ -96,7 +97,8 @@ def test_failures_are_kept(tmp_path, monkeypatch, capsys):
             return "void f( {"
 
     monkeypatch.setattr("tests.random_programs.fuzz.ProcessPoolExecutor", Serial)
-    assert fuzz_batches(1, 2, tmp_path, jobs=1, generator=Wrong) == 2
+    monkeypatch.setitem(KINDS, "wrong", Wrong)
+    assert fuzz_batches(1, 2, tmp_path, jobs=1, kind="wrong") == 2
     assert {path.name for path in tmp_path.iterdir()} == {f"batch_{n}.{kind}" for n in (1, 2) for kind in ("mf", "txt")}
     assert "2 programs, 2 failed; 0 of 0 leaves ran" in capsys.readouterr().out
 

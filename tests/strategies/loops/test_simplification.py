@@ -97,7 +97,7 @@ def test_summands_and_factors_make_up_their_expression(expr, point):
     terms = [(-1 if negative else 1, value(term, point)) for negative, term in summands(expr)]
     assume(all(term is not None for _, term in terms))
     assert (sum(sign * term for sign, term in terms) - whole) % modulus == 0
-    again = value(product(factors(expr)), point)
+    again = value(product(factors(expr), expr.type), point)
     assume(again is not None)
     assert (again - whole) % modulus == 0
-    assert product(factors(expr)).type is expr.type
+    assert product(factors(expr), expr.type).type is expr.type
