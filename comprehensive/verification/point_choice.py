@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from comprehensive.verification.points import INSTANCE, TOGETHER, Point, Points
 
+LEAST_LOOKED_AT = 100
+"""So many parameter values are looked at, so that small ones alone do not fill the pool."""
+
 
 def chosen_points(finder: Points, wanted: int, tries: int) -> dict[int, list[Point]]:
     """Return up to ``wanted`` points a leaf, those first that show something that no earlier one shows.
@@ -15,15 +18,19 @@ def chosen_points(finder: Points, wanted: int, tries: int) -> dict[int, list[Poi
     enough = 6 * wanted
     walked: set[int] = set()
     unseen = {leaf.id: {f"{INSTANCE}{one.number}" for one in leaf.instances} for leaf in finder.tree.leaves}
-    for point in finder.parameter_points(tries):
+    shown: dict[int, set[str]] = {leaf.id: set() for leaf in finder.tree.leaves}
+    for number, point in enumerate(finder.parameter_points(tries), 1):
         for leaf, intervals in finder.leaves_at(point):
             for found in finder.at(point, leaf, intervals):
                 together = TOGETHER in found.marks
-                if len(pool[leaf]) < enough or (found.walks and leaf not in walked) or found.marks & unseen[leaf]:
+                if len(pool[leaf]) < enough or (found.walks and leaf not in walked) or found.marks - shown[leaf]:
                     pool[leaf].append(found)
+                    shown[leaf] |= found.marks
                     unseen[leaf] -= found.marks
                     walked |= {leaf} if together else set()
-        if all(len(points) >= enough and leaf in walked and not unseen[leaf] for leaf, points in pool.items()):
+        if number >= LEAST_LOOKED_AT and all(
+            len(points) >= enough and leaf in walked and not unseen[leaf] for leaf, points in pool.items()
+        ):
             break
     return {leaf: _varied(points, wanted) for leaf, points in pool.items()}
 
