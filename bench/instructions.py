@@ -22,14 +22,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+from rig import Device, missing_tools
+from rig.tools import WORK, command
+from speed_cases import CASES
+from speed_reasons import REASONS
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "bench"))
-
-from rig import Device, missing_tools  # noqa: E402
-from rig.tools import WORK, command  # noqa: E402
-from speed_cases import CASES  # noqa: E402
-from speed_reasons import REASONS  # noqa: E402
 
 RESULTS = ROOT / "bench" / "results" / "instructions.json"
 PAGE = ROOT / "docs" / "speed.md"

@@ -2,20 +2,17 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from instructions import RESULTS, misses, with_constants
+from speed_cases import CASES
+from speed_reasons import REASONS
 
 from metafork.frontend import parse, read_source
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "bench"))
-
-from instructions import RESULTS, misses, with_constants  # noqa: E402
-from speed_cases import CASES  # noqa: E402
-from speed_reasons import REASONS  # noqa: E402
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

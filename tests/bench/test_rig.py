@@ -1,20 +1,17 @@
 """The rig of bench/ computes what the instructions say, counts exactly, and stops at what it cannot do."""
 
-import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from instructions import difference, serial, with_constants
+from rig import Device, missing_tools
 
 from comprehensive.emit import write_outputs
 from comprehensive.optimize import optimize
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "bench"))
-
-from instructions import difference, serial, with_constants  # noqa: E402
-from rig import Device, missing_tools  # noqa: E402
 
 MISSING = missing_tools(download=False)
 if MISSING:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from metafork.ptx.emulation.emulator import Emulation, Unclear, emulate, merge_visits
 from metafork.ptx.emulation.evaluate import SIGNED_INDEX, Evaluator
-from metafork.ptx.emulation.execution import LoadVisit
 from metafork.ptx.emulation.terms import LARGEST, Terms
 from metafork.ptx.shuffles.detection import Plan, plan
 from metafork.ptx.shuffles.synthesis import Variant, synthesize
@@ -153,16 +152,6 @@ def shuffle_module(module: Module, options: Options) -> tuple[Module, tuple[Kern
     if all(new is old for new, old in zip(items, module.items, strict=True)):
         return module, tuple(reports)
     return replace(module, items=tuple(items)), tuple(reports)
-
-
-def global_load_visits(kernel: Function, *, signed_index: bool = True) -> dict[int, LoadVisit]:
-    """Return what the emulation knows of each ``ld.global`` of a kernel, by position.
-
-    Raises:
-        Unclear: the kernel cannot be emulated.
-        PtxError: its labels or declarations are wrong.
-    """
-    return merge_visits(_emulate(flatten(kernel), Options(signed_index=signed_index), {}).visits)
 
 
 def _refusal(module: Module) -> str | None:
