@@ -44,7 +44,7 @@ from metafork.ir.rewriting import (
     variables,
     with_operands,
 )
-from metafork.ir.types import ScalarType
+from metafork.ir.types import ScalarType, promoted
 from strategies.loops.dependence import Certificates
 from strategies.loops.simplification import factors, product, simplified, summands
 
@@ -62,6 +62,11 @@ class Joining:
     k: str
     k_type: ScalarType
     trips: Expr
+
+    @property
+    def zero(self) -> IntConst:
+        """What ``k`` becomes: 0 of the type that ``k`` has in an expression, so that types around it stay."""
+        return IntConst(0, promoted(self.k_type))
 
 
 def enlarged(loop: MetaFor, trips: Expr) -> Expr:
@@ -141,7 +146,7 @@ class Tile:
             return None
         grid = list(program.grid)
         grid[position] = replace(self.loop, extent=enlarged(self.loop, self.joining.trips))
-        body = substitute_body(body, {self.joining.k: IntConst(0)}, ())
+        body = substitute_body(body, {self.joining.k: self.joining.zero}, ())
         return replace(program, grid=tuple(grid), body=without_zeros(body))
 
     def _bind_range(self, scope: Scope, inner: Scope, loop: MetaFor) -> None:
@@ -285,13 +290,13 @@ class Tile:
             raise _NoFitError
         start = value.substitute({k: 0})
         if self.coarse or i not in names:
-            return simplified(substitute(expr, {k: IntConst(0)}))
+            return simplified(substitute(expr, {k: self.joining.zero}))
         of_i = start.coefficient(i)
         quotient = None if of_i is None else of_i.divide_exactly(self._trips)
         if of_i is None or quotient is None:
             raise _NoFitError
         expected = start - of_i * Polynomial.symbol(i) + quotient * Polynomial.symbol(i)
-        new = self._divided(simplified(substitute(expr, {k: IntConst(0)})), shallow)
+        new = self._divided(simplified(substitute(expr, {k: self.joining.zero})), shallow)
         if shallow.congruent(new) != expected:
             raise _NoFitError
         return new

@@ -5,6 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from metafork.analysis.analyses import Analyses
+from metafork.ir.invariants import check_program
 from metafork.ir.program import For, If, Phase, Version, walk_statements
 from metafork.printing.metafork_text import metafork_text
 from strategies.cse import STRATEGIES
@@ -253,6 +254,20 @@ def test_a_grid_that_may_outgrow_int_is_counted_in_long():
     before, after = applied(text)
     assert "meta_for (long ik = 0; ik < (long)n * m; ik++) {" in lines(after)
     same_meaning(before, after, [{"n": 3, "m": 4}, {"n": 1, "m": 5}])
+
+
+TYPES = ("int", "unsigned", "long", "unsigned long", "long long")
+
+
+@pytest.mark.parametrize("index", ["(i*s + k)*B + j", "i*s*B + k*B + j", "k*d*B + i*B + j"])
+@pytest.mark.parametrize("counted", TYPES)
+@pytest.mark.parametrize("extent", TYPES)
+def test_the_type_of_a_loop_that_joins_the_grid_stays_in_what_it_was_added_to(index, counted, extent):
+    text = loop_nest(f"for ({counted} k = 0; k < s; k++) {{ {counted} p = {index}; a[p] = b[p] + 1; }}")
+    text = text.replace("int N, int s,", f"long N, {extent} s,").replace("int i", "long i").replace("int d", "long d")
+    before, after = applied(text)
+    check_program(after)
+    same_meaning(before, after, POINTS)
 
 
 INDICES = [
