@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import check_program, checking
+from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Program, Version
-from metafork.ir.source import NOWHERE, Span
 from strategies.caching import with_cached_arrays
 from strategies.checked import Checked
 from strategies.strategy import NotApplied, Strategy

@@ -32,10 +32,10 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse, read_source
-from metafork.ir.diagnostics import Diagnostic
 from metafork.ir.invariants import check_program, checking
+from metafork.ir.messages.diagnostics import Diagnostic
+from metafork.ir.messages.source import Source
 from metafork.ir.program import Program, Version
-from metafork.ir.source import Source
 from metafork.ir.static_values import StaticValues, static_parameters
 from metafork.ir.translation_unit import TranslationUnit
 from strategies.caching import with_cached_arrays
@@ -132,7 +132,7 @@ def optimize(
     (``Result.complete``).  The first schedule has at least the leaf that every limit admits; schedules that were not
     reached have none.
 
-    Raises ``metafork.ir.diagnostics.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError``,
+    Raises ``metafork.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError``,
     ``PluginError``, ``OptionError`` and ``metafork.runtime.machine.MachineError`` for names and values of options,
     ``options.StaticValueError`` for values of static parameters, ``InequalityError`` for an assumption that is none,
     ``OSError`` where the file cannot be read.

@@ -11,10 +11,10 @@ from comprehensive.systems.inequality_text import InequalityError, inequality
 from comprehensive.systems.points import Number
 from comprehensive.systems.signs import integral
 from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Expr, IntConst, Program, Var, binary
 from metafork.ir.static_values import StaticValues, static_parameters
 from metafork.ir.translation_unit import TranslationUnit
-from metafork.ir.types import ScalarType
 from metafork.printing.expressions import representable
 from metafork.runtime.machine import FIELDS, PRESETS, SYMBOLS, Machine, OwnLimit, given_values
 

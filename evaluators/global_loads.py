@@ -26,6 +26,7 @@ from metafork.analysis.bounds import extreme
 from metafork.analysis.facts import Facts, Scope, assigned_scalars
 from metafork.analysis.memory.block_memory import largest
 from metafork.analysis.references import LoopKind, LoopRange, counted_range
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.ir_strategies import SHUFFLE, passes_of
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import (
@@ -55,7 +56,6 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.ir.types import ScalarType
 from metafork.llvm.leaf_ptx import LeafPtx, covering_only, grid_loop, leaf_ptx, load_places
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import TargetError, emit_ptx, optimize

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from comprehensive.optimize import Result, optimize
     from comprehensive.tree.schedule_tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree
     from comprehensive.verification import Verification, verify
-    from metafork.ir.diagnostics import Diagnostic, DiagnosticsError
+    from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
     from metafork.runtime.machine import Machine
 
 _HOME = {
@@ -28,8 +28,8 @@ _HOME = {
     "LeafReference": "comprehensive.tree.schedule_tree",
     "NoLeaf": "comprehensive.tree.schedule_tree",
     "CounterInfo": "comprehensive.tree.schedule_tree",
-    "Diagnostic": "metafork.ir.diagnostics",
-    "DiagnosticsError": "metafork.ir.diagnostics",
+    "Diagnostic": "metafork.ir.messages.diagnostics",
+    "DiagnosticsError": "metafork.ir.messages.diagnostics",
     "Machine": "metafork.runtime.machine",
 }
 

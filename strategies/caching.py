@@ -24,8 +24,8 @@ from metafork.analysis.memory.private_windows import thread_renaming
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
-from metafork.ir.source import NOWHERE, Span
 from strategies.hints import bounded_loop_hint
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign
 

@@ -35,6 +35,7 @@ from typing import ClassVar
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
+from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import (
     Assign,
     BlockArray,
@@ -58,7 +59,6 @@ from metafork.ir.rewriting import (
     substitute_body,
     variables,
 )
-from metafork.ir.source import NOWHERE, Span
 from metafork.printing.expressions import expression
 from strategies.hints import loop_hint, loop_name, loops_off_the_spine
 from strategies.loops.dependence import iterations_independent

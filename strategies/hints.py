@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import (
     Assign,
     Binary,
@@ -22,7 +23,6 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import assigned_variables
-from metafork.ir.source import NOWHERE, Span
 from metafork.printing.expressions import expression
 from strategies.loops.simplification import simplified
 from strategies.loops.spine import leaves, spine_of

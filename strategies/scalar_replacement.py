@@ -39,6 +39,7 @@ from metafork.algebra.prover import Prover
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.ir.messages.source import NOWHERE
 from metafork.ir.program import (
     Array,
     Assign,
@@ -70,7 +71,6 @@ from metafork.ir.rewriting import (
     substitute,
     variables,
 )
-from metafork.ir.source import NOWHERE
 from strategies.strategy import Applied, Effect, NotApplied, Remark
 
 Body = tuple[Stmt, ...]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from metafork.analysis.analyses import Analyses
+from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Version
-from metafork.ir.source import NOWHERE, Span
 
 Topic = Literal["shared memory", "registers", "grid"]
 

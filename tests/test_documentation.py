@@ -10,7 +10,7 @@ import metafork
 from metafork import DiagnosticsError
 from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 
 DOCS = Path(__file__).parents[1] / "docs"
 LANGUAGE = (DOCS / "language.md").read_text(encoding="utf-8")

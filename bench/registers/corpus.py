@@ -17,8 +17,8 @@ from pathlib import Path
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.kernel import Kernel
+from metafork.ir.messages.source import Source
 from metafork.ir.program import Version
-from metafork.ir.source import Source
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import optimize, parsed, ptx_of
 from metafork.lowering.lowering import lower

@@ -51,8 +51,8 @@ def command(
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
     from metafork.frontend import parse
-    from metafork.ir.diagnostics import DiagnosticsError, excerpt
-    from metafork.ir.source import NOWHERE
+    from metafork.ir.messages.diagnostics import DiagnosticsError, excerpt
+    from metafork.ir.messages.source import NOWHERE
     from metafork.printing.metafork_text import metafork_text
 
     names = split_names(strategies)

@@ -23,7 +23,7 @@ def command(context: click.Context, files: tuple[Path, ...], strict: bool, form:
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
     from metafork.frontend import parse
-    from metafork.ir.diagnostics import Diagnostic, DiagnosticsError
+    from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 
     found: list[Diagnostic] = []
     texts: dict[str, str] = {}

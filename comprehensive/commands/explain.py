@@ -40,7 +40,7 @@ def command(
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
     from metafork.frontend import parse
-    from metafork.ir.diagnostics import Diagnostic, DiagnosticsError
+    from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 
     names = None if strategies is None else split_names(strategies)
     found: list[Diagnostic] = []

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from metafork.ir.diagnostics import Diagnostic, render_json, render_sarif, render_text
-from metafork.ir.source import Source
+from metafork.ir.messages.diagnostics import Diagnostic, render_json, render_sarif, render_text
+from metafork.ir.messages.source import Source
 
 FORMATS = ("text", "json", "sarif")
 INCOMPLETE = 4

@@ -75,7 +75,7 @@ def command(
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
     from comprehensive.optimize import optimize
     from comprehensive.options import static_values
-    from metafork.ir.diagnostics import Diagnostic, DiagnosticsError
+    from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 
     found: list[Diagnostic] = []
     texts: dict[str, str] = {}

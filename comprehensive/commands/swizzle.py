@@ -12,7 +12,7 @@ from comprehensive.commands.faults import INCOMPLETE, diagnostics_option, print_
 from comprehensive.commands.stopping import TimeLimitError, time_limit
 
 if TYPE_CHECKING:
-    from metafork.ir.source import Source
+    from metafork.ir.messages.source import Source
     from metafork.swizzle.model.problem import Problem
     from metafork.swizzle.output.ranking import Objective, Ranked
     from metafork.swizzle.search.search import Search, Statistics
@@ -93,7 +93,7 @@ def command(
     fault, has no solution, or does not fit into --memory; 4 when --time-limit ended the search, and 130 when it was
     interrupted: what was found until then is printed.
     """
-    from metafork.ir.diagnostics import DiagnosticsError
+    from metafork.ir.messages.diagnostics import DiagnosticsError
     from metafork.swizzle.output.instructions import NotLowerableError
     from metafork.swizzle.output.picture import draw
     from metafork.swizzle.search.memory import DoesNotFitError, bounded_process
@@ -202,7 +202,7 @@ class _Task:
 
     def why_none(self, *, widened: bool) -> str:
         """Say which stage and goal cell fail, and whether a wider level exists."""
-        from metafork.ir.diagnostics import DiagnosticsError
+        from metafork.ir.messages.diagnostics import DiagnosticsError
         from metafork.swizzle.language.elaborate import load
 
         assert self.problem is not None

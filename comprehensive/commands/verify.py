@@ -95,7 +95,7 @@ def command(
     """
     from comprehensive.options import static_values
     from comprehensive.verification import BuildError, Options, verify
-    from metafork.ir.diagnostics import DiagnosticsError
+    from metafork.ir.messages.diagnostics import DiagnosticsError
 
     options = Options(
         points=points,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import (
     COMPARISONS,
     LOGICAL,
@@ -24,7 +25,6 @@ from metafork.ir.program import (
     Unary,
     Var,
 )
-from metafork.ir.types import ScalarType, common_type
 
 _STEPS = {
     "+": "metafork_add",

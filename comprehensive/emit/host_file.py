@@ -16,8 +16,8 @@ from comprehensive.emit.identifiers import c_comment
 from comprehensive.emit.launch_text import run_types
 from comprehensive.emit.signature import signature_of
 from comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.ir.messages.source import Span
 from metafork.ir.program import Array, Call, Var, expressions_of, walk_expression, walk_statements
-from metafork.ir.source import Span
 from metafork.ir.translation_unit import Function, Schedule, Transfer, TranslationUnit
 from metafork.printing.expressions import Spelling, expression
 

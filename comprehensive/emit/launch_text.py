@@ -15,9 +15,9 @@ from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.emit.select_text import derived_definitions, target_names
 from comprehensive.emit.signature import Signature, element_type, touched_arrays
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Argument, Kernel, Space
 from metafork.ir.program import Derived, Phase, Program, Var, walk_expression, walk_statements
-from metafork.ir.types import ScalarType
 
 _MAX_ARRAYS = 64
 

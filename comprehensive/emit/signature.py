@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from comprehensive.emit.identifiers import safe_identifiers
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Array, Assign, Element, Program, expressions_of, walk_expression, walk_statements
-from metafork.ir.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from metafork.ir.diagnostics import Diagnostic, Severity, render_text
-from metafork.ir.source import NOWHERE, Source, Span
+from metafork.ir.messages.diagnostics import Diagnostic, Severity, render_text
+from metafork.ir.messages.source import NOWHERE, Source, Span
 from strategies.strategy import Remark, Topic
 
 VERBS: dict[Topic, tuple[str, str]] = {

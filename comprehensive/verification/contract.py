@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from comprehensive.verification.driver import CONTRACT_PREFIX, as_reference, edited, quoted
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Array,
     Assign,
@@ -29,7 +30,6 @@ from metafork.ir.program import (
 )
 from metafork.ir.rewriting import arrays_read, map_body, map_expression, variables
 from metafork.ir.translation_unit import Schedule, TranslationUnit
-from metafork.ir.types import ScalarType
 from metafork.printing.expressions import expression, statements, thread_loop
 
 _CHECK = "metafork_inside"

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from comprehensive.emit.header_file import OWN_HEADERS, shadows_a_header
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
-from metafork.ir.types import ScalarType
 from metafork.printing.expressions import expression
 
 SERIAL_PREFIX = "metafork_serial_"

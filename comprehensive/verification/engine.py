@@ -33,7 +33,7 @@ from comprehensive.verification.translation.translation import validations
 from evaluators.counter import Measure, NotKnown
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.prover import Verdict
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 from metafork.ir.static_values import StaticValues
 from metafork.ir.translation_unit import Function
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import (
     Assign,
@@ -26,7 +27,6 @@ from metafork.ir.program import (
     Var,
     While,
 )
-from metafork.ir.types import ScalarType
 
 LONG = ScalarType.LONG_LONG
 ENTRY = "metafork_entered"

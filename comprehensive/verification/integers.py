@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Binary, Cast, Conditional, Expr, IntConst, Unary, Var
-from metafork.ir.types import ScalarType
 
 
 def evaluated(expr: Expr, values: Mapping[str, int]) -> int:
@@ -36,7 +36,7 @@ def evaluated(expr: Expr, values: Mapping[str, int]) -> int:
 
 
 def _binary(expr: Binary, values: Mapping[str, int]) -> int:
-    from metafork.ir.types import common_type
+    from metafork.ir.arithmetic.types import common_type
 
     both = common_type(expr.left.type, expr.right.type)
     shift = expr.op in ("<<", ">>")

@@ -19,9 +19,9 @@ from metafork.analysis.memory.copy_walk import copy_walk
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Program
-from metafork.ir.types import ScalarType
 
 THREADS = ("thread.x", "thread.y", "thread.z")
 """Symbols of the thread variables; no names of C."""

@@ -25,9 +25,9 @@ from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.facts import Facts
 from metafork.analysis.memory.tile_layout import BANKS, WORD, line_shift, movable_bits, places_of, unit_of
 from metafork.analysis.references import LoopRange
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
 from metafork.ir.program import ParameterKind, Program
-from metafork.ir.types import ScalarType
 
 WARP = 32
 THREAD_LIMIT = 1024

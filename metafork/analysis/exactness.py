@@ -16,10 +16,10 @@ from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.facts import program_facts
 from metafork.analysis.references import demanded
 from metafork.analysis.value_ranges import ValueRanges
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.control import control_names
 from metafork.ir.program import Declare, Expr, Phase, Program, expressions_of, walk_expression, walk_statements
 from metafork.ir.translation_unit import TranslationUnit
-from metafork.ir.types import ScalarType
 
 ROUNDS = 4
 """A value that is exact may give the next one a polynomial; so often the program is looked through again."""

@@ -24,6 +24,7 @@ from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, eq
 from metafork.algebra.symbols import DerivedKind, DerivedSymbol
 from metafork.analysis.host_arithmetic import signed_parts
 from metafork.analysis.value_ranges import ValueRanges, ordinary
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import (
     Assign,
     Binary,
@@ -48,7 +49,6 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.ir.types import ScalarType, common_type
 
 T = TypeVar("T")
 

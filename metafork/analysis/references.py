@@ -15,6 +15,7 @@ from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.conditions import Meaning, meaning
 from metafork.analysis.facts import Facts, Scope, assigned_scalars
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import (
     Assign,
     Barrier,
@@ -41,7 +42,6 @@ from metafork.ir.program import (
     While,
     binary,
 )
-from metafork.ir.types import ScalarType, common_type
 
 
 class LoopKind(Enum):

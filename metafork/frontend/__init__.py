@@ -13,15 +13,15 @@ from pathlib import Path
 from metafork.frontend.reporter import Reporter
 from metafork.frontend.tokens import LineMap
 from metafork.frontend.unit import UnitParser
-from metafork.ir.diagnostics import DiagnosticsError
-from metafork.ir.source import Source
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
 from metafork.ir.translation_unit import TranslationUnit
 
 
 def parse(source: Source) -> TranslationUnit:
     """Return the parsed file.
 
-    Raises ``metafork.ir.diagnostics.DiagnosticsError`` with all diagnostics of the file, in the order of its text.
+    Raises ``metafork.DiagnosticsError`` with all diagnostics of the file, in the order of its text.
     """
     return UnitParser(source).parse()
 

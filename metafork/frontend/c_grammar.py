@@ -19,7 +19,7 @@ from pycparser.c_parser import Coord, CParser, _TokenStream
 
 from metafork.frontend import syntax
 from metafork.frontend.tokens import Token, TokenKind, hull, perhaps_written
-from metafork.ir.source import Span
+from metafork.ir.messages.source import Span
 
 DEPTH_LIMIT = 130
 """Deepest expression that is accepted, in operators; what follows (proofs, printers) recurses over expressions."""

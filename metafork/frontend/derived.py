@@ -10,8 +10,8 @@ from metafork.frontend.host import HostFunction
 from metafork.frontend.host_variables import Site, Variable
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.ir import program as ir
-from metafork.ir.source import Source, Span
-from metafork.ir.types import ScalarType
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Source, Span
 
 
 class _Silent(Reporter):

@@ -17,9 +17,9 @@ from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar
 from metafork.frontend.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
 from metafork.ir import program as ir
-from metafork.ir.exact_constants import floating_value
-from metafork.ir.source import Span
-from metafork.ir.types import ScalarType, common_type
+from metafork.ir.arithmetic.exact_constants import floating_value
+from metafork.ir.arithmetic.types import ScalarType, common_type
+from metafork.ir.messages.source import Span
 
 
 class Origin(Enum):

@@ -14,7 +14,7 @@ from metafork.frontend.macros import ExpansionError
 from metafork.frontend.preprocessor import Included, Preprocessed
 from metafork.frontend.tokens import BracketError, Token, TokenKind, match_brackets
 from metafork.frontend.vocabulary import HEADER_TYPES, OTHER_TYPES
-from metafork.ir.types import ScalarType
+from metafork.ir.arithmetic.types import ScalarType
 
 _LONG = 2000
 """Tokens of an initialiser that is not worth reading: only the extents of its array matter."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metafork.frontend import syntax
 from metafork.frontend.host_variables import Variable
-from metafork.ir.source import Span
+from metafork.ir.messages.source import Span
 
 
 def is_argument(declarator: syntax.Declarator, variables: dict[Span, Variable]) -> bool:

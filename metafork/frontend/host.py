@@ -30,8 +30,8 @@ from metafork.frontend.host_variables import (
 )
 from metafork.frontend.known_names import KnownNames
 from metafork.frontend.tokens import Token, TokenKind, addressed, perhaps_written
-from metafork.ir.source import Span
-from metafork.ir.types import ScalarType
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Span
 
 
 class HostFunction:

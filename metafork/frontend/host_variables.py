@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from metafork.frontend import syntax
 from metafork.frontend.vocabulary import scalar_type
-from metafork.ir.source import Span
-from metafork.ir.types import ScalarType
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Span
 
 
 @dataclass(eq=False)

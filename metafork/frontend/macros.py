@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from metafork.frontend.tokens import Token, TokenKind, hull
 from metafork.frontend.vocabulary import CONSTANTS, HEADER_TYPES
-from metafork.ir.source import Span
+from metafork.ir.messages.source import Span
 
 NEVER_EXPANDED = frozenset({"meta_schedule", "meta_for", "cache", "assert", "defined"})
 TOKEN_LIMIT = 50_000

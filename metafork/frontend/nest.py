@@ -17,8 +17,8 @@ from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.scopes import Scopes
 from metafork.frontend.statements import Level, StatementBuilder, first_word
 from metafork.ir import program as ir
-from metafork.ir.source import Span
-from metafork.ir.types import ScalarType
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Span
 
 
 @dataclass(frozen=True, slots=True)

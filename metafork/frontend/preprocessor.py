@@ -28,7 +28,7 @@ from metafork.frontend.macros import (
     step,
 )
 from metafork.frontend.tokens import BracketError, Token, TokenKind, UnterminatedCommentError, match_brackets, tokenize
-from metafork.ir.source import Span
+from metafork.ir.messages.source import Span
 
 _SPLICE = re.compile(r"\\\r?\n")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

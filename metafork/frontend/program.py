@@ -15,10 +15,10 @@ from metafork.frontend.nest import Nest, NestBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar
 from metafork.ir import program as ir
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.control import control_names, variables_of
 from metafork.ir.mapping import Mapping
-from metafork.ir.source import Source
-from metafork.ir.types import ScalarType
+from metafork.ir.messages.source import Source
 
 
 class ProgramBuilder:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from metafork.ir.catalogue import CATALOGUE
-from metafork.ir.diagnostics import Diagnostic, DiagnosticsError, Severity
-from metafork.ir.source import Source, Span
+from metafork.ir.messages.catalogue import CATALOGUE
+from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
+from metafork.ir.messages.source import Source, Span
 
 
 class RefusedError(Exception):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from metafork.frontend.expressions import ArraySymbol, ScalarSymbol, Symbol, UnusableSymbol
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.vocabulary import DEVICE_WORDS
-from metafork.ir.source import Span
+from metafork.ir.messages.source import Span
 
 
 @dataclass(slots=True)

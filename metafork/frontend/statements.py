@@ -15,8 +15,8 @@ from metafork.frontend.expressions import ArraySymbol, ExpressionBuilder, Origin
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.scopes import Scopes
 from metafork.ir import program as ir
-from metafork.ir.source import Span
-from metafork.ir.types import ScalarType
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Span
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.tokens import OPENING, Token, TokenKind, hull, match_brackets, perhaps_written
-from metafork.ir.source import Span
+from metafork.ir.messages.source import Span
 
 NESTING_LIMIT = 80
 """Most statements inside each other."""

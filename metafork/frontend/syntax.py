@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from metafork.frontend.tokens import Token
-from metafork.ir.source import Span
+from metafork.ir.messages.source import Span
 
 
 @dataclass(frozen=True, slots=True)

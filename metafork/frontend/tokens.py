@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from metafork.ir.source import Span
+from metafork.ir.messages.source import Span
 
 
 class TokenKind(Enum):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from metafork.frontend import syntax
 from metafork.frontend.host import HostFunction
 from metafork.frontend.host_variables import Site, Variable
+from metafork.ir.messages.source import Span
 from metafork.ir.program import Program
-from metafork.ir.source import Span
 from metafork.ir.translation_unit import Transfer
 
 

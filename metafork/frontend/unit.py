@@ -43,7 +43,7 @@ from metafork.frontend.tokens import (
 from metafork.frontend.transfers import transfers
 from metafork.frontend.vocabulary import HEADER_TYPES
 from metafork.ir import program as ir
-from metafork.ir.source import Source, Span
+from metafork.ir.messages.source import Source, Span
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
 
 _OF_THE_DISPATCH = frozenset({"metafork_array", "metafork_begin", "metafork_release", "metafork_unchanged"})

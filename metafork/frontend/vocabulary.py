@@ -5,8 +5,8 @@ Types are those of an LP64 host, which the device shares.
 
 from __future__ import annotations
 
-from metafork.ir.math_functions import SIGNATURES
-from metafork.ir.types import ScalarType as T
+from metafork.ir.arithmetic.math_functions import SIGNATURES
+from metafork.ir.arithmetic.types import ScalarType as T
 
 HEADER_TYPES: dict[str, T] = {
     "int8_t": T.SIGNED_CHAR,

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import (
     Array,
@@ -52,7 +53,6 @@ from metafork.ir.program import (
     unary,
     walk_expression,
 )
-from metafork.ir.types import ScalarType, common_type
 
 SWITCH = "METAFORK_VERIFY"
 """The environment variable that, set to 1, has every program and kernel checked as it is made."""

@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Derived, Expr, Stmt
-from metafork.ir.types import ScalarType
 
 SHUFFLE = "METAFORK_SHUFFLE"
 """The function of ``metafork/device.h`` that exchanges values within a warp."""

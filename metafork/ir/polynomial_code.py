@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Binary, Cast, Expr, IntConst, binary
-from metafork.ir.types import ScalarType
 
 LONG = ScalarType.LONG_LONG
 

@@ -25,10 +25,10 @@ from enum import Enum
 from typing import Any
 
 from metafork.algebra.polynomial import Constraint
+from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.mapping import UNMAPPED, Mapping
-from metafork.ir.source import NOWHERE, Span
-from metafork.ir.types import ScalarType, common_type, promoted
+from metafork.ir.messages.source import NOWHERE, Span
 
 INT = ScalarType.INT
 

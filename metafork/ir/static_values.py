@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from metafork.ir.arithmetic.types import promoted
 from metafork.ir.program import Expr, IntConst, ParameterKind, Program, Var, binary
 from metafork.ir.rewriting import names_of, substitute, substitute_body
-from metafork.ir.types import promoted
 
 StaticValues = Mapping[str, Sequence[int]]
 """The values that a kernel may be compiled for, by parameter, in the order given."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Source, Span
 from metafork.ir.program import Array, Program
-from metafork.ir.source import Source, Span
-from metafork.ir.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)

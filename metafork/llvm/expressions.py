@@ -11,9 +11,10 @@ from typing import Any, assert_never
 
 from llvmlite import ir
 
-from metafork.ir.exact_constants import floating_value
+from metafork.ir.arithmetic.exact_constants import floating_value
+from metafork.ir.arithmetic.math_functions import SIGNATURES
+from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
 from metafork.ir.kernel import SHUFFLE, Memory
-from metafork.ir.math_functions import SIGNATURES
 from metafork.ir.program import (
     COMPARISONS,
     LOGICAL,
@@ -28,7 +29,6 @@ from metafork.ir.program import (
     Unary,
     Var,
 )
-from metafork.ir.types import ScalarType, common_type, promoted
 from metafork.llvm.targets import SPECIAL_REGISTERS, Target
 
 INT = ScalarType.INT

@@ -17,6 +17,7 @@ from typing import assert_never
 
 from llvmlite import ir
 
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Kernel, Memory, Space
 from metafork.ir.program import (
     Assign,
@@ -33,7 +34,6 @@ from metafork.ir.program import (
     Stmt,
     While,
 )
-from metafork.ir.types import ScalarType
 from metafork.llvm.expressions import ExpressionLowering, Typed, llvm_type
 from metafork.llvm.targets import Nvptx, Target, opaque
 from metafork.llvm.unroll_hints import unroll_factor

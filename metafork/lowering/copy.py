@@ -13,6 +13,7 @@ from metafork.analysis.memory.tile_layout import place_in_line, place_in_tile
 from metafork.analysis.memory.window_store import Digit, WrittenBox
 from metafork.analysis.memory.windows import Window
 from metafork.analysis.references import LoopKind, LoopRange
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, condition_of, conjunction, may_be_negative
@@ -31,7 +32,6 @@ from metafork.ir.program import (
     Var,
     binary,
 )
-from metafork.ir.types import ScalarType
 
 UNSIGNED = ScalarType.UNSIGNED_INT
 INT = ScalarType.INT

@@ -22,6 +22,7 @@ from metafork.analysis.memory.block_memory import (
     block_memory,
 )
 from metafork.analysis.memory.block_shape import UnknownShapeError, block_shape, phases
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import check_kernel, checking
 from metafork.ir.kernel import Argument, Kernel, Memory, Space
 from metafork.ir.names import fresh
@@ -48,7 +49,6 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.ir.types import ScalarType
 from metafork.lowering.copy import RowPlaces, Site, builtin
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode

@@ -18,6 +18,7 @@ from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, p
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.ir.arithmetic.types import promoted
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of
@@ -49,7 +50,6 @@ from metafork.ir.program import (
     unary,
     walk_expression,
 )
-from metafork.ir.types import promoted
 from metafork.lowering.copy import INT, Site, as_int, builtin, linear_offset, load, store, window_offset
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.structures import StructureCode, Warp

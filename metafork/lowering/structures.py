@@ -15,6 +15,7 @@ from metafork.analysis.bounds import stays_within
 from metafork.analysis.memory.lane_transpose import WARP, LaneTranspose
 from metafork.analysis.memory.structures import Structure
 from metafork.analysis.references import LoopKind, Reference
+from metafork.ir.arithmetic.types import promoted
 from metafork.ir.kernel import SHUFFLE
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, conjunction
@@ -33,7 +34,6 @@ from metafork.ir.program import (
     Var,
     binary,
 )
-from metafork.ir.types import promoted
 from metafork.lowering.copy import INT, Site, as_int, as_long, builtin, zero
 
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from metafork.ir.math_functions import SIGNATURES
+from metafork.ir.arithmetic.math_functions import SIGNATURES
+from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
 from metafork.ir.program import (
     COMPARISONS,
     LOGICAL,
@@ -39,7 +40,6 @@ from metafork.ir.program import (
     Var,
     While,
 )
-from metafork.ir.types import ScalarType, common_type, promoted
 
 _PRIMARY, _UNARY, _CONDITIONAL = 16, 14, 3
 _PRECEDENCE = {

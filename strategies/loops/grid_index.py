@@ -32,6 +32,7 @@ from dataclasses import replace
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.facts import Facts, Scope, program_facts
 from metafork.analysis.host_arithmetic import always_computed
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Cast,
     Declare,
@@ -44,7 +45,6 @@ from metafork.ir.rewriting import (
     fresh_name,
     names_of,
 )
-from metafork.ir.types import ScalarType
 from strategies.loops.dependence import Certificates
 from strategies.loops.grid_tile import ExactQuotients, Joining, Tile
 from strategies.loops.simplification import simplified

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.analysis.facts import Facts, Scope
+from metafork.ir.arithmetic.types import ScalarType, promoted
 from metafork.ir.program import (
     Assign,
     Barrier,
@@ -44,7 +45,6 @@ from metafork.ir.rewriting import (
     variables,
     with_operands,
 )
-from metafork.ir.types import ScalarType, promoted
 from strategies.loops.dependence import Certificates
 from strategies.loops.simplification import factors, product, simplified, summands
 

@@ -22,6 +22,7 @@ from enum import Enum, auto
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.facts import Facts, Scope
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Assign,
     Binary,
@@ -53,7 +54,6 @@ from metafork.ir.rewriting import (
     variables,
     with_operands,
 )
-from metafork.ir.types import ScalarType
 from strategies.loops.simplification import factors, product, simplified, summands
 
 Body = tuple[Stmt, ...]

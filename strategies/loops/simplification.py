@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Binary, Cast, Expr, IntConst, binary
 from metafork.ir.rewriting import map_expression
-from metafork.ir.types import ScalarType
 
 
 def simplified(expr: Expr) -> Expr:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from metafork.ir.messages.source import Span
 from metafork.ir.program import (
     Assign,
     Binary,
@@ -31,7 +32,6 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables
-from metafork.ir.source import Span
 
 Body = tuple[Stmt, ...]
 

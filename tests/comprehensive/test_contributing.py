@@ -13,7 +13,7 @@ from comprehensive.optimize import discuss
 from comprehensive.plugins import load
 from evaluators.threads_per_block import COUNTER as THREADS
 from metafork.frontend import parse
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 from tests.comprehensive.metafork_command import metafork
 from tests.runtime.compiling import build, run, succeed
 

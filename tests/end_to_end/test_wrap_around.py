@@ -8,8 +8,8 @@ from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse
-from metafork.ir.diagnostics import DiagnosticsError
-from metafork.ir.source import Source
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
 
 COUNTERS = ["threads_per_block", "shared_memory"]
 n, m, B, s, d = (Polynomial.symbol(name) for name in ("n", "m", "B", "s", "d"))

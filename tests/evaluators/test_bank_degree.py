@@ -9,7 +9,7 @@ from evaluators.banks.simulation import access_degree
 from evaluators.counter import NotKnown
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
-from metafork.ir.evaluation import integer_value
+from metafork.ir.arithmetic.evaluation import integer_value
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Assign, Element, Version, walk_expression, walk_statements
 from metafork.lowering.lowering import lower

@@ -199,7 +199,7 @@ def outcome(data, directory, whole):
     from comprehensive.cli import cli
     from metafork.analysis.races.diagnostics import check_races
     from metafork.frontend import parse, read_source
-    from metafork.ir.diagnostics import DiagnosticsError, render_json, render_text
+    from metafork.ir.messages.diagnostics import DiagnosticsError, render_json, render_text
 
     path = directory / "input.mf"
     path.write_bytes(data)

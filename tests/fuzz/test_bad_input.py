@@ -14,8 +14,8 @@ import pytest
 
 from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse
-from metafork.ir.diagnostics import DiagnosticsError, render_text
-from metafork.ir.source import Source
+from metafork.ir.messages.diagnostics import DiagnosticsError, render_text
+from metafork.ir.messages.source import Source
 from tests.fuzz.bad_input import GIGABYTE, bad_input
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ import threading
 import llvmlite.binding as llvm
 import numpy as np
 
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Space
-from metafork.ir.types import ScalarType
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import run_pipeline
 from metafork.llvm.targets import Host

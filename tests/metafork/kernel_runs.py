@@ -11,8 +11,8 @@ from pathlib import Path
 
 from comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
 from metafork.frontend import parse
+from metafork.ir.messages.source import Source
 from metafork.ir.program import Program
-from metafork.ir.source import Source
 from metafork.ir.translation_unit import Function
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text

@@ -2,8 +2,8 @@
 
 from metafork.analysis.exactness import with_exactness
 from metafork.frontend import parse
+from metafork.ir.messages.source import Source
 from metafork.ir.program import Program
-from metafork.ir.source import Source
 from strategies.caching import with_cached_arrays
 
 

@@ -27,7 +27,7 @@ from comprehensive.verification.builds import CodeOf
 from comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
 from comprehensive.verification.points import Points
 from metafork.frontend import parse
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.printing.expressions import expression
 from tests.random_programs.generator import Generator, file_text

@@ -9,6 +9,7 @@ from itertools import product
 
 from metafork.analysis.exactness import with_exactness
 from metafork.frontend import parse
+from metafork.ir.messages.source import Source
 from metafork.ir.program import (
     Assign,
     Binary,
@@ -29,7 +30,6 @@ from metafork.ir.program import (
     Var,
     While,
 )
-from metafork.ir.source import Source
 
 
 class UndefinedBehaviourError(Exception):

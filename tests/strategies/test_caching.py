@@ -2,8 +2,8 @@ import pytest
 
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
+from metafork.ir.messages.source import Source
 from metafork.ir.program import Version
-from metafork.ir.source import Source
 from strategies.caching import STRATEGY, with_cached_arrays
 from strategies.strategy import Applied, NotApplied
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE

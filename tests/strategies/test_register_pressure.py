@@ -3,8 +3,8 @@ import pytest
 from evaluators.registers_per_thread import COUNTER
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
+from metafork.ir.messages.source import Source
 from metafork.ir.program import Version
-from metafork.ir.source import Source
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.lowering.lowering import lower

@@ -6,8 +6,8 @@ from comprehensive import registry
 from comprehensive.explanation import explanation
 from comprehensive.tree.remarks import place
 from metafork.analysis.analyses import Analyses
+from metafork.ir.messages.source import NOWHERE
 from metafork.ir.program import Version
-from metafork.ir.source import NOWHERE
 from strategies.strategy import NotApplied
 from tests.metafork.programs import MATMUL
 from tests.strategies.interpreter import program

@@ -13,8 +13,8 @@ from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.ir_strategies import SHUFFLE
+from metafork.ir.messages.source import Source
 from metafork.ir.program import Version
-from metafork.ir.source import Source
 from metafork.llvm.leaf_ptx import leaf_ptx, load_places
 from metafork.lowering.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel

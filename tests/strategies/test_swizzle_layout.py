@@ -12,10 +12,10 @@ from evaluators.bank_degree import COUNTER
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
-from metafork.ir.evaluation import integer_value
+from metafork.ir.arithmetic.evaluation import integer_value
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
 from metafork.ir.program import BlockArray, IntConst, Var, Version, walk_statements
-from metafork.ir.types import ScalarType
 from strategies.caching import STRATEGY as CACHING
 from strategies.strategy import Applied, NotApplied
 from strategies.swizzle_layout import STRATEGY

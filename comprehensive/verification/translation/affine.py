@@ -14,8 +14,8 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any
 
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import Binary, Cast, Conditional, Expr, IntConst, Unary, Var
-from metafork.ir.types import ScalarType, common_type
 from metafork.printing.expressions import expression
 
 FEW = 4

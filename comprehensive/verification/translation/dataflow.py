@@ -18,6 +18,7 @@ from typing import Any
 from comprehensive.verification.translation.affine import AffineScope, NotAffineError, is_number, number_of
 from metafork.analysis.facts import program_facts
 from metafork.analysis.references import LoopKind, kept_within
+from metafork.ir.arithmetic.types import common_type
 from metafork.ir.program import (
     Assign,
     Barrier,
@@ -45,7 +46,6 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.ir.types import common_type
 
 MOST_UNROLLED = 64
 """Iterations of a loop with known numbers, whatever its step, that are taken apart."""

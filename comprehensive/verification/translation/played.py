@@ -13,7 +13,8 @@ from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
-from metafork.ir.evaluation import NoValueError, converted, integer_value
+from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Array,
     Assign,
@@ -41,7 +42,6 @@ from metafork.ir.program import (
     While,
     binary,
 )
-from metafork.ir.types import ScalarType
 
 MOST_STEPS = 40_000
 """Statements that are played at one point."""

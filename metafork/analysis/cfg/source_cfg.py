@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from metafork.analysis.cfg.paths import UniformPath, launch_paths, uniform_paths
+from metafork.ir.messages.source import Span
 from metafork.ir.program import (
     Assign,
     Barrier,
@@ -32,7 +33,6 @@ from metafork.ir.program import (
     Stmt,
     While,
 )
-from metafork.ir.source import Span
 
 __all__ = [
     "BasicBlock",

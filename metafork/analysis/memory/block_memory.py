@@ -20,8 +20,8 @@ from metafork.analysis.memory.structures import NoStructureError, Structure, str
 from metafork.analysis.memory.window_store import Store, WrittenBox, written_boxes
 from metafork.analysis.memory.windows import NotCacheableError, Window, array_windows
 from metafork.analysis.references import Reference
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Array, BlockArray, Expr, Program, walk_statements
-from metafork.ir.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)

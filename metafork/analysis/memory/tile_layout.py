@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
 from metafork.ir.names import fresh
 from metafork.ir.program import Declare, Expr, IntConst, Stmt, Var, binary, unary
-from metafork.ir.types import ScalarType
 
 BANKS = 32
 WORD = 4

@@ -9,8 +9,8 @@ from dataclasses import replace
 from metafork.analysis.races.proof import RaceKind, Unproved
 from metafork.analysis.races.races import Race, race_report
 from metafork.analysis.references import LoopKind, Reference
-from metafork.ir.catalogue import CATALOGUE
-from metafork.ir.diagnostics import Diagnostic, DiagnosticsError, Severity
+from metafork.ir.messages.catalogue import CATALOGUE
+from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.program import Program
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.printing.expressions import expression

@@ -22,7 +22,7 @@ from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_
 from metafork.analysis.facts import Facts, program_facts
 from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
 from metafork.analysis.references import LoopKind, LoopRange, Reference, references_and_quotients
-from metafork.ir.evaluation import NoValueError, integer_value
+from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.program import Program
 
 MOST_ACCESSES = 4000

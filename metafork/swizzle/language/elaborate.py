@@ -11,8 +11,8 @@ from typing import TypeVar, assert_never
 
 import numpy as np
 
-from metafork.ir.diagnostics import DiagnosticsError
-from metafork.ir.source import Source, Span
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source, Span
 from metafork.swizzle.grammar.gathers import NAMED_GATHERS
 from metafork.swizzle.grammar.sketch import Sketch
 from metafork.swizzle.language.goals import goal_terms, has_elements

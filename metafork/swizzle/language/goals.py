@@ -8,8 +8,8 @@ from typing import assert_never
 
 import numpy as np
 
-from metafork.ir.diagnostics import DiagnosticsError
-from metafork.ir.source import Source, Span
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source, Span
 from metafork.swizzle.grammar.sketch import Sketch
 from metafork.swizzle.language.lexer import fault
 from metafork.swizzle.language.syntax import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from metafork.ir.diagnostics import Diagnostic, DiagnosticsError, Severity
-from metafork.ir.source import Source, Span
+from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
+from metafork.ir.messages.source import Source, Span
 
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r\n]+|\#[^\n]*)|(?P<number>[0-9]+)|(?P<name>[A-Za-z_][A-Za-z_0-9]*)"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import TypeVar
 
-from metafork.ir.source import Source, Span
+from metafork.ir.messages.source import Source, Span
 from metafork.swizzle.language.lexer import Token, fault, joined, tokens
 from metafork.swizzle.language.syntax import (
     Assign,

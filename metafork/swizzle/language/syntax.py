@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from metafork.ir.source import Span
+from metafork.ir.messages.source import Span
 
 
 @dataclass(frozen=True, slots=True)

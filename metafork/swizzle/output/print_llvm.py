@@ -15,7 +15,7 @@ from typing import assert_never
 
 from llvmlite import ir
 
-from metafork.ir.types import ScalarType
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.llvm.expressions import llvm_type
 from metafork.llvm.ptx_target import TRIPLE, emit_ptx, optimize
 from metafork.llvm.targets import opaque

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from comprehensive.cli import cli
 from metafork.frontend import parse
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

@@ -7,7 +7,9 @@ from comprehensive.tree.schedule_tree import CounterInfo, Leaf, LeafReference, N
 from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import ZERO, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Argument, Kernel, Memory, Space
+from metafork.ir.messages.source import Source, Span
 from metafork.ir.program import (
     Array,
     Assign,
@@ -26,9 +28,7 @@ from metafork.ir.program import (
     Version,
     binary,
 )
-from metafork.ir.source import Source, Span
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
-from metafork.ir.types import ScalarType
 
 FLOAT, INT, UNSIGNED, LONG = ScalarType.FLOAT, ScalarType.INT, ScalarType.UNSIGNED_INT, ScalarType.LONG_LONG
 

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from comprehensive.emit.checked_expressions import ComputationError, checked
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import (
     COMPARISONS,
     LOGICAL,
@@ -21,7 +22,6 @@ from metafork.ir.program import (
     binary,
     unary,
 )
-from metafork.ir.types import ScalarType, common_type
 from tests.runtime.compiling import INCLUDE, WARNINGS, succeed
 
 INT, UNSIGNED, LONG = ScalarType.INT, ScalarType.UNSIGNED_INT, ScalarType.LONG

@@ -9,7 +9,7 @@ from comprehensive.emit.host_file import host_file
 from comprehensive.emit.identifiers import c_string, safe_identifiers
 from comprehensive.tree.schedule_tree import NoLeaf, ScheduleTree
 from metafork.frontend import parse
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 from tests.runtime.compiling import INCLUDE, WARNINGS, succeed
 
 LOOP = """\

@@ -5,7 +5,7 @@ from comprehensive.systems.systems import Systems
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Verdict
 from metafork.frontend import parse
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 
 TEXT = """
 void f(int N, int T, int B, float a[N][N], float R) {

@@ -7,9 +7,9 @@ import islpy as isl
 import pytest
 
 from comprehensive.verification.translation.affine import AffineScope, NotAffineError, is_number, number_of
-from metafork.ir.evaluation import integer_value
+from metafork.ir.arithmetic.evaluation import integer_value
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import COMPARISONS, Cast, Conditional, IntConst, Unary, Var, binary
-from metafork.ir.types import ScalarType
 
 NAMES = ("x", "y")
 POINTS = [dict(zip(NAMES, values, strict=True)) for values in product(range(-3, 6), repeat=len(NAMES))]

@@ -14,10 +14,10 @@ from comprehensive.verification import Options, plain_code, verify
 from metafork.algebra.polynomial import at_most
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
-from metafork.ir.diagnostics import DiagnosticsError
 from metafork.ir.kernel import Space
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
 from metafork.ir.program import Assign, Barrier, Binary, Element, For, If, IntConst, While, binary
-from metafork.ir.source import Source
 from metafork.printing.cuda import kernel_text
 from strategies.caching import with_cached_arrays
 

@@ -9,7 +9,7 @@ from comprehensive.cli import cli
 from comprehensive.verification import BuildError, Options, verify
 from comprehensive.verification.contract import contract_text
 from metafork.frontend import parse
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 
 QUICK = {"points": 12, "jobs": 2, "optimization": "-O0", "dataflow_seconds": 0}
 

@@ -15,8 +15,8 @@ from comprehensive.optimize import Result, optimize
 from comprehensive.verification import Options, verify
 from evaluators.counter import CounterValue
 from evaluators.shared_memory import SharedMemory
+from metafork.ir.messages.source import Source
 from metafork.ir.program import Assign, Element, walk_statements
-from metafork.ir.source import Source
 
 OPTIONS = Options(points=12, jobs=2, optimization="-O0", dataflow_seconds=0)
 COUNTERS = ("threads_per_block", "shared_memory")

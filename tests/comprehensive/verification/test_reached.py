@@ -7,7 +7,7 @@ import pytest
 from comprehensive.verification import Options, verify
 from comprehensive.verification.driver import reference_text, telling_reference_text
 from metafork.frontend import parse
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 
 OPTIONS = Options(points=12, jobs=2, optimization="-O0", dataflow_seconds=0)
 

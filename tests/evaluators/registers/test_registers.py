@@ -20,8 +20,8 @@ from evaluators.registers_per_thread import COUNTER as PER_THREAD
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
+from metafork.ir.messages.source import Source
 from metafork.ir.program import Version
-from metafork.ir.source import Source
 from strategies.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.lowering.kernel_reader import read_kernel
 

@@ -6,9 +6,9 @@ import pytest
 from metafork.algebra.polynomial import Polynomial, equal, less_than
 from metafork.analysis.conditions import MOST_CASES, meaning
 from metafork.analysis.facts import Scope
-from metafork.ir.evaluation import integer_value
+from metafork.ir.arithmetic.evaluation import integer_value
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import COMPARISONS, IntConst, Unary, Var, binary
-from metafork.ir.types import ScalarType
 
 NAMES = ("x", "y", "z")
 POINTS = [dict(zip(NAMES, values, strict=True)) for values in product(range(4), repeat=len(NAMES))]

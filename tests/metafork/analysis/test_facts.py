@@ -2,8 +2,8 @@ import pytest
 
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.analysis.facts import Scope, fresh_name, program_facts, trip_count
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import For, binary, walk_statements
-from metafork.ir.types import ScalarType
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
 
 N, B, s, dim = (Polynomial.symbol(name) for name in ("N", "B", "s", "dim"))

@@ -6,9 +6,9 @@ import pytest
 
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.analysis.facts import Scope
-from metafork.ir.evaluation import NoValueError, converted, integer_value
+from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Cast, IntConst, Var, binary, unary
-from metafork.ir.types import ScalarType
 
 TYPES = [type_ for type_ in ScalarType if type_.integer]
 WIDE = [type_ for type_ in TYPES if type_.size >= 4]

@@ -1,8 +1,8 @@
 """Sources with the expected places written into them: ``«`` and ``»`` stand around the text of a diagnostic's span."""
 
 from metafork.frontend import parse
-from metafork.ir.diagnostics import DiagnosticsError
-from metafork.ir.source import Source
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
 
 
 def unmark(marked):

@@ -7,9 +7,9 @@ import pytest
 
 from metafork.frontend.expressions import constant
 from metafork.ir import program as ir
-from metafork.ir.exact_constants import floating_value
-from metafork.ir.source import NOWHERE
-from metafork.ir.types import ScalarType
+from metafork.ir.arithmetic.exact_constants import floating_value
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import NOWHERE
 from tests.metafork.frontend.marked import assert_refused, diagnostics_of, thread
 
 ODD = [

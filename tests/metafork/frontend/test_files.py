@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metafork.frontend import parse, read_source
-from metafork.ir.diagnostics import DiagnosticsError, render_json, render_sarif, render_text
-from metafork.ir.source import Source
+from metafork.ir.messages.diagnostics import DiagnosticsError, render_json, render_sarif, render_text
+from metafork.ir.messages.source import Source
 from tests.metafork.frontend.marked import assert_refused, diagnostics_of, loops, thread
 
 GOOD = thread("a[i] = b[i][j];")

@@ -6,9 +6,9 @@ import pytest
 
 from metafork.frontend import parse, read_source
 from metafork.ir import program as ir
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Source
 from metafork.ir.program import binary
-from metafork.ir.source import Source
-from metafork.ir.types import ScalarType
 from tests.metafork.frontend.marked import assert_refused, diagnostics_of
 
 DATA = Path(__file__).parent / "data"

@@ -3,8 +3,8 @@
 import pytest
 
 from metafork.ir import program as ir
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import binary
-from metafork.ir.types import ScalarType
 from tests.metafork.frontend.marked import assert_refused, diagnostics_of, program_of
 
 INT = ScalarType.INT

@@ -9,9 +9,9 @@ from metafork.frontend import parse
 from metafork.frontend.preprocessor import Preprocessed
 from metafork.frontend.tokens import tokenize
 from metafork.ir import program as ir
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Source
 from metafork.ir.program import binary
-from metafork.ir.source import Source
-from metafork.ir.types import ScalarType
 from tests.metafork.frontend.marked import assert_refused, diagnostics_of, program_of, thread
 
 INNER = "( ( 1 ) < ( 2 ) ? ( 1 ) : ( 2 ) )"

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from metafork.frontend import parse
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 from metafork.printing.metafork_text import metafork_text
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")

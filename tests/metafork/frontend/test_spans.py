@@ -6,7 +6,7 @@ from metafork.frontend.c_grammar import Grammar, GrammarError
 from metafork.frontend.syntax import direct_expressions, walk
 from metafork.frontend.tokens import LineMap, hull, tokenize
 from metafork.ir import program as ir
-from metafork.ir.source import Span
+from metafork.ir.messages.source import Span
 from tests.metafork.frontend.marked import position, program_of, thread
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from metafork.frontend import parse
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 
 LOOPS = "meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < 1; j++)"
 SCHEDULE = "meta_schedule { " + LOOPS + " a[i] = t + b[i]; }"

@@ -6,6 +6,7 @@ import pytest
 
 from comprehensive.optimize import discuss
 from metafork.analysis.analyses import Analyses
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import InvariantError, check_kernel, check_program
 from metafork.ir.mapping import Layout
 from metafork.ir.program import (
@@ -23,7 +24,6 @@ from metafork.ir.program import (
     Var,
     binary,
 )
-from metafork.ir.types import ScalarType
 from metafork.lowering.lowering import lower
 from strategies.strategy import Applied
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE

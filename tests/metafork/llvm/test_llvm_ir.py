@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metafork.ir.exact_constants import floating_value
+from metafork.ir.arithmetic.exact_constants import floating_value
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.ir_strategies import STANDARD
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Cast, Conditional, IntConst, Phase, Var, binary, unary
-from metafork.ir.types import ScalarType, common_type
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.llvm.targets import Nvptx

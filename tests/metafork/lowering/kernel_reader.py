@@ -12,7 +12,7 @@ What comes in looks as a kernel is printed, with C's own words for the memories:
     }
 
 A pointer to ``const`` is a read-only global memory.  The launch (grid, block) is no part of the text
-and left at 1.  C's types follow from the declarations, by the rules of ``metafork.ir.types``.
+and left at 1.  C's types follow from the declarations, by the rules of ``metafork.ir.arithmetic.types``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from typing import Any
 
 from pycparser import c_ast, c_parser
 
+from metafork.ir.arithmetic.math_functions import SIGNATURES
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.kernel import Argument, Kernel, Memory, Space
-from metafork.ir.math_functions import SIGNATURES
 from metafork.ir.program import (
     Assign,
     Barrier,
@@ -46,7 +47,6 @@ from metafork.ir.program import (
     binary,
     unary,
 )
-from metafork.ir.types import ScalarType, common_type
 
 _BY_WORDS = {tuple(sorted(type_.spelling.split())): type_ for type_ in ScalarType}
 _BY_WORDS[("unsigned",)] = ScalarType.UNSIGNED_INT

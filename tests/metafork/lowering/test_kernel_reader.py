@@ -1,7 +1,7 @@
 import pytest
 
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Space
-from metafork.ir.types import ScalarType
 from metafork.printing.cuda import kernel_text
 from tests.metafork.lowering.kernel_reader import NotAKernel, read_kernel, read_kernels
 

@@ -5,8 +5,8 @@ import pytest
 from metafork.analysis.memory.block_memory import block_memory
 from metafork.frontend import parse
 from metafork.ir.kernel import Space
+from metafork.ir.messages.source import Source
 from metafork.ir.program import Assign, Barrier, Element, For, walk_statements
-from metafork.ir.source import Source
 from metafork.lowering.lowering import CannotLowerError, lower
 from tests.metafork.awkward_programs import AWKWARD
 from tests.metafork.kernel_runs import Case, run

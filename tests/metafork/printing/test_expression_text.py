@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import (
     Array,
     Assign,
@@ -24,7 +25,6 @@ from metafork.ir.program import (
     binary,
     unary,
 )
-from metafork.ir.types import ScalarType, common_type
 from metafork.printing.expressions import PLAIN_C, Spelling, expression, integer_constant, statements
 from tests.metafork.lowering.kernel_reader import read_kernel
 

@@ -7,9 +7,9 @@ import pytest
 
 from metafork import optimize
 from metafork.frontend import parse
-from metafork.ir.diagnostics import DiagnosticsError
 from metafork.ir.mapping import Layout
-from metafork.ir.source import Source
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
 from metafork.printing.metafork_text import metafork_text
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from metafork.ir.source import Source
-from metafork.ir.types import ScalarType
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Source
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.text.parser import parse
 from metafork.swizzle.language.elaborate import load

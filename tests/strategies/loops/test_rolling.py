@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metafork.analysis.facts import program_facts
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Declare, Var
-from metafork.ir.types import ScalarType
 from metafork.printing.expressions import expression, statements
 from strategies.loops.rolling import definition_of, rolled_bodies, shift_between
 from tests.strategies.interpreter import program, results

@@ -3,9 +3,9 @@
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from metafork.ir.evaluation import NoValueError, integer_value
+from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import Cast, Conditional, IntConst, Unary, Var, binary
-from metafork.ir.types import ScalarType, common_type
 from strategies.loops.simplification import factors, product, simplified, summands
 
 INT, UNSIGNED, LONG, CHAR = ScalarType.INT, ScalarType.UNSIGNED_INT, ScalarType.LONG, ScalarType.CHAR

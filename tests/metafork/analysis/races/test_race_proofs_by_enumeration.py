@@ -7,7 +7,7 @@ import pytest
 
 from metafork.analysis.races.races import RaceKind, race_report
 from metafork.frontend import parse
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 
 INDICES = (
     "i * B + u",

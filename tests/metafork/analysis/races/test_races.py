@@ -4,10 +4,10 @@ from metafork.analysis.races.diagnostics import check_races
 from metafork.analysis.races.proof import RaceKind
 from metafork.analysis.races.races import race_report
 from metafork.frontend import parse
-from metafork.ir.diagnostics import DiagnosticsError, Severity
-from metafork.ir.evaluation import NoValueError, integer_value
+from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
+from metafork.ir.messages.diagnostics import DiagnosticsError, Severity
+from metafork.ir.messages.source import Source
 from metafork.ir.program import IntConst, Var, binary
-from metafork.ir.source import Source
 from tests.metafork import programs
 
 

@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from metafork.ir.diagnostics import DiagnosticsError
-from metafork.ir.source import Source
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
 from metafork.swizzle.grammar.sketch import Sketch
 from metafork.swizzle.language.elaborate import load
 from metafork.swizzle.model.index import Number

@@ -1,7 +1,7 @@
 """Diagnostics: what is wrong with an input, where, why, and what to do about it; as text, as JSON and as SARIF 2.1.0.
 
 A diagnostic is a fault of the input and never of the tool.  Its ``code`` (``MF0103``) is stable; the codes are listed
-in ``metafork.ir.catalogue`` and in ``docs/diagnostics.md``.
+in ``metafork.ir.messages.catalogue`` and in ``docs/diagnostics.md``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from metafork.ir.source import Span
+from metafork.ir.messages.source import Span
 
 
 class Severity(Enum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import (
     Binary,
     Call,
@@ -16,7 +17,6 @@ from metafork.ir.program import (
     Unary,
     Var,
 )
-from metafork.ir.types import ScalarType, common_type
 
 
 class NoValueError(Exception):

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 from metafork.swizzle.language.elaborate import load
 from metafork.swizzle.model.names import kernel_name, parameter_name
 from metafork.swizzle.output.lowering import lower

@@ -5,10 +5,17 @@ import jsonschema
 import pytest
 
 from metafork.frontend.tokens import LineMap
-from metafork.ir.catalogue import CATALOGUE
-from metafork.ir.diagnostics import Diagnostic, DiagnosticsError, Severity, render_json, render_sarif, render_text
+from metafork.ir.messages.catalogue import CATALOGUE
+from metafork.ir.messages.diagnostics import (
+    Diagnostic,
+    DiagnosticsError,
+    Severity,
+    render_json,
+    render_sarif,
+    render_text,
+)
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 TEXT = "void f(int n)\n{\n\tint *p = &n; // 1\n  two(\n   lines);\n}\n"
 
 

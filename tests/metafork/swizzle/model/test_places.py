@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from metafork.ir.diagnostics import DiagnosticsError
-from metafork.ir.source import Source
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
 from metafork.swizzle.language.elaborate import load
 from metafork.swizzle.model.index import evaluate
 from metafork.swizzle.output.instructions import Load, Select, Shuffle

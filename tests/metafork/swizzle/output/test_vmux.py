@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 from metafork.swizzle.grammar.vector import cases, pairings
 from metafork.swizzle.language.elaborate import load
 from metafork.swizzle.model.index import evaluate, to_text

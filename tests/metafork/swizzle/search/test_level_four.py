@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from metafork.ir.diagnostics import DiagnosticsError
-from metafork.ir.source import Source
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
 from metafork.swizzle.grammar.levels import transformations
 from metafork.swizzle.language.elaborate import load
 from metafork.swizzle.model.problem import Wanted, execute, hole_table

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 from metafork.swizzle.language.elaborate import load
 from metafork.swizzle.model.index import Binary, Choose, Compare, Name, Number, evaluate, to_c, total
 from metafork.swizzle.output.lowering import lower

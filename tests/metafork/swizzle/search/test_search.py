@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 from metafork.swizzle.grammar.sketch import Sketch
 from metafork.swizzle.language.elaborate import load
 from metafork.swizzle.model.problem import hole_table, solves

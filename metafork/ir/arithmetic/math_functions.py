@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from metafork.ir.types import ScalarType
+from metafork.ir.arithmetic.types import ScalarType
 
 INT, LONG, LONG_LONG = ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG
 FLOAT, DOUBLE = ScalarType.FLOAT, ScalarType.DOUBLE

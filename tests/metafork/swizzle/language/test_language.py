@@ -1,7 +1,7 @@
 import pytest
 
-from metafork.ir.diagnostics import DiagnosticsError
-from metafork.ir.source import Source
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
 from metafork.swizzle.language.elaborate import load
 from metafork.swizzle.search.search import solutions
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from metafork.ir.diagnostics import DiagnosticsError
-from metafork.ir.source import Source
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
 from metafork.swizzle.language.elaborate import load
 from metafork.swizzle.model.problem import execute, hole_table
 from metafork.swizzle.model.terms import Terms

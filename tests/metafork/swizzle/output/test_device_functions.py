@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from comprehensive.commands.swizzle import command
-from metafork.ir.source import Source
+from metafork.ir.messages.source import Source
 from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.text.parser import parse

@@ -6,7 +6,7 @@ import math
 import re
 from fractions import Fraction
 
-from metafork.ir.types import ScalarType
+from metafork.ir.arithmetic.types import ScalarType
 
 _DECIMAL = re.compile(r"([0-9]*)\.?([0-9]*)(?:e([-+]?[0-9]+))?[fl]?", re.IGNORECASE)
 _HEXADECIMAL = re.compile(r"0x([0-9a-f]*)\.?([0-9a-f]*)p([-+]?[0-9]+)[fl]?", re.IGNORECASE)
