@@ -16,7 +16,16 @@ from comprehensive.systems.points import Number
 from comprehensive.systems.solver import PathSolver, as_integers
 from comprehensive.systems.start import Start
 from comprehensive.systems.systems import System
-from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Tree, leaf_name
+from comprehensive.tree.schedule_tree import (
+    AS_WRITTEN,
+    Inconsistent,
+    LeafReference,
+    Node,
+    NoLeaf,
+    ScheduleTree,
+    Tree,
+    leaf_name,
+)
 from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Verdict
@@ -69,14 +78,16 @@ class Subject:
     @staticmethod
     def of_outcome(outcome: Outcome[V], start: Start) -> Subject:
         """Return the subject of a discussion's result."""
-        names = tuple(leaf_name(number, case.strategies) for number, case in enumerate(outcome.cases, 1))
+        names = tuple(
+            leaf_name(number, ", ".join(case.strategies) or AS_WRITTEN) for number, case in enumerate(outcome.cases, 1)
+        )
         facts = (*start.constraints, *(c for symbol in outcome.derived for c in symbol.constraints()))
         return Subject(outcome.root, tuple(case.systems for case in outcome.cases), facts, start.real, names)
 
     @staticmethod
     def of_tree(tree: ScheduleTree) -> Subject:
         """Return the subject of a finished tree."""
-        names = tuple(leaf_name(leaf.id, leaf.strategies) for leaf in tree.leaves)
+        names = tuple(leaf.name for leaf in tree.leaves)
         facts = (*tree.start, *(c for symbol in tree.derived for c in symbol.constraints()))
         real = frozenset(c.limit for c in tree.counters if c.kind == "performance")
         return Subject(tree.root, tuple(leaf.systems for leaf in tree.leaves), facts, real, names)

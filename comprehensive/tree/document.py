@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from comprehensive.systems.points import Number
 from comprehensive.systems.signs import Signs
 from comprehensive.systems.systems import System
-from comprehensive.tree.schedule_tree import CounterInfo, Leaf, ScheduleTree, Tree, has_values
+from comprehensive.tree.schedule_tree import AS_WRITTEN, CounterInfo, Leaf, ScheduleTree, Tree, has_values
 from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
@@ -42,7 +42,7 @@ class LeafDocument:
     @property
     def title(self) -> str:
         """What the leaf is called wherever people read of it: by what it does, or by its strategies if it is old."""
-        return ", ".join(self.strategies if self.effects is None else self.effects) or "as written"
+        return ", ".join(self.strategies if self.effects is None else self.effects) or AS_WRITTEN
 
     def instance_at(self, point: Mapping[str, Number]) -> InstanceDocument | None:
         """Return the instance for a point, ``None`` where the dynamic kernel runs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -12,6 +12,9 @@ from metafork.algebra.symbols import DerivedSymbol
 from metafork.ir.program import Program, Version
 from metafork.runtime.machine import OwnLimit
 from strategies.strategy import Remark
+
+AS_WRITTEN = "as written"
+"""The title of a leaf whose program nothing changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +104,24 @@ class Leaf:
     instances: tuple[Instance, ...] = ()
     static: bool = False
 
+    @property
+    def title(self) -> str:
+        """What the leaf does, in words."""
+        return ", ".join(self.effects) or AS_WRITTEN
+
+    @property
+    def name(self) -> str:
+        """What the leaf is called in a sentence."""
+        return leaf_name(self.id, self.title)
+
     def of(self, instance: Instance) -> Leaf:
         """Return an instance in the form of a leaf (``static``), for whoever makes code."""
         return replace(self, version=instance.version, kernel=instance.kernel, instances=(), static=True)
 
 
-def leaf_name(number: int, strategies: Sequence[str]) -> str:
-    """Return what a leaf is called where people read of it: ``leaf 2 (granularity)``."""
-    return f"leaf {number} ({', '.join(strategies) or 'as written'})"
+def leaf_name(number: int, title: str) -> str:
+    """Return what a leaf is called in a sentence: ``leaf 2 (a in shared memory)``."""
+    return f"leaf {number} ({title})"
 
 
 @dataclass(frozen=True, slots=True)

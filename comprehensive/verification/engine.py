@@ -141,7 +141,7 @@ class _Run:
         for number, tree in enumerate(self.result.schedules):
             name = tree.program.name
             for leaf in tree.leaves:
-                row = LeafResult(name, leaf.id, leaf.kernel, leaf.strategies)
+                row = LeafResult(name, leaf.id, leaf.kernel, leaf.strategies, leaf.title)
                 row.instances = {one.number: 0 for one in leaf.instances}
                 rows[name, leaf.id] = row
                 self.found.leaves.append(row)
@@ -199,9 +199,9 @@ class _Run:
         for leaf, validation in validations(tree, seconds=seconds).items():
             rows[tree.program.name, leaf].dataflow = validation
             if validation.verdict is Verdict.NO:
-                strategies = rows[tree.program.name, leaf].strategies
+                row = rows[tree.program.name, leaf]
                 self.found.failures.append(
-                    Failure("dataflow", tree.program.name, leaf, "", validation.detail, strategies)
+                    Failure("dataflow", row.schedule, leaf, "", validation.detail, row.strategies, row.title)
                 )
 
     def _drivable(self) -> list[Function]:
@@ -367,7 +367,7 @@ class _Run:
         if len(known) < 3:  # the first points say enough
             row = job.row
             self.found.failures.append(
-                Failure(check, row.schedule, row.leaf, job.point.text(), message, row.strategies)
+                Failure(check, row.schedule, row.leaf, job.point.text(), message, row.strategies, row.title)
             )
 
     def _shared_bytes(self, tree: ScheduleTree, leaf: Leaf, parameters: dict[str, int]) -> int | None:

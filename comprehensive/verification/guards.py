@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from comprehensive.case_discussion.properties import EFFORT, Check, Judge, Subject, consistent, covers_start, disjoint
-from comprehensive.tree.schedule_tree import ScheduleTree, leaf_name
+from comprehensive.tree.schedule_tree import ScheduleTree
 from comprehensive.verification.points import Point, Points
 from metafork.algebra.prover import Verdict
 
@@ -24,7 +24,7 @@ def guard_checks(tree: ScheduleTree, effort: int = EFFORT) -> list[Check]:
 def point_checks(finder: Points, points: dict[int, list[Point]], tries: int) -> list[Check]:
     """Return, for each leaf, whether an integer point is known, and where tree and displayed systems disagree."""
     checks = []
-    names = {leaf.id: leaf_name(leaf.id, leaf.strategies) for leaf in finder.tree.leaves}
+    names = {leaf.id: leaf.name for leaf in finder.tree.leaves}
     for leaf in finder.tree.leaves:
         verdict, ground = Verdict.UNKNOWN, "no integer point was found"
         if points[leaf.id]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from comprehensive.case_discussion.properties import Check, commuting, idempotence, optimality
-from comprehensive.tree.schedule_tree import ScheduleTree, leaf_name
+from comprehensive.tree.schedule_tree import ScheduleTree
 from evaluators.counter import Counter
 from metafork.algebra.prover import Verdict
 from metafork.ir.program import Version
@@ -30,7 +30,7 @@ def optimality_notes(
 
 def optimality_checks(tree: ScheduleTree, counters: Sequence[Counter], strategies: Sequence[Strategy]) -> list[Check]:
     """Return the verdict of ``properties.optimality`` for each counter that takes part."""
-    names = [leaf_name(leaf.id, leaf.strategies) for leaf in tree.leaves]
+    names = [leaf.name for leaf in tree.leaves]
     versions = [leaf.version for leaf in tree.leaves]
     return optimality(_taking_part(tree, counters), versions, strategies, names=names)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from comprehensive.case_discussion.properties import Check
-from comprehensive.tree.schedule_tree import leaf_name
+from comprehensive.tree.schedule_tree import AS_WRITTEN, leaf_name
 from comprehensive.verification.translation.translation import Validation
 from metafork.algebra.prover import Verdict
 
@@ -22,7 +22,7 @@ CHECKS = ("guards", "resources", "code", "races", "dataflow")
 class Failure:
     """Something that does not hold: which check, of which schedule and leaf (0: the whole tree), where, and what.
 
-    ``strategies`` are those of the leaf.
+    ``strategies`` are those of the leaf, ``title`` says what it does.
     """
 
     check: str
@@ -31,10 +31,11 @@ class Failure:
     point: str
     message: str
     strategies: tuple[str, ...] = ()
+    title: str = AS_WRITTEN
 
     def text(self) -> str:
         """Return one line."""
-        place = f"{self.schedule} leaf {self.leaf} ({spelled(self.strategies)})" if self.leaf else self.schedule
+        place = f"{self.schedule} {leaf_name(self.leaf, self.title)}" if self.leaf else self.schedule
         where = f" at {self.point}" if self.point else ""
         return f"{place}: {self.check}{where}: {self.message}"
 
@@ -43,14 +44,15 @@ class Failure:
 class LeafResult:
     """One leaf: how many points it ran at, on how many of them which check failed, and registers by target.
 
-    ``registers`` maps a target to (estimate, what ptxas allotted).  ``not_run`` says why no run was tried, ``left_out``
-    why one showed nothing.  ``instances`` counts the launches of each instance.
+    ``title`` says what it does.  ``registers`` maps a target to (estimate, what ptxas allotted).  ``not_run`` says
+    why no run was tried, ``left_out`` why one showed nothing.  ``instances`` counts the launches of each instance.
     """
 
     schedule: str
     leaf: int
     kernel: str
     strategies: tuple[str, ...]
+    title: str = AS_WRITTEN
     points: int = 0
     raced_points: int = 0
     marks: set[str] = field(default_factory=set)
@@ -102,9 +104,9 @@ class Verification:
         ]
 
     def leaf_named(self, schedule: str, leaf: int) -> str:
-        """Return what a leaf of a schedule is called: ``leaf 2 (granularity)``."""
+        """Return what a leaf of a schedule is called: ``leaf 2 (a in shared memory)``."""
         row = next((row for row in self.leaves if (row.schedule, row.leaf) == (schedule, leaf)), None)
-        return f"leaf {leaf}" if row is None else leaf_name(leaf, row.strategies)
+        return f"leaf {leaf}" if row is None else leaf_name(leaf, row.title)
 
     def state(self, check: str, row: LeafResult) -> str:
         """Return a cell: ``ok``, ``FAIL``, ``unknown``, ``proved``, ``tested`` or ``-`` (not checked)."""
@@ -123,14 +125,14 @@ class Verification:
 
     def table(self) -> str:
         """Return the table, the failures, and what was left open."""
-        header = ("leaf", *CHECKS, "points", "special points", "strategies")
+        header = ("leaf", *CHECKS, "points", "special points", "what it does")
         rows = [
             (
                 f"{row.schedule} {row.leaf}",
                 *(self.state(check, row) for check in CHECKS),
                 str(row.points) if row.verified else "not verified",
                 str(len(row.marks)),
-                spelled(row.strategies),
+                row.title,
             )
             for row in self.leaves
         ]
@@ -155,7 +157,7 @@ class Verification:
         lines += [f"note: {note}" for note in self.notes]
         lines += [f"FAIL {failure.text()}" for failure in self.failures]
         for row in self.not_verified:
-            place = f"{row.schedule} leaf {row.leaf} ({spelled(row.strategies)})"
+            place = f"{row.schedule} {leaf_name(row.leaf, row.title)}"
             lines.append(f"not verified: {place}: {row.reason or 'it never ran'}")
         if not self.complete:
             lines.append("incomplete: the time limit was reached")
@@ -180,7 +182,7 @@ class Verification:
         for row in self.leaves:
             for target, (estimate, real) in sorted(row.registers.items()):
                 difference = "no estimate" if estimate is None else f"estimated {estimate} ({estimate - real:+d})"
-                lines.append(f"registers of {row.kernel} ({spelled(row.strategies)}) on {target}: {real}, {difference}")
+                lines.append(f"registers of {row.kernel} ({row.title}) on {target}: {real}, {difference}")
         return lines
 
     def to_json(self) -> str:
@@ -196,6 +198,7 @@ class Verification:
                     "schedule": row.schedule,
                     "leaf": row.leaf,
                     "strategies": list(row.strategies),
+                    "title": row.title,
                     "reason": row.reason,
                 }
                 for row in self.not_verified
@@ -206,6 +209,7 @@ class Verification:
                     "leaf": row.leaf,
                     "kernel": row.kernel,
                     "strategies": list(row.strategies),
+                    "title": row.title,
                     "verified": row.verified,
                     "points": row.points,
                     "special_points": sorted(row.marks),
@@ -223,7 +227,7 @@ class Verification:
                     "check": f.check,
                     "schedule": f.schedule,
                     "leaf": f.leaf,
-                    **({"strategies": list(f.strategies)} if f.leaf else {}),
+                    **({"strategies": list(f.strategies), "title": f.title} if f.leaf else {}),
                     "point": f.point,
                     "message": f.message,
                 }
@@ -236,8 +240,3 @@ class Verification:
 
 def _check(check: Check) -> Mapping[str, object]:
     return {"name": check.name, "verdict": check.verdict.value, "ground": check.ground}
-
-
-def spelled(strategies: Sequence[str]) -> str:
-    """Return the strategies of a leaf in words."""
-    return ", ".join(strategies) or "as written"
