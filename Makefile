@@ -46,6 +46,7 @@ bench: $(VENV)/.installed-test
 
 # Random programs, verified without end; failures are kept under build/fuzz.  `make fuzz BATCH=20000` only compares the
 # leaves of so many programs with the serial elision, many programs a build; COUNT, START, MINUTES and JOBS as well.
+# `.venv/bin/python -m tests.random_programs.reducing build/fuzz/random_N.mf` makes a finding small.
 fuzz: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.random_programs.fuzz \
 	  $(if $(START),--start $(START)) $(if $(COUNT),--count $(COUNT)) \

@@ -14,18 +14,22 @@ KINDS: dict[str, type[Generator]] = {"plain": Generator, "structures": Structure
 
 
 def check(seeds: list[int], points: int = 12, dataflow_seconds: float = 0, kind: str = "plain") -> Verification:
-    """Verify the programs of some seeds as one file; proofs of dataflow take most of the time where they are tried.
+    """Verify the programs of some seeds as one file; proofs of dataflow take most of the time where they are tried."""
+    return check_text(file_text(seeds, KINDS[kind]), seeds[0], points, dataflow_seconds, kind)
+
+
+def check_text(
+    text: str, seed: int, points: int = 12, dataflow_seconds: float = 0, kind: str = "plain"
+) -> Verification:
+    """Verify a file with the options that ``seed`` draws.
 
     The programs of the kind ``structures`` read arrays of structures, and warps move them through their registers;
     indices of the kind ``mixed`` have several types.
     """
-    random = Random(seeds[0])
+    random = Random(seed)
     counters = None if random.random() < EVERYTHING else QUICK
     optimization = random.choice(("-O0", "-O0", "-O0", "-O2"))
-    options = Options(
-        points=points, seed=seeds[0], jobs=2, optimization=optimization, dataflow_seconds=dataflow_seconds
-    )
-    text = file_text(seeds, KINDS[kind])
+    options = Options(points=points, seed=seed, jobs=2, optimization=optimization, dataflow_seconds=dataflow_seconds)
     if kind == "structures":
         return verify(text, counters=(*QUICK, "bank_degree"), strategies=("swizzle",), options=options)
     return verify(text, counters=counters, options=options)
