@@ -7,7 +7,7 @@ JOBS ?= 2
 # The tests start the tool some hundred times: its modules are compiled once, whatever the caller's environment says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test lint types unit bench fuzz docs clean
+.PHONY: demo test lint types unit bench fuzz mutants docs clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,6 +16,10 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+$(VENV)/.installed-mutants: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutants]'
 	touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed
@@ -51,6 +55,10 @@ fuzz: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.random_programs.fuzz \
 	  $(if $(START),--start $(START)) $(if $(COUNT),--count $(COUNT)) \
 	  $(if $(BATCH),--batch $(BATCH) --jobs $(JOBS)) $(if $(MINUTES),--minutes $(MINUTES))
+
+# Small faults in strategies, evaluators, analysis and systems, and whether a test notices each; MINUTES bounds it.
+mutants: $(VENV)/.installed-mutants
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python bench/mutants.py --jobs $(JOBS) --resume $(if $(MINUTES),--minutes $(MINUTES))
 
 # The pages of docs/ as a site: open build/site/index.html.
 docs: $(VENV)/.installed-docs
