@@ -4,8 +4,8 @@
 
 Mutants are drawn with a fixed seed, first the place and then the fault (operators of Cosmic Ray; annotations and
 docstrings are left out, as nothing reads them, and the options of dataclasses).  Each is put into a copy of the
-tracked files and meets the tests of its own module or folder, then those of its neighbours, then all quick tests, and
-stops at the first that fails; that one must pass without the mutant.  A mutant that no test notices is *alive*; one that
+tracked files and meets the tests of its own module or folder, those of its neighbours, and all quick tests, and
+stops at the first that fails; that one must pass without the mutant.  One that no test notices is *alive*; one that
 computes the same as the original is *equivalent* and is listed with the reason in
 ``bench/mutants.toml``.  What the minutes do not allow is not run, and counted as such.
 
