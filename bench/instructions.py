@@ -70,17 +70,20 @@ def with_constants(text, shape, launches):
     blocks = {launch.kernel: launch.block for launch in launches}
 
     def instance(match):
-        name, parameters = match[1], match[2]
+        name, parameters, arguments = match[1], match[2], match[3]
         given = [key for key in shape if re.search(rf"\bint {key}\b", parameters)]
         for key in given:
             parameters = re.sub(rf"\bint {key}\b", f"int {key}_given", parameters)
+            arguments = re.sub(rf"\b{key}\b", f"{key}_given", arguments)
         lines = [f"const int {key} = {shape[key]}; (void){key}_given, (void){key};" for key in given]
         for axis, extent in zip("xyz", blocks.get(name, ()), strict=False):
             lines.append(f"__builtin_assume(threadIdx.{axis} < {extent});")
             lines.append(f"__builtin_assume(blockDim.{axis} == {extent});")
-        return f'extern "C" __global__ void {name}({parameters})\n{{\n' + "".join(f"  {line}\n" for line in lines)
+        return f"METAFORK_KERNEL({name}, ({parameters}), ({arguments}))\n{{\n" + "".join(
+            f"  {line}\n" for line in lines
+        )
 
-    return re.sub(r'extern "C" __global__ void (\w+)\(([^)]*)\)\n\{\n', instance, text)
+    return re.sub(r"METAFORK_KERNEL\((\w+), \(([^)]*)\), \(([^)]*)\)\)\n\{\n", instance, text)
 
 
 def difference(got, want):

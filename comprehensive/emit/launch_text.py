@@ -7,7 +7,7 @@ of the arrays and the trip counts, and hands all to ``metafork_dispatch`` (``met
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from comprehensive.emit.checked_expressions import ComputationError, checked, within_type
 from comprehensive.emit.identifiers import c_string
@@ -105,6 +105,7 @@ def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str) -> li
     shape.append(f"metafork_s->shared_bytes = {checked(kernel.shared_bytes, known)};")
     widest = "0" if kernel.widest is None else checked(kernel.widest, known)
     shape.append(f"metafork_s->widest = {widest};")
+    shape += _large(signature, kernel, known)
     parameters = ", ".join(signature.parameters.values()) or "0"
     names = ", ".join(c_string(parameter) for parameter in signature.parameters) or '""'
     trace = [
@@ -125,14 +126,16 @@ def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str) -> li
         "    const int metafork_error = metafork_check_shape(metafork_s, nullptr);",
         "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
         *trace,
-        f"    return metafork_launch_blocks({c_string(kernel.name)}, metafork_s,",
-        f"                                  [&] {{ {kernel.name}({', '.join(arguments)}); }});",
+        f"    return metafork_launch_blocks({c_string(kernel.name)}, metafork_s, [&] {{",
+        f"        (metafork_s->large ? {large_name(kernel)} : {kernel.name})({', '.join(arguments)});",
+        "    });",
         "#else",
         *_function(name, leaf, code),
-        "    if (metafork_error == METAFORK_OK) metafork_error = metafork_check_shape(metafork_s, metafork_function);",
+        "    if (metafork_error == METAFORK_OK) metafork_error = metafork_check_shape(metafork_s, metafork_functions);",
         "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
         *trace,
         f"    void *metafork_arguments[] = {{{pointers}}};",
+        "    const void *const metafork_function = metafork_functions[metafork_s->large];",
         "    return metafork_launch_kernel(metafork_function, metafork_s, metafork_stream, metafork_arguments);",
         "#endif",
         "}",
@@ -146,13 +149,43 @@ def ptx_name(schedule: str, leaf: int) -> str:
 
 def _function(schedule: str, leaf: int, code: LeafCode) -> list[str]:
     if code.ptx is None:
+        names = ", ".join(f"(const void *){name}" for name in (code.kernel.name, large_name(code.kernel)))
         return [
-            f"    const void *metafork_function = (const void *){code.kernel.name};",
+            f"    const void *const metafork_functions[] = {{{names}}};",
             "    int metafork_error = METAFORK_OK;",
         ]
     return [
-        "    const void *metafork_function = nullptr;",
-        f"    int metafork_error = metafork_load(&{ptx_name(schedule, leaf)}, &metafork_function);",
+        "    const void *metafork_loaded = nullptr;",
+        f"    int metafork_error = metafork_load(&{ptx_name(schedule, leaf)}, &metafork_loaded);",
+        "    const void *const metafork_functions[] = {metafork_loaded, metafork_loaded};",
+    ]
+
+
+def large_name(kernel: Kernel) -> str:
+    """Return the name of the kernel that any grid and any array may have (``METAFORK_KERNEL``)."""
+    return f"{kernel.name}_large"
+
+
+def _large(signature: Signature, kernel: Kernel, known: Mapping[str, str]) -> list[str]:
+    """Return what says whether offsets need 64 bits; a span that the host cannot compute says so too."""
+    if not kernel.spans:
+        return ["metafork_s->large = false;"]
+    names = {part.name for span in kernel.spans for part in walk_expression(span) if isinstance(part, Var)}
+    own = dict(known)
+    definitions = [
+        definition
+        for definition in derived_definitions((*signature.program.derived, *kernel.host_scalars), names)
+        if definition.name not in known
+    ]
+    lines = _definitions(definitions, own)
+    fits = " && ".join(f"{checked(span, own)} <= INT32_MAX" for span in kernel.spans)
+    return [
+        "{",
+        "    int metafork_failed = 0;",
+        *(f"    {line}" for line in lines),
+        f"    const bool metafork_fits = {fits};",
+        "    metafork_s->large = metafork_failed || !metafork_fits;",
+        "}",
     ]
 
 

@@ -248,7 +248,8 @@ OUTSIDE = "outside "
 
 _REACHED = re.compile(r"^reached (\w+)((?: \w+=-?\d+)*)\n", re.MULTILINE)
 _LAUNCH = re.compile(
-    r"^metafork: (\w+) leaf (\d+)((?: \w+=-?\d+)*) grid=\S+ block=\S+ shared_bytes=(\d+)(?: instance=(\d+))?",
+    r"^metafork: (\w+) leaf (\d+)((?: \w+=-?\d+)*) grid=\S+ block=\S+ shared_bytes=(\d+)(?: large)?"
+    r"(?: instance=(\d+))?",
     re.MULTILINE,
 )
 

@@ -8,6 +8,7 @@ differences:
 - an ``Element`` names a ``Memory`` of the kernel and has exactly one index, the linear offset in elements;
 - ``Call(SHUFFLE, (value, lane))`` is the value that another lane of the warp hands in at the same place; all 32 lanes
   call it together, and ``value`` has 32 or 64 bits;
+- ``Call(OFFSET, (index,))`` is an index as ``long long``, or as ``int`` where the offset that it is a part of fits;
 - the built-in variables are ``Var``s of type ``unsigned int``: ``threadIdx.x``, ``blockIdx.y``, ``blockDim.z``,
   ``gridDim.x`` and so on.
 """
@@ -22,6 +23,9 @@ from metafork.ir.program import Derived, Expr, Stmt
 
 SHUFFLE = "METAFORK_SHUFFLE"
 """The function of ``metafork/device.h`` that exchanges values within a warp."""
+
+OFFSET = "METAFORK_OFFSET"
+"""The function of ``metafork/device.h`` that gives an index the type that offsets are computed in."""
 
 
 class Space(Enum):
@@ -69,7 +73,8 @@ class Kernel:
     A grid larger than the hardware's is walked with a stride by the kernel itself.  Where ``widest`` is given, a block
     of this kernel walks its work with a stride of ``blockDim.x``: ``block`` is the least that it is counted with, and
     a launch may have up to ``widest`` threads in x.  ``told`` says that the text tells the compiler the extents of the
-    block that are constants.
+    block that are constants.  ``spans`` are numbers, computed on the host: where all are below 2**31, each offset made
+    of ``OFFSET`` fits in ``int``.
     """
 
     name: str
@@ -82,6 +87,7 @@ class Kernel:
     host_scalars: tuple[Derived, ...] = ()
     widest: Expr | None = None
     told: bool = False
+    spans: tuple[Expr, ...] = ()
 
     def memory(self, name: str) -> Memory:
         """Return the memory of that name; raises ``KeyError`` where there is none."""

@@ -156,13 +156,14 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """``for (init; condition; step) body``."""
+    """``for (init; condition; step) body``; kernel text asks that a ``rolled`` loop be not unrolled."""
 
     init: Declare | Assign | None
     condition: Expr | None
     step: Assign | None
     body: tuple[Stmt, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    rolled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from llvmlite import ir
 from metafork.ir.arithmetic.exact_constants import floating_value
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
-from metafork.ir.kernel import SHUFFLE, Memory
+from metafork.ir.kernel import OFFSET, SHUFFLE, Memory
 from metafork.ir.program import (
     COMPARISONS,
     LOGICAL,
@@ -235,6 +235,8 @@ class ExpressionLowering:
     def _call(self, expr: Call) -> Typed:
         if expr.name == SHUFFLE:
             return self._shuffle(expr)
+        if expr.name == OFFSET:
+            return Typed(self.convert(self.value(expr.arguments[0]), expr.type), expr.type)
         signature = SIGNATURES.get(expr.name)
         if signature is None:
             raise ValueError(f"unknown function {expr.name}")

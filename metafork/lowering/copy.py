@@ -14,11 +14,13 @@ from metafork.analysis.memory.window_store import Digit, WrittenBox
 from metafork.analysis.memory.windows import Window
 from metafork.analysis.references import LoopKind, LoopRange
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.kernel import OFFSET
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, condition_of, conjunction, may_be_negative
 from metafork.ir.program import (
     Assign,
+    Call,
     Cast,
     Conditional,
     Declare,
@@ -147,6 +149,24 @@ def linear_offset(indices: tuple[Expr, ...], extents: tuple[Expr, ...]) -> Expr:
     return offset
 
 
+def offset_inside(indices: tuple[Expr, ...], extents: tuple[Expr, ...]) -> Expr:
+    """Return the row-major offset of an element that lies in its array: with 32 bits where the array's offsets fit."""
+    if len(indices) == 1:
+        return indices[0]
+    offset = _offset(indices[0])
+    for index, extent in zip(indices[1:], extents[1:], strict=True):
+        offset = binary("+", binary("*", offset, _narrow(extent)), _narrow(index))
+    return offset
+
+
+def _offset(index: Expr) -> Expr:
+    return Call(OFFSET, (index,), LONG)
+
+
+def _narrow(part: Expr) -> Expr:
+    return part if part.type.size <= INT.size or isinstance(part, IntConst) else _offset(part)
+
+
 def as_long(expr: Expr) -> Expr:
     """Return the expression as ``long long``."""
     return expr if expr.type == LONG else Cast(LONG, expr)
@@ -177,7 +197,7 @@ def load(window: Window, name: str, site: Site) -> list[Stmt]:
     walk = _Walk(prefix, counters, window.extents, site)
     place = walk.place_in(window, counters, site.symbols)
     target = Element(name, (place,), window.array.element)
-    source = Element(window.array.name, (_global_offset(window, values, site),), window.array.element)
+    source = Element(window.array.name, (_place(window, values, site),), window.array.element)
     copy: Stmt = Assign(target, "", source)
     guard = conjunction(guards)
     return walk.around((*declarations, copy if guard is None else If(guard, (copy,))))
@@ -209,7 +229,7 @@ def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[Stmt]:
     walk = _Walk(prefix, counters, box.extents, site)
     place = walk.place_in(window, tuple(shifts), site.symbols)
     source = Element(name, (place,), window.array.element)
-    target = Element(window.array.name, (_global_offset(window, values, site),), window.array.element)
+    target = Element(window.array.name, (_place(window, values, site),), window.array.element)
     copy: Stmt = Assign(target, "", source)
     guard = conjunction(conditions)
     body = (*decoded, *declarations, copy) if guard is None else (*decoded, If(guard, (*declarations, copy)))
@@ -259,7 +279,7 @@ def _global_coordinates(
     linear = polynomials[0]
     for factor, polynomial in zip(window.factors, polynomials[1:], strict=True):
         linear = linear * factor + polynomial
-    offset = _global_offset(window, tuple(values), site)
+    offset = linear_offset(tuple(values), array_extents(window.array.name, window.factors, site))
     guards += _bounds(linear, declared[0], offset, site.extent_code[window.array.name][0], loops, site)
     return tuple(values), declarations, guards
 
@@ -282,11 +302,15 @@ def _bounds(
     return conditions
 
 
-def _global_offset(window: Window, values: tuple[Expr, ...], site: Site) -> Expr:
-    if not window.factors:
-        return linear_offset(values, site.extent_code[window.array.name])
-    factors = tuple(code_of(factor, site.symbols) for factor in window.factors)
-    return linear_offset(values, (IntConst(1), *factors))
+def array_extents(name: str, factors: tuple[Polynomial, ...], site: Site) -> tuple[Expr, ...]:
+    """Return the extents by which coordinates in an array make an offset; ``factors`` are those of an array of one."""
+    if not factors:
+        return site.extent_code[name]
+    return (IntConst(1), *(code_of(factor, site.symbols) for factor in factors))
+
+
+def _place(window: Window, values: tuple[Expr, ...], site: Site) -> Expr:
+    return offset_inside(values, array_extents(window.array.name, window.factors, site))
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,12 +349,18 @@ class _Walk:
         for axis in reversed(outer):
             counter = self.counters[axis]
             condition = binary("<", counter, self._extent(axis))
-            result = (For(Declare(counter.name, INT, IntConst(0)), condition, _advance(counter, IntConst(1)), result),)
+            first = Declare(counter.name, INT, IntConst(0))
+            result = (For(first, condition, _advance(counter, IntConst(1)), result, rolled=self._rolled(axis)),)
         fixed = [axis for axis in range(len(self.counters)) if axis not in walk.axes]
         return [*(Declare(self.counters[axis].name, INT, IntConst(0)) for axis in fixed), *result]
 
     def _extent(self, axis: int) -> Expr:
         return code_of(self.extents[axis], self.site.symbols)
+
+    def _rolled(self, *axes: int) -> bool:
+        """Say whether a loop over these axes is better not unrolled: unless threads and elements are constants."""
+        sizes = (*(self.extents[axis] for axis in axes), *self.site.shape)
+        return self.site.striding or not all(size.is_constant for size in sizes)
 
     def _over(self, axis: int, body: tuple[Stmt, ...], lowest: int, highest: int) -> tuple[Stmt, ...]:
         """Spread one axis over the threads of some dimensions."""
@@ -339,7 +369,8 @@ class _Walk:
         first = Declare(counter.name, INT, as_int(index))
         if not self.site.striding and product_of(self.site.shape[lowest:highest]) == self.extents[axis]:
             return (first, *body)
-        return (For(first, binary("<", counter, self._extent(axis)), _advance(counter, as_int(count)), body),)
+        condition = binary("<", counter, self._extent(axis))
+        return (For(first, condition, _advance(counter, as_int(count)), body, rolled=self._rolled(axis)),)
 
     def _as_line(self, rows: int, columns: int, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Spread two axes over all threads, row after row."""
@@ -357,7 +388,8 @@ class _Walk:
             wrap = (Assign(column, "-", length), _advance(row, IntConst(1)))
             advance += [_advance(column, place.columns), If(binary(">=", column, length), wrap)]
         condition = binary("<", self._line, code_of(total, site.symbols))
-        return (*start, For(first, condition, _advance(self._line, as_int(count)), (*body, *advance)))
+        rolled = self._rolled(rows, columns)
+        return (*start, For(first, condition, _advance(self._line, as_int(count)), (*body, *advance), rolled=rolled))
 
 
 def _advance(counter: Var, step: Expr) -> Assign:

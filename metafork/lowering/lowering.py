@@ -24,12 +24,13 @@ from metafork.analysis.memory.block_memory import (
 from metafork.analysis.memory.block_shape import UnknownShapeError, block_shape, phases
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import check_kernel, checking
-from metafork.ir.kernel import Argument, Kernel, Memory, Space
+from metafork.ir.kernel import OFFSET, Argument, Kernel, Memory, Space
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, conjunction
 from metafork.ir.program import (
     Assign,
     Barrier,
+    Call,
     Cast,
     Conditional,
     Declare,
@@ -154,6 +155,7 @@ class _Lowering:
             code_of(self.memory.words * 4, symbols, wide=True),
             self._host_scalars(),
             self._widest(),
+            spans=tuple(dict.fromkeys(memory.extent for memory in globals_ if memory.name in _with_offsets(body))),
         )
 
     def _widest(self) -> Expr | None:
@@ -295,6 +297,22 @@ def _names(program: Program) -> set[str]:
     return names
 
 
+def _with_offsets(body: tuple[Stmt, ...]) -> set[str]:
+    """Return the memories that are accessed by an ``OFFSET``."""
+    elements = (
+        part
+        for stmt in walk_statements(body)
+        for expr in expressions_of(stmt)
+        for part in walk_expression(expr)
+        if isinstance(part, Element)
+    )
+    return {element.array for element in elements if any(map(_is_offset, walk_expression(element.indices[0])))}
+
+
+def _is_offset(expr: Expr) -> bool:
+    return isinstance(expr, Call) and expr.name == OFFSET
+
+
 def _used_in(expr: Expr) -> set[str]:
     return {part.name for part in walk_expression(expr) if isinstance(part, Var)}
 
@@ -336,8 +354,8 @@ def _dropped(body: tuple[Stmt, ...], read: set[str]) -> tuple[Stmt, ...]:
                     result.append(stmt)
             case If(condition=condition, then=then, otherwise=otherwise):
                 result.append(If(condition, _dropped(then, read), _dropped(otherwise, read)))
-            case For(init=init, condition=condition, step=step, body=inner):
-                result.append(For(init, condition, step, _dropped(inner, read)))
+            case For(body=inner):
+                result.append(replace(stmt, body=_dropped(inner, read)))
             case _:
                 result.append(stmt)
     return tuple(result)

@@ -50,7 +50,7 @@ from metafork.ir.program import (
     unary,
     walk_expression,
 )
-from metafork.lowering.copy import INT, Site, as_int, builtin, linear_offset, load, store, window_offset
+from metafork.lowering.copy import INT, Site, as_int, builtin, linear_offset, load, offset_inside, store, window_offset
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.structures import StructureCode, Warp
 
@@ -387,7 +387,7 @@ class PathLowering:
         name = self.block_arrays.get(element.array, element.array)
         layout = self.plan.program.mapping.layout(element.array) if element.array in self.block_arrays else ROW_BY_ROW
         if layout == ROW_BY_ROW:
-            return Element(name, (linear_offset(indices, extents),), element.type)
+            return Element(name, (offset_inside(indices, extents),), element.type)
         if len(indices) == 1:
             place = place_in_line(layout, element.type, as_int(indices[0]), extents[0], self._symbols)
             return Element(name, (place,), element.type)

@@ -10,7 +10,7 @@ from metafork.analysis.memory.private_windows import THREAD_SYMBOLS, PrivateWind
 from metafork.analysis.references import Reference
 from metafork.ir.polynomial_code import code_of, conjunction, may_be_negative
 from metafork.ir.program import Assign, Declare, Element, Expr, For, If, IntConst, Stmt, Var, binary
-from metafork.lowering.copy import INT, Site, as_int, builtin, linear_offset, zero
+from metafork.lowering.copy import INT, Site, array_extents, as_int, builtin, linear_offset, offset_inside, zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class PrivateCode:
                 value = value + Polynomial.symbol(digit.name) * steps[axis]
             values.append(value)
         code = tuple(code_of(value, symbols, wide=len(values) == 1 or may_be_negative(value)) for value in values)
-        offset = self._offset(code, site)
+        extents = array_extents(window.array.name, window.factors, site)
         own: Element | Var = Var(self.name, window.array.element)
         if window.count > 1:
             index: Expr = digits[0]
@@ -81,10 +81,10 @@ class PrivateCode:
                 index = binary("+", index, binary("*", digit, IntConst(weight)))
                 weight *= trips
             own = Element(self.name, (index,), window.array.element)
-        outside = Element(window.array.name, (offset,), window.array.element)
+        outside = Element(window.array.name, (offset_inside(code, extents),), window.array.element)
         move: Stmt = Assign(own, "", outside) if into_registers else Assign(outside, "", own)
         if into_registers:
-            guard = conjunction(self._guards(code, offset, site))
+            guard = conjunction(self._guards(code, linear_offset(code, extents), site))
             move = move if guard is None else If(guard, (move,))
         for digit, (trips, _) in zip(reversed(digits), reversed(window.digits), strict=True):
             move = For(
@@ -94,12 +94,6 @@ class PrivateCode:
                 (move,),
             )
         return [move]
-
-    def _offset(self, code: tuple[Expr, ...], site: Site) -> Expr:
-        if not self.window.factors:
-            return linear_offset(code, site.extent_code[self.window.array.name])
-        factors = tuple(code_of(factor, site.symbols) for factor in self.window.factors)
-        return linear_offset(code, (IntConst(1), *factors))
 
     def _guards(self, code: tuple[Expr, ...], offset: Expr, site: Site) -> list[Expr]:
         """Return what keeps a load inside the array: a thread may have no element at all."""

@@ -1,6 +1,7 @@
-"""CUDA C++ text of a kernel: one ``extern "C" __global__`` definition, the same for nvcc and for the CPU build.
+"""CUDA C++ text of a kernel: one ``METAFORK_KERNEL`` definition, the same for nvcc and for the CPU build.
 
-The text stands after ``#include "metafork/device.h"`` and uses macros of that header: ``METAFORK_RESTRICT``,
+The text stands after ``#include "metafork/device.h"`` and uses macros of that header: ``METAFORK_KERNEL(name,
+parameters, arguments)``, which makes two kernels of it (``metafork.printing.launches``), ``METAFORK_RESTRICT``,
 ``METAFORK_SHARED(name)`` (the dynamic shared memory, as ``unsigned char *``), ``METAFORK_SHARED_ARRAY(type, name,
 base, offset_bytes, extent)`` (one array in it) and ``METAFORK_THREADS(axis, count)``.  It computes what
 ``metafork.llvm.llvm_ir`` lowers the same kernel to, when compiled without contraction (``-fmad=false``,
@@ -19,6 +20,7 @@ from metafork.ir.kernel import Kernel, Memory, Space
 from metafork.ir.program import Declare, IntConst, Var, expressions_of, walk_expression, walk_statements
 from metafork.ir.unread import unread
 from metafork.printing.expressions import Spelling, expression, statements
+from metafork.printing.launches import for_both
 
 # Keywords and alternative tokens of C and C++.
 _KEYWORDS = """\
@@ -84,7 +86,8 @@ def kernel_text(kernel: Kernel) -> str:
     Raises ``ValueError`` where a memory of the shared space has no offset.
     """
     outer = [argument.name for argument in kernel.scalars] + [memory.name for memory in kernel.memories]
-    never_read = unread(outer, kernel.body)
+    body = for_both(kernel.body)
+    never_read = unread(outer, body)
     needed = {
         memory.name: memory
         for memory in kernel.memories
@@ -100,15 +103,17 @@ def kernel_text(kernel: Kernel) -> str:
     }
     spelling = Spelling(renamed(identifiers(kernel)), cplusplus=True, unread=never_read.declarations)
     unused = never_read.outer - used_by_extents
-    signature = ", ".join(_parameters(kernel, spelling, unused))
-    lines = [f'extern "C" __global__ void {kernel.name}({signature})', "{"]
+    parameters = ", ".join(_parameters(kernel, spelling, unused))
+    pointers = (memory.name for memory in kernel.memories if memory.space is Space.GLOBAL)
+    arguments = ", ".join(spelling.name(name) for name in (*(one.name for one in kernel.scalars), *pointers))
+    lines = [f"METAFORK_KERNEL({kernel.name}, ({parameters}), ({arguments}))", "{"]
     base = _SHARED_BASE
     if any(memory.space is Space.SHARED for memory in needed.values()):
         lines.append(f"  METAFORK_SHARED({base});")
     lines += [f"  {_local_memory(memory, base, spelling)};" for memory in needed.values()]
     if kernel.told:
         lines += [f"  METAFORK_THREADS({axis}, {count}u);" for axis, count in known_threads(kernel).items()]
-    return "\n".join([*lines, *statements(kernel.body, 2, spelling), "}", ""])
+    return "\n".join([*lines, *statements(body, 2, spelling), "}", ""])
 
 
 def known_threads(kernel: Kernel) -> dict[str, int]:

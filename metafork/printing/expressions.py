@@ -367,8 +367,9 @@ def statement(stmt: Stmt, indent: int, spelling: Spelling = PLAIN_C) -> list[str
                 lines[-1] += f" {rest[0].lstrip()}"
                 lines += rest[1:]
             return lines
-        case For(body=inner):
-            return _braced(_loop_head(stmt, spelling), inner, indent, spelling)
+        case For(body=inner, rolled=rolled):
+            lines = _braced(_loop_head(stmt, spelling), inner, indent, spelling)
+            return [f"{margin}METAFORK_ROLLED", *lines] if rolled else lines
         case While(condition=condition, body=inner):
             return _braced(f"while ({truth(condition, spelling)})", inner, indent, spelling)
         case Break():

@@ -59,9 +59,9 @@ def test_a_goal_is_missed_by_instructions_or_by_sectors():
 
 
 def test_constants_replace_parameters_of_kernels_only():
-    text = 'int B;\nextern "C" __global__ void k(int n, int B, float *x)\n{\n  x[B] = n;\n}\nvoid host(int B) {}\n'
+    text = "int B;\nMETAFORK_KERNEL(k, (int n, int B, float *x), (n, B, x))\n{\n  x[B] = n;\n}\nvoid host(int B) {}\n"
     changed = with_constants(text, {"B": 16}, [])
-    assert "void k(int n, int B_given, float *x)" in changed
+    assert "(k, (int n, int B_given, float *x), (n, B_given, x))" in changed
     assert "const int B = 16;" in changed
     assert changed.startswith("int B;\n")
     assert changed.endswith("void host(int B) {}\n")

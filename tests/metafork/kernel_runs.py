@@ -59,7 +59,7 @@ class Case:
 def run(cases: Sequence[Case], directory: Path, grid_limit: int = 0, flags: Sequence[str] = ()) -> dict[str, str]:
     """Return what went wrong, by case and point; an empty dictionary means that every point is right.
 
-    ``grid_limit`` launches at most so many blocks in each dimension, so that kernels must walk their grid.
+    ``grid_limit`` launches at most so many blocks in each dimension, so that kernels must walk their grid: large ones.
     """
     directory.mkdir(parents=True, exist_ok=True)
     kernels, serial, mains = [_KERNELS_HEAD], ["#include <assert.h>\n#include <math.h>\n"], []
@@ -124,7 +124,7 @@ def _wrapper(case: Case, number: int) -> str:
         "  dim3 runs_grid = {(unsigned)runs_grid_x, (unsigned)runs_grid_y, (unsigned)runs_grid_z};",
         "  dim3 runs_block = {(unsigned)runs_block_x, (unsigned)runs_block_y, (unsigned)runs_block_z};",
         f'  return !metafork_cpu::launch("{kernel.name}", runs_grid, runs_block, {expression(kernel.shared_bytes)}, '
-        f"[&] {{ {kernel.name}({', '.join(passed)}); }});",
+        f"[&] {{ (grid_limit ? {kernel.name}_large : {kernel.name})({', '.join(passed)}); }});",
         "}",
     ]
     return "\n".join(lines)

@@ -320,7 +320,8 @@ def code_of(entry):
     )
     declarations = ["int B", "int dim", *(f"float {v.name}" for v in program_.values)]
     declarations += [f"{'const ' if m.read_only else ''}float *METAFORK_RESTRICT {m.name}" for m in kernel.memories]
-    text = f'extern "C" __global__ void {name}({", ".join(declarations)})\n{{\n{BODIES[name]}}}\n'
+    names = ", ".join(declaration.replace("*METAFORK_RESTRICT", "").split()[-1] for declaration in declarations)
+    text = f"METAFORK_KERNEL({name}, ({', '.join(declarations)}), ({names}))\n{{\n{BODIES[name]}}}\n"
     return LeafCode(kernel, text)
 
 

@@ -57,8 +57,8 @@ def test_the_text_of_a_kernel():
         """
     )
     assert kernel_text(kernel) == (
-        'extern "C" __global__ void axpy(int n, float alpha, const float *METAFORK_RESTRICT x, '
-        "float *METAFORK_RESTRICT y, [[maybe_unused]] int *METAFORK_RESTRICT z)\n"
+        "METAFORK_KERNEL(axpy, (int n, float alpha, const float *METAFORK_RESTRICT x, "
+        "float *METAFORK_RESTRICT y, [[maybe_unused]] int *METAFORK_RESTRICT z), (n, alpha, x, y, z))\n"
         "{\n"
         "  METAFORK_SHARED(metafork_shared);\n"
         "  METAFORK_SHARED_ARRAY(float, t, metafork_shared, 0L, n + 1);\n"

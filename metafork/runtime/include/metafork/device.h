@@ -8,6 +8,13 @@
  *   METAFORK_RESTRICT                                       restrict
  *   METAFORK_SHUFFLE(value, lane)                           what another lane of the warp hands in; all 32 lanes together
  *   METAFORK_THREADS(x, 16);                                tells the compiler that a block has 16 threads in x
+ *   METAFORK_KERNEL(name, (int n, float *a), (n, a)) { }    two kernels of one text: `name`, for launches whose grid is the
+ *                                                           program's and whose arrays have offsets of 31 bits, and
+ *                                                           `name_large` for any; the text sees METAFORK_LARGE, and has
+ *   METAFORK_ROLLED for (...)                               a loop that is not to be unrolled: its trips are few and unknown
+ *   METAFORK_OFFSET(row) * columns + column                 an offset in an array: int or long long,
+ *   for (unsigned b = METAFORK_FIRST(blockIdx.x, blocks); b < blocks; b = METAFORK_NEXT(b, blocks, gridDim.x))
+ *                                                           the blocks of the program that this one runs: one, or several
  *
  * With METAFORK_CPU and METAFORK_CHECK, every access of a METAFORK_SHARED_ARRAY is checked against its extent, and a block
  * against METAFORK_THREADS.
@@ -30,6 +37,14 @@
 #endif
 
 #define METAFORK_RESTRICT __restrict__
+#define METAFORK_KERNEL(name, parameters, arguments)                                                                   \
+    template <bool METAFORK_LARGE> static __device__ __forceinline__ void name##_text parameters;                      \
+    extern "C" __global__ void name parameters { name##_text<false> arguments; }                                       \
+    extern "C" __global__ void name##_large parameters { name##_text<true> arguments; }                                \
+    template <bool METAFORK_LARGE> static __device__ __forceinline__ void name##_text parameters
+#define METAFORK_OFFSET(value) (static_cast<typename metafork_offset<METAFORK_LARGE>::type>(value))
+#define METAFORK_FIRST(index, extent) metafork_first<METAFORK_LARGE>((index), (extent))
+#define METAFORK_NEXT(counter, extent, stride) (METAFORK_LARGE ? (counter) + (stride) : (extent))
 #define METAFORK_SHUFFLE(value, lane) __shfl_sync(0xffffffffu, (value), (lane))
 
 #include <math.h>
@@ -39,6 +54,7 @@
 
 #include "metafork/cpu_blocks.h"
 
+#define METAFORK_ROLLED
 #define METAFORK_SHARED(base) unsigned char *const base = metafork_cpu::shared_base()
 
 #if defined(METAFORK_CHECK)
@@ -51,27 +67,45 @@
 #endif
 
 #if defined(METAFORK_CHECK)
+#define METAFORK_KNOWN(condition) ((condition) ? (void)0 : metafork_cpu::fault("what its kernel was told does not hold"))
 #define METAFORK_THREADS(axis, count) (blockDim.axis == (count) ? (void)0 : metafork_cpu::fault("a block has other threads than its kernel was told"))
 #else
+#define METAFORK_KNOWN(condition) ((void)0)
 #define METAFORK_THREADS(axis, count) ((void)0)
 #endif
 
 #else
 
 #if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1102
+#define METAFORK_KNOWN(condition) __builtin_assume(condition)
+#else
+#define METAFORK_KNOWN(condition) ((void)0)
+#endif
 #define METAFORK_THREADS(axis, count)                                                                                  \
     do {                                                                                                               \
-        __builtin_assume(blockDim.axis == (count));                                                                    \
-        __builtin_assume(threadIdx.axis < (count));                                                                    \
+        METAFORK_KNOWN(blockDim.axis == (count));                                                                      \
+        METAFORK_KNOWN(threadIdx.axis < (count));                                                                      \
     } while (0)
-#else
-#define METAFORK_THREADS(axis, count) ((void)0)
-#endif
 
+#define METAFORK_ROLLED _Pragma("unroll 1")
 #define METAFORK_SHARED(base) extern __shared__ __align__(16) unsigned char base[]
 #define METAFORK_SHARED_ARRAY(type, name, base, offset, extent)                                                        \
     type *const name = reinterpret_cast<type *>((base) + (offset));                                                    \
     (void)sizeof(extent)
 
 #endif
+
+template <bool large> struct metafork_offset {
+    using type = int;
+};
+template <> struct metafork_offset<true> {
+    using type = long long;
+};
+
+/* The first block of the program that this one runs; where the grid is the program's, it is there. */
+template <bool large, class Count> static __device__ __forceinline__ Count metafork_first(unsigned int index, [[maybe_unused]] Count extent) {
+    if (!large) METAFORK_KNOWN(index < extent);
+    return index;
+}
+
 #endif

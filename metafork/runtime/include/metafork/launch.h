@@ -16,6 +16,7 @@ struct metafork_shape {
     int64_t widest; /* a kernel that strides over its work may have up to so many threads in x; 0: it has block[0] */
     int64_t shared_bytes;
     int64_t registers;
+    bool large; /* whether the kernel that walks the grid, with offsets of 64 bits, is launched */
     int instances; /* how many kernels for values of static parameters the leaf has beside the dynamic one */
     int instance;  /* which of them; 0: the dynamic one; METAFORK_MATCHING asks for that of the arguments */
 };
@@ -98,9 +99,9 @@ static inline int64_t metafork_widened(const metafork_shape *shape, const metafo
     return threads > shape->block[0] ? threads : shape->block[0];
 }
 
-/* Check a shape against the device and the compiled kernel, cut the grid to the hardware's limits (kernels walk larger ones with
- * a stride), and note the registers.  `function` is the kernel's symbol or handle (CUDA only). */
-static inline int metafork_check_shape(metafork_shape *shape, const void *function) {
+/* Check a shape against the device and the compiled kernel, cut the grid to the hardware's limits (large kernels walk larger
+ * ones with a stride), and note the registers.  `functions` are the kernels' symbols or handles, the large one last (CUDA only). */
+static inline int metafork_check_shape(metafork_shape *shape, const void *const *functions) {
     metafork_machine hardware, machine;
     int device, error = metafork_current_device(&device);
     if (error == METAFORK_OK) error = metafork_hardware_query(device, &hardware);
@@ -114,8 +115,10 @@ static inline int metafork_check_shape(metafork_shape *shape, const void *functi
     if (shape->shared_bytes < 0) return METAFORK_EINVAL;
     for (int axis = 0; axis < 3; axis++) {
         if (shape->block[axis] > block_limits[axis]) return METAFORK_ERESOURCES;
+        const int64_t whole = shape->grid[axis];
         if (shape->grid[axis] > grid_limits[axis]) shape->grid[axis] = grid_limits[axis];
         if (shape->grid[axis] > grid_wishes[axis] && grid_wishes[axis] > 0) shape->grid[axis] = grid_wishes[axis];
+        if (shape->grid[axis] != whole) shape->large = true;
     }
     /* No overflow: the limits of the block's dimensions were checked. */
     const int64_t threads = shape->block[0] * shape->block[1] * shape->block[2];
@@ -123,10 +126,10 @@ static inline int metafork_check_shape(metafork_shape *shape, const void *functi
     int64_t shared_bytes = shape->shared_bytes;
     shape->registers = -1;
 #if defined(METAFORK_CPU)
-    (void)function;
+    (void)functions;
 #else
     cudaFuncAttributes attributes;
-    error = metafork_taken(cudaFuncGetAttributes(&attributes, function));
+    error = metafork_taken(cudaFuncGetAttributes(&attributes, functions[shape->large]));
     if (error != METAFORK_OK) return error;
     shape->registers = attributes.numRegs;
     if (attributes.maxThreadsPerBlock < most_threads) most_threads = attributes.maxThreadsPerBlock;
@@ -159,9 +162,10 @@ __attribute__((unused)) static void metafork_trace_launch(const char *schedule, 
     if (shape->registers >= 0) snprintf(registers, sizeof registers, " registers=%lld", (long long)shape->registers);
     char instance[32] = "";
     if (shape->instance > 0) snprintf(instance, sizeof instance, " instance=%d", shape->instance);
-    fprintf(stderr, "metafork: %s leaf %d%s grid=%lldx%lldx%lld block=%lldx%lldx%lld shared_bytes=%lld%s%s\n", schedule, leaf,
+    const char *const large = shape->large ? " large" : "";
+    fprintf(stderr, "metafork: %s leaf %d%s grid=%lldx%lldx%lld block=%lldx%lldx%lld shared_bytes=%lld%s%s%s\n", schedule, leaf,
             used > 0 ? line : "", (long long)shape->grid[0], (long long)shape->grid[1], (long long)shape->grid[2], (long long)shape->block[0],
-            (long long)shape->block[1], (long long)shape->block[2], (long long)shape->shared_bytes, registers, instance);
+            (long long)shape->block[1], (long long)shape->block[2], (long long)shape->shared_bytes, registers, large, instance);
 }
 
 #if defined(METAFORK_CPU)
