@@ -3,7 +3,7 @@
     python bench/instructions.py                    print the figures of all programs (about ten minutes)
     python bench/instructions.py matmul transp      only programs whose names contain one of these
     python bench/instructions.py --write            also write results/instructions.json and the table of docs/speed.md
-    python bench/instructions.py --static           also with the block's parameters as constants in our kernels' text
+    python bench/instructions.py --static           also kernels compiled for the values of the shape
 
 A program is optimized, its CUDA compiled by nvcc for sm_80, and its own drop-in function called: the dispatcher chooses
 and shapes the launches as on a GPU of that kind.  Of the block shapes of a program the one with the fewest warp
@@ -51,39 +51,17 @@ def serial(source):
     return ctypes.CDLL(str(target))
 
 
-def optimized(source):
-    """Run ``metafork optimize`` and return its folder."""
-    folder = WORK / f"{source.stem}.out"
+def optimized(source, static=None):
+    """Run ``metafork optimize``, with an instance for these values where some are given, and return its folder."""
+    values = {} if static is None else static
+    folder = WORK / "".join([source.stem, *(f".{name}{value}" for name, value in values.items()), ".out"])
     code = "from comprehensive.cli import main; main()"
     words = [sys.executable, "-c", code, "optimize", source, "-o", folder]
+    words += [f"--static={name}={value}" for name, value in values.items()]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
     return folder
-
-
-def with_constants(text, shape, launches):
-    """Our CUDA text with the parameters of a shape as constants, and the block's dimensions told to nvcc.
-
-    An emulation of kernels that are compiled for given values: only the text changes, not the program it was made from.
-    """
-    blocks = {launch.kernel: launch.block for launch in launches}
-
-    def instance(match):
-        name, parameters, arguments = match[1], match[2], match[3]
-        given = [key for key in shape if re.search(rf"\bint {key}\b", parameters)]
-        for key in given:
-            parameters = re.sub(rf"\bint {key}\b", f"int {key}_given", parameters)
-            arguments = re.sub(rf"\b{key}\b", f"{key}_given", arguments)
-        lines = [f"const int {key} = {shape[key]}; (void){key}_given, (void){key};" for key in given]
-        for axis, extent in zip("xyz", blocks.get(name, ()), strict=False):
-            lines.append(f"__builtin_assume(threadIdx.{axis} < {extent});")
-            lines.append(f"__builtin_assume(blockDim.{axis} == {extent});")
-        return f"METAFORK_KERNEL({name}, ({parameters}), ({arguments}))\n{{\n" + "".join(
-            f"  {line}\n" for line in lines
-        )
-
-    return re.sub(r"METAFORK_KERNEL\((\w+), \(([^)]*)\), \(([^)]*)\)\)\n\{\n", instance, text)
 
 
 def difference(got, want):
@@ -196,15 +174,22 @@ class Bench:
             "shapes": [{"shape": one, "instructions": got["instructions"]} for got, one, _, _ in tried],
         }
         if static:
-            instance = folder / "static" / f"{source.stem}.cu"
-            instance.parent.mkdir(exist_ok=True)
-            instance.write_text(with_constants(text.read_text(), shape, launches))
-            module = self.module(instance, FUSED, folder / f"{source.stem}_host.c", (folder, folder / "include"))
-            who, names = "our kernel of constants", case.arguments
-            row["oursConstants"] = figures(
-                self.run(case, module, case.function, names, shape, want, False, who, False)[0]
-            )
+            row |= self._instances(case, reference)
         return row
+
+    def _instances(self, case, reference):
+        """The figures of kernels compiled for the values of the shape where they run, at the best of the shapes."""
+        source, tried = ROOT / case.source, []
+        for shape in case.shapes:
+            text = optimized(source, shape) / f"{source.stem}.cu"
+            want = self._serial(case, reference, shape)
+            launches, _ = self.ours(case, text, FUSED, shape, want)
+            if not all("_instance" in launch.kernel for launch in launches):
+                raise WrongResultError(f"{case.name}: no kernel for the values of {shape} ran")
+            tried.append((figures(launches), shape, text, want))
+        best, shape, text, want = min(tried, key=lambda one: one[0]["instructions"])
+        plain, _ = self.ours(case, text, PLAIN, shape, want)
+        return {"staticShape": shape, "oursStatic": best, "oursStaticUnfused": figures(plain)}
 
     def _serial(self, case, reference, shape):
         arrays = case.arrays(np.random.default_rng(1))
@@ -238,7 +223,7 @@ def line(row):
     resident = f"{ours['occupancy']:.0%} / {expert['occupancy']:.0%}"
     memory = [f"{ours[key] / 1000:.0f} / {expert[key] / 1000:.0f}" for key in ("sectors", "wavefronts")]
     goal = "" if row["goal"] is None else f"{row['goal']:g}"
-    constants = f"{row['oursConstants']['instructions'] / expert['instructions']:.2f}" if "oursConstants" in row else ""
+    constants = f"{ratio(row, ours='oursStatic'):.2f}" if "oursStatic" in row else ""
     unfused = f"{ratio(row, ours='oursUnfused', expert='expertUnfused'):.2f}"
     bound = f"{expert['instructions'] / row['bound']:.2f}"
     cells = [row["name"], shape, leaves, *thousands, f"**{ratio(row):.2f}**", goal, unfused, constants, bound]
@@ -246,7 +231,7 @@ def line(row):
 
 
 HEAD = (
-    "| program | shape | leaf | ours | expert's | ratio | goal | ratio, `-fmad=false` | ratio, constants (emulated) "
+    "| program | shape | leaf | ours | expert's | ratio | goal | ratio, `-fmad=false` | ratio, static instance "
     "| expert's / bound | registers | occupancy | sectors, k | wavefronts, k | barriers |\n" + "|---" * 15 + "|"
 )
 
@@ -286,7 +271,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="parts of names; all programs where there are none")
     parser.add_argument("--write", action="store_true", help="write figures and table; other programs keep theirs")
-    parser.add_argument("--static", action="store_true", help="also with block parameters as constants in the text")
+    parser.add_argument("--static", action="store_true", help="also kernels compiled for the shape's values")
     parser.add_argument("--list", action="store_true", help="print the names of the programs")
     parser.add_argument("--table", action="store_true", help="only write the table of docs/speed.md from the figures")
     arguments = parser.parse_args()

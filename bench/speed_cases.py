@@ -105,7 +105,7 @@ CASES = (
         "matmul.square", "n a b c", _product(192, 192, 192), COMPUTE,
     ),
     _case(
-        "matmul, s0 by s1 a thread", "bench/programs/matmul_tile.mf", "matmul_tile", "n B K s0 s1 a b c", {"n": 192},
+        "matmul, s0 by s1 a thread", "examples/matmul_tile.mf", "matmul_tile", "n B K s0 s1 a b c", {"n": 192},
         _shapes("B K s0 s1", (16, 16, 4, 4), (16, 8, 4, 4), (8, 16, 4, 4), (16, 16, 2, 4)),
         _floats(a=(192, 192), b=(192, 192), c=(192, 192)), "c",
         "matmul.square", "n a b c", _product(192, 192, 192), COMPUTE,

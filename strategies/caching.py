@@ -20,7 +20,7 @@ from metafork.algebra.radix import is_mixed_radix
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, LeftOut, UnknownSizeError, block_memory
-from metafork.analysis.memory.private_windows import thread_renaming
+from metafork.analysis.memory.private_windows import left_in_global_memory, thread_renaming
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import LoopKind, LoopRange, Reference
@@ -161,6 +161,10 @@ def _judged(program: Program, array: Array, analyses: Analyses) -> Remark:
     worth = _worth(memory, data, analyses)
     if worth is None:
         why = "neighbours share no element of it, and their accesses coalesce"
+        plans = block_memory(program, analyses).paths
+        prover = analyses.prover(memory.facts.constraints, memory.facts.derived)
+        left = [left_in_global_memory(plan.program, prover, plan.references).get(array.name) for plan in plans]
+        why = "; and ".join([why, *dict.fromkeys(reason for reason in left if reason)])
         fault = _first_access(program, array, analyses)
         return Remark("shared memory", array.name, False, why, array.span, fault)
     why, access, grows = worth

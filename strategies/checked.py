@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.program import Version
-from strategies.strategy import Applied, NotApplied, Sign, Strategy, sign_of
+from strategies.strategy import Applied, NotApplied, Sign, Strategy, at_fork, sign_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,11 @@ class Checked:
     def at_leaf(self) -> bool:
         """Whether the strategy is applied at leaves."""
         return self.strategy.at_leaf
+
+    @property
+    def at_fork(self) -> bool:
+        """Whether the strategy splits leaves."""
+        return at_fork(self.strategy)
 
     @property
     def sign(self) -> Sign:

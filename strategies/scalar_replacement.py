@@ -7,7 +7,7 @@
                                                  y_p += a[p][k] * x[k];
                                                y[p] = y_p;
 
-and, where the element depends on the inner one of two loops, after their interchange::
+and, where the element depends on the loops inside, after their interchange::
 
     for (int z = 0; z < B; z++)                for (int w = 0; w < s; w++) {
       for (int w = 0; w < s; w++)                float c_w = c[q + w];
@@ -24,7 +24,7 @@ Legality.  *Scalar*: in the loop the array is accessed by one index only, which 
 runs, and each writes the element, so that nothing is loaded or stored that was not before.  Arrays do not overlap (the
 dispatcher sees to that), and no other thread may touch the element in the same phase, for that would be a race.
 *Interchange*: the loops' bounds do not depend on each other; what the inner body writes are its own scalars, and
-elements whose one index does not depend on the outer variable and is another for every value of the inner one.  So each
+elements whose one index does not depend on the outer variable and is another for all values of the inner ones.  So each
 element sees its updates in the same order as before, and results are the same bit for bit.
 """
 
@@ -244,35 +244,54 @@ class _Rewriter:
     # Interchange.
 
     def _interchanged(self, loop: For) -> list[Stmt] | None:
-        """Return two loops interchanged where the inner one then updates an element in a scalar."""
+        """Return a loop and those in it interchanged where the innermost one then updates an element in a scalar."""
         outer = _counted(loop)
-        if outer is None or not isinstance(loop.init, Declare) or not loop.body:
+        if outer is None or not isinstance(loop.init, Declare):
             return None
-        *declarations, nested = loop.body
-        inner = _counted(nested) if isinstance(nested, For) else None
-        if inner is None or not isinstance(nested, For) or not isinstance(nested.init, Declare):
+        pure: list[Declare] = []
+        nested: list[tuple[For, _Counted]] = []
+        body = loop.body
+        while body and isinstance(body[-1], For):
+            *declarations, last = body
+            assert isinstance(last, For)
+            counted = _counted(last)
+            own = [stmt for stmt in declarations if isinstance(stmt, Declare) and stmt.value is not None]
+            if counted is None or not isinstance(last.init, Declare) or len(own) < len(declarations):
+                return None
+            pure += own
+            # A name means the variable of an inner loop only from there on.
+            if any(counted.var in variables(value) for value in _values(pure)):
+                return None
+            nested.append((last, counted))
+            body = last.body
+        if not nested or any(arrays_read(e) for stmt in pure for e in expressions_of(stmt)):
             return None
-        pure = [stmt for stmt in declarations if isinstance(stmt, Declare) and stmt.value is not None]
-        if len(pure) < len(declarations) or any(arrays_read(e) for stmt in pure for e in expressions_of(stmt)):
-            return None
-        if not self._independent(outer, inner, pure, nested.body):
+        if not self._independent(outer, [counted for _, counted in nested], pure, body):
             return None
         done = len(self.kept)
-        kept = self._kept(replace(loop, body=(*pure, *nested.body)))
+        kept = self._kept(replace(loop, body=(*pure, *body)))
         if kept is None:
             return None
-        how = f"after the loops over {outer.var} and {inner.var} were interchanged"
+        *names, last_name = outer.var, *(counted.var for _, counted in nested)
+        how = f"after the loops over {', '.join(names)} and {last_name} were interchanged"
         self.kept[done:] = [replace(remark, reason=f"{remark.reason}, {how}") for remark in self.kept[done:]]
-        return [replace(nested, body=tuple(kept))]
+        for inner, _ in reversed(nested):
+            kept = [replace(inner, body=tuple(kept))]
+        return kept
 
-    def _independent(self, outer: _Counted, inner: _Counted, pure: Sequence[Declare], body: Body) -> bool:
-        """Say whether two loops may be interchanged; the declarations go with the outer one."""
+    def _independent(self, outer: _Counted, inner: Sequence[_Counted], pure: Sequence[Declare], body: Body) -> bool:
+        """Say whether a loop may become the innermost of a nest; the declarations go with it."""
         first = {outer.var, *(stmt.name for stmt in pure)}
-        inner_reads = set().union(*(variables(bound) for bound in inner.bounds))
-        outer_reads = set().union(*(variables(bound) for bound in outer.bounds), *(variables(v) for v in _values(pure)))
-        if first & (inner_reads | {inner.var}) or inner.var in outer_reads:
+        names = {one.var for one in inner}
+        bounds = [bound for one in inner for bound in one.bounds]
+        inner_reads = set().union(*(variables(bound) for bound in bounds))
+        outer_reads = set().union(*(variables(bound) for bound in outer.bounds))
+        if len(names) < len(inner) or first & (inner_reads | names) or names & outer_reads:
             return False
-        if any(arrays_read(bound) for bound in (*outer.bounds, *inner.bounds)):
+        declared = [stmt.name for stmt in (*pure, *body) if isinstance(stmt, Declare)]
+        if len(set(declared)) < len(declared):
+            return False
+        if any(arrays_read(bound) for bound in (*outer.bounds, *bounds)):
             return False
         if not all(isinstance(stmt, Declare | Assign) for stmt in body):
             return False
@@ -282,7 +301,16 @@ class _Rewriter:
         inside = _changed(whole) | {outer.var}
         for array in _written(body):
             place = _one_place(whole, array, inside)
-            if place is None or not self._differs(place, inner):
+            if place is None or not self._differ(place, inner):
+                return False
+        return True
+
+    def _differ(self, place: Element, loops: Sequence[_Counted]) -> bool:
+        """Say whether an element is proved to be another in all iterations of a nest: each loop has its own index."""
+        for loop in loops:
+            others = {other.var for other in loops if other is not loop}
+            own = replace(place, indices=tuple(index for index in place.indices if not variables(index) & others))
+            if not self._differs(own, loop):
                 return False
         return True
 

@@ -118,7 +118,15 @@ class Strategy(Protocol):
         ...
 
 
-NO_OPTIONS = frozenset({"name", "improves", "on_ir", "at_leaf", "sign"})
+def at_fork(strategy: object) -> bool:
+    """Say whether a strategy that worsens counters splits a finished leaf in two, with it and without.
+
+    It says so in the attribute ``at_fork``, which it may leave out.
+    """
+    return getattr(strategy, "at_fork", False) is True
+
+
+NO_OPTIONS = frozenset({"name", "improves", "on_ir", "at_leaf", "at_fork", "sign"})
 """Fields of a strategy that every strategy has, and so no options."""
 
 

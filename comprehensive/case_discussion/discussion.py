@@ -25,7 +25,7 @@ from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import Effect, NotApplied
+from strategies.strategy import Effect, NotApplied, at_fork
 
 
 class Discussion(Generic[V]):
@@ -218,10 +218,59 @@ class Discussion(Generic[V]):
             self._note(counter.name, f"left out: {reason}")
         return not reason
 
-    def _leaf(self, quintuple: Quintuple[V]) -> LeafReference:
-        """End a path: apply the strategies that worsen nothing, and note the case under a preliminary number."""
-        self.statistics.paths += 1
+    def _leaf(self, quintuple: Quintuple[V]) -> Tree:
+        """End a path: apply the strategies that worsen nothing, and split it where one costs what may be there."""
         finished = self._finished(quintuple)
+        for strategy in finished.remaining:
+            if not at_fork(strategy) or strategy.name in finished.applied or self._late():
+                continue
+            if self._extended(finished, [strategy]).version is finished.version:
+                continue
+            # Where registers are to be had, others that were too dear may come with it.
+            dearer = self._extended(finished, [one for one in finished.remaining if self._to_come(one, finished)])
+            if not self._still_accepted(finished, dearer):
+                return self._forked(quintuple, finished, dearer, self._counters)
+            finished = dearer
+        return self._case(quintuple, finished)
+
+    def _to_come(self, strategy: StrategyOf[V], finished: Quintuple[V]) -> bool:
+        return strategy.at_leaf and strategy.name not in finished.applied
+
+    def _forked(
+        self,
+        quintuple: Quintuple[V],
+        finished: Quintuple[V],
+        dearer: Quintuple[V],
+        counters: Sequence[CounterOf[V]],
+    ) -> Tree:
+        """Split a path by the counters that a strategy worsens: accepted with it, and refused without."""
+        if not counters:
+            return self._case(quintuple, dearer)
+        counter, rest = counters[0], counters[1:]
+        value = self._measured.value(counter, dearer.version)
+        if isinstance(value, NotKnown) or self._measured.outside(value, finished.system):
+            return self._case(quintuple, finished)
+        condition = self._measured.condition(counter, value)
+        if value == self._measured.value(counter, finished.version) or condition in finished.system:
+            return self._forked(quintuple, finished, dearer, rest)
+        accepted, refused = self._branch(finished, condition), self._branch(finished, condition.negated())
+        if not accepted.kept:
+            return self._case(quintuple, finished)
+        if not refused.kept:
+            return self._forked(quintuple, finished, dearer, rest)
+
+        def at(one: Quintuple[V], side: Constraint, branch: Consistency) -> Quintuple[V]:
+            return replace(one, system=_extended(one.system, side), point=branch.witness)
+
+        inside = [at(one, condition, accepted) for one in (quintuple, finished, dearer)]
+        outside = [at(one, condition.negated(), refused) for one in (quintuple, finished)]
+        self.statistics.nodes += 1
+        accept = self._forked(inside[0], inside[1], inside[2], rest)
+        return Node(counter.name, value, condition, accept, None, self._case(outside[0], outside[1]))
+
+    def _case(self, quintuple: Quintuple[V], finished: Quintuple[V]) -> LeafReference:
+        """Note the end of a path under a preliminary number."""
+        self.statistics.paths += 1
         values = {counter.name: self._measured.value(counter, finished.version) for counter in self._counters}
         system = self._irredundant(quintuple.system)
         witness = None if self._late() else self.systems.witness(quintuple.system)
@@ -243,7 +292,7 @@ class Discussion(Generic[V]):
         return LeafReference(len(self._cases))
 
     def _finished(self, quintuple: Quintuple[V]) -> Quintuple[V]:
-        candidates = [strategy for strategy in quintuple.remaining if strategy.at_leaf]
+        candidates = [strategy for strategy in quintuple.remaining if strategy.at_leaf and not at_fork(strategy)]
         if not candidates:
             return quintuple
         if self._late():

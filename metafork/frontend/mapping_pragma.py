@@ -2,9 +2,10 @@
 
 Printed leaves carry it (``metafork.printing.metafork_text``), and C ignores it::
 
-    #pragma metafork mapping striding(32) layout(tile, reversed, 5, 1) transposed(x, y)
+    #pragma metafork mapping striding(32) layout(tile, reversed, 5, 1) transposed(x, y) jammed(4)
 
-``layout`` gives an array's turn (``none``, ``row``, ``reversed``), the bits that take part and the columns of padding.
+``layout`` gives an array's turn (``none``, ``row``, ``reversed``), the bits that take part and the columns of padding;
+``jammed`` how many iterations of a thread's loop run together.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ class _Reader:
         match word, arguments:
             case "striding", [count]:
                 return replace(mapping, striding=_number(count, 1, 1024))
+            case "jammed", [count]:
+                return replace(mapping, jammed=_number(count, 2, 16))
             case "layout", [name, turn, bits, padding]:
                 if name not in {*mapping.cached, *self._block}:
                     raise ValueError(f"`{name}` is not in shared memory")

@@ -37,7 +37,8 @@ class Mapping:
     least number of threads that a block has where it walks its thread loops with fewer than they ask for, and ``None``
     where it has just those.  ``layouts`` are the arrays whose tiles in shared memory are not laid out row by row;
     ``transposed`` are global ones whose structures warps move in the order of memory
-    (``metafork.analysis.memory.structures``).
+    (``metafork.analysis.memory.structures``).  ``jammed`` is how many iterations of a thread's loop run together where
+    that is legal and shares loads (``metafork.lowering.jam``), and ``None`` where loops run as they stand.
     """
 
     cached: tuple[str, ...] = ()
@@ -45,6 +46,7 @@ class Mapping:
     striding: int | None = None
     layouts: tuple[tuple[str, Layout], ...] = ()
     transposed: tuple[str, ...] = ()
+    jammed: int | None = None
 
     def layout(self, name: str) -> Layout:
         """Return how the tiles of an array are laid out in shared memory; row by row unless said otherwise."""

@@ -51,6 +51,7 @@ from metafork.ir.program import (
     walk_expression,
 )
 from metafork.lowering.copy import INT, Site, as_int, builtin, linear_offset, load, offset_inside, store, window_offset
+from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.structures import StructureCode, Warp
 
@@ -78,6 +79,8 @@ class PathLowering:
     _own: dict[int, PrivateCode] = field(init=False)
     _fields: dict[int, StructureCode] = field(init=False)
     _phases: int = 0
+    _met: int = 0
+    _together: int = 1
     _symbols: dict[str, Expr] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -318,7 +321,7 @@ class PathLowering:
                 test = self._expression(condition)
                 return [If(test, self._thread_body(then), self._thread_body(otherwise))]
             case For():
-                return [self._thread_for(stmt)]
+                return self._thread_for(stmt)
             case While(condition=condition, body=body):
                 test = self._expression(condition)
                 return [While(test, self._thread_body(body))]
@@ -327,7 +330,9 @@ class PathLowering:
             case _:
                 raise AssertionError(f"{type(stmt).__name__} in thread code")
 
-    def _thread_for(self, loop: For) -> For:
+    def _thread_for(self, loop: For) -> list[Stmt]:
+        outside, self._together = self._together, 1
+        start = self._met
         init = self._loop_part(loop.init)
         known = self._known_loop(loop, LoopKind.SERIAL)
         if known is not None:
@@ -336,7 +341,16 @@ class PathLowering:
         body = self._thread_body(loop.body)
         step = self._loop_part(loop.step)
         assert step is None or isinstance(step, Assign)
-        return For(init, test, step, body)
+        lowered = For(init, test, step, body)
+        most = self.plan.program.mapping.jammed
+        inside, self._together = self._together, max(outside, self._together)
+        if most is None or self.structures:
+            return [lowered]
+        jam = jam_of(loop, self.plan.references[start : self._met], inside, most, self.site.prover)
+        if jam is None:
+            return [lowered]
+        self._together = max(outside, inside * jam.factor)
+        return list(jammed(lowered, jam, self.taken))
 
     def _simple(self, stmt: Declare | Assign) -> list[Stmt]:
         if isinstance(stmt, Declare):
@@ -360,6 +374,7 @@ class PathLowering:
 
     def _next(self, element: Element) -> Reference:
         reference = next(self._references)
+        self._met += 1
         if reference.element != element:
             raise AssertionError("references and rewriting do not agree")
         return reference

@@ -95,6 +95,8 @@ def _mapping_items(mapping: Mapping) -> list[str]:
     items += [f"layout({name}, {one.turn}, {one.bits}, {one.padding})" for name, one in mapping.layouts]
     if mapping.transposed:
         items.append(f"transposed({', '.join(mapping.transposed)})")
+    if mapping.jammed is not None:
+        items.append(f"jammed({mapping.jammed})")
     return items
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from instructions import RESULTS, misses, with_constants
+from instructions import RESULTS, misses
 from speed_cases import CASES
 from speed_reasons import REASONS
 
@@ -56,15 +56,6 @@ def test_a_goal_is_missed_by_instructions_or_by_sectors():
     assert misses(row(201, 102)) == ["instructions 2.01 > 2"]
     assert misses(row(200, 110)) == ["sectors 1.10 > 1.02"]
     assert misses(row(900, 900, None)) == []
-
-
-def test_constants_replace_parameters_of_kernels_only():
-    text = "int B;\nMETAFORK_KERNEL(k, (int n, int B, float *x), (n, B, x))\n{\n  x[B] = n;\n}\nvoid host(int B) {}\n"
-    changed = with_constants(text, {"B": 16}, [])
-    assert "(k, (int n, int B_given, float *x), (n, B_given, x))" in changed
-    assert "const int B = 16;" in changed
-    assert changed.startswith("int B;\n")
-    assert changed.endswith("void host(int B) {}\n")
 
 
 # Warp instructions of kernels that others measured for these programs, and how far above its bound an expert may be.

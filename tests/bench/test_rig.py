@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from instructions import difference, serial, with_constants
+from instructions import difference, serial
 from rig import Device, missing_tools
 
 from comprehensive.emit import write_outputs
@@ -115,11 +115,11 @@ def test_a_program_runs_on_the_device_as_dispatched(device, tmp_path):
     assert launch.counts["blocks"] == 10
     assert np.array_equal(got, want)
 
-    instance = tmp_path / "static" / "smooth.cu"
-    instance.parent.mkdir()
-    instance.write_text(with_constants((tmp_path / "smooth.cu").read_text(), {"s": s, "B": block}, [launch]))
-    module = device.load(instance, host, (tmp_path, *include), flags=("-fmad=false",))
+    static = tmp_path / "static"
+    write_outputs(optimize(source, static={"s": (s,), "B": (block,)}), static)
+    module = device.load(static / "smooth.cu", static / "smooth_host.c", (static / "include",), flags=("-fmad=false",))
     got[:] = 0
     (constant,) = device.call(module, "smooth", n, s, block, x, got)
+    assert constant.kernel == "smooth_k0_leaf1_instance1"
     assert np.array_equal(got, want)
     assert constant.counts["warp_instructions"] < launch.counts["warp_instructions"]

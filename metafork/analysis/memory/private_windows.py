@@ -8,7 +8,7 @@ a digit is at least the span of the digits below it; so no two iterations of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
@@ -31,8 +31,8 @@ class PrivateWindow:
 
     Coordinate d of element number ``sum of digit * weight`` is ``bases[d] + sum of steps[digit][d] * digit``; ``bases``
     are in grid variables and ``THREAD_SYMBOLS``.  ``digits`` are (trip count, step in each coordinate), lowest first.
-    ``certain`` says that every thread writes every element whenever the block runs; ``loaded`` that elements must be
-    read from global memory first.
+    ``certain`` says that every thread writes every element whenever the block runs; where it is false and there are
+    several, a thread writes all of them or none.  ``loaded`` says that elements must be read from global memory first.
     """
 
     array: Array
@@ -60,7 +60,26 @@ def private_windows(program: Program, prover: Prover, found: Sequence[Reference]
     """
     if program.mapping.striding is not None:
         return ()
-    windows: list[PrivateWindow] = []
+    return tuple(one for _, one in _judged(program, prover, found) if isinstance(one, PrivateWindow))
+
+
+def left_in_global_memory(program: Program, prover: Prover, found: Sequence[Reference]) -> dict[str, str]:
+    """Say of arrays whose elements a thread has for itself across a block-level loop why it has no registers for them.
+
+    Arrays of which that is not so are not named.
+    """
+    if program.mapping.striding is not None:
+        return {}
+    return {array: one for array, one in _judged(program, prover, found) if isinstance(one, str)}
+
+
+def _judged(
+    program: Program, prover: Prover, found: Sequence[Reference]
+) -> Iterator[tuple[str, PrivateWindow | str | None]]:
+    """Yield the arrays that are written across a block-level loop, each with its window or why there is none.
+
+    The reason is ``None`` where a thread is not known to be alone with its elements.
+    """
     for array in program.arrays:
         own = [reference for reference in found if reference.array == array.name]
         across = any(loop.kind is LoopKind.BLOCK for reference in own for loop in reference.loops)
@@ -70,22 +89,21 @@ def private_windows(program: Program, prover: Prover, found: Sequence[Reference]
             continue
         if any(reference.phase is None for reference in own):
             continue
-        window = _private(program, prover, array, own)
-        if window is not None:
-            windows.append(window)
-    return tuple(windows)
+        yield array.name, _private(program, prover, array, own)
 
 
 _Shape = tuple[tuple[Polynomial, ...], tuple[tuple[int, tuple[Polynomial, ...]], ...]]
 
 
-def _private(program: Program, prover: Prover, array: Array, own: Sequence[Reference]) -> PrivateWindow | None:
+def _private(program: Program, prover: Prover, array: Array, own: Sequence[Reference]) -> PrivateWindow | str | None:
     factors = split_factors(program, prover, array, own)
+    if not all(_alone(reference, factors, prover) for reference in own):
+        return None
     shapes: set[_Shape] = set()
     for reference in own:
         shape = _shape(reference, factors)
-        if shape is None or not _alone(reference, factors, prover):
-            return None
+        if not isinstance(shape, tuple):
+            return shape
         shapes.add(shape)
     if len(shapes) != 1:
         return None
@@ -100,8 +118,11 @@ def _private(program: Program, prover: Prover, array: Array, own: Sequence[Refer
         certain,
         not (own[0].writes and not own[0].reads and _always(own[0], prover)),
     )
-    fits = window.count == 1 or (certain and window.count <= LARGEST_PRIVATE)
-    return window if fits else None
+    if window.count > LARGEST_PRIVATE:
+        return f"a thread's {window.count} elements of it are more than the {LARGEST_PRIVATE} that have registers"
+    if window.count == 1 or certain or all(_all_or_none(one, factors, prover) for one in own if one.writes):
+        return window
+    return "a condition decides which of a thread's elements of it are written"
 
 
 def thread_renaming(reference: Reference) -> dict[str, Polynomial]:
@@ -122,8 +143,8 @@ def digits_of(reference: Reference, factors: Sequence[Polynomial]) -> tuple[Loop
     return tuple(sorted(loops, key=key))
 
 
-def _shape(reference: Reference, factors: Sequence[Polynomial]) -> _Shape | None:
-    """Return bases and digits; ``None`` where an index depends on a block-level loop or on one of unknown length."""
+def _shape(reference: Reference, factors: Sequence[Polynomial]) -> _Shape | str | None:
+    """Return bases and digits; ``None`` where an index depends on a block-level loop, a reason where none is known."""
     own = coordinates(reference, factors)
     occurring = {name for index in own for name in index.symbols}
     if any(loop.kind is LoopKind.BLOCK and loop.var in occurring for loop in reference.loops):
@@ -134,7 +155,7 @@ def _shape(reference: Reference, factors: Sequence[Polynomial]) -> _Shape | None
     for loop in serial:
         steps = [index.coefficient(loop.var) for index in own]
         if loop.trips is None or not loop.trips.is_constant or not loop.dense:
-            return None
+            return f"the loop over {loop.var}, which has no constant length, says how many elements of it a thread has"
         if any(step is None or step.symbols & loop_symbols for step in steps):
             return None
         digits.append((int(loop.trips.constant_value()), tuple(step for step in steps if step is not None)))
@@ -169,3 +190,18 @@ def _always(reference: Reference, prover: Prover) -> bool:
             for loop in reference.loops
         )
     )
+
+
+def _all_or_none(reference: Reference, factors: Sequence[Polynomial], prover: Prover) -> bool:
+    """Say whether a thread that makes the access makes it for every digit.
+
+    What decides whether it is made are then loops alone, and those alike for all digits: no condition, and no loop that
+    may run for some digits only.
+    """
+    digits = {loop.var for loop in digits_of(reference, factors)}
+    for loop in reference.loops:
+        if loop.trips is None:
+            return False
+        if loop.trips.symbols & digits and not prover.proves(at_most(ONE, loop.trips)):
+            return False
+    return reference.bounded and not reference.guards

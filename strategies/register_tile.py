@@ -1,0 +1,66 @@
+"""register_tile: several results of a thread at a time, so that each operand that is loaded serves all of them.
+
+``before --> after``::
+
+    for (int w = 0; w < s; w++) {              for (int w = 0; w < s / 4 * 4; w += 4) {
+      float t = c[p][w];                         float t = c[p][w];  ...  float t_4 = c[p][w + 3];
+      for (int z = 0; z < K; z++)                for (int z = 0; z < K; z++) {
+        t += a[p][z] * b[z][w];        -->         t += a[p][z] * b[z][w];  ...  t_4 += a[p][z] * b[z][w + 3];
+      c[p][w] = t;                               }
+    }                                            ...
+
+Unroll and jam: ``metafork.lowering.jam`` does it and says what is proved.  Loops in which loops inside load what does
+not depend on them are taken, two nested ones too (``s0`` by ``s1`` results); the strategy itself is a word in the
+program's mapping.  It spends registers to save loads: a leaf that it applies to is split in two, with it where the
+registers that it takes are there, and without.  Instances for values of parameters have it always, since they run only
+where they fit as compiled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from metafork.analysis.analyses import Analyses
+from metafork.ir.program import Program, Version
+from metafork.lowering.lowering import CannotLowerError, lower
+from strategies.strategy import Applied, Effect, NotApplied
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTile:
+    """Run ``most`` iterations of a loop together where that shares loads.  It lowers the loads from global memory."""
+
+    name: str = "register_tile"
+    improves: frozenset[str] = frozenset({"global_loads"})
+    on_ir: bool = False
+    at_leaf: bool = True
+    at_fork: ClassVar[bool] = True
+    most: int = 4
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.most <= 16:
+            raise ValueError(f"most is from 2 to 16, not {self.most}")
+
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
+        """Return the version with jammed loops, or that there is none to jam."""
+        program = version.program
+        if version.ir_strategies:
+            return NotApplied("registers are short: the leaf is PTX")
+        if program.mapping.jammed is not None:
+            return NotApplied("loops run several iterations together already")
+        tiled = program.mapped(jammed=self.most)
+        try:
+            if _code(tiled, analyses) == _code(program, analyses):
+                return NotApplied("no loop of a thread is proved to have independent iterations that share loads")
+        except CannotLowerError as reason:
+            return NotApplied(str(reason))
+        note = f"{self.most} iterations of a loop run together, and share what loops in it load"
+        return Applied(Version(tiled, version.ir_strategies), note, Effect("register tiles"))
+
+
+def _code(program: Program, analyses: Analyses) -> object:
+    return lower(program, program.name, analyses).body
+
+
+STRATEGY = RegisterTile()
