@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from metafork.algebra.polynomial import ONE, Polynomial, at_most
+from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
+from metafork.analysis.loop_ranges import LoopKind, LoopRange, all_run
 from metafork.analysis.memory.windows import coordinates, split_factors
-from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.analysis.references import Reference
 from metafork.ir.program import Array, Program
 
 LARGEST_PRIVATE = 16
@@ -133,7 +134,7 @@ def _shape(reference: Reference, factors: Sequence[Polynomial]) -> _Shape | None
     loop_symbols = {loop.var for loop in reference.loops}
     for loop in serial:
         steps = [index.coefficient(loop.var) for index in own]
-        if loop.trips is None or not loop.trips.is_constant or not loop.dense:
+        if loop.trips is None or not loop.trips.is_constant or not loop.dense or loop.inside:
             return None
         if any(step is None or step.symbols & loop_symbols for step in steps):
             return None
@@ -160,12 +161,4 @@ def _alone(reference: Reference, factors: Sequence[Polynomial], prover: Prover) 
 
 def _always(reference: Reference, prover: Prover) -> bool:
     """Say whether the access is proved to happen, for every digit, whenever the block runs."""
-    return (
-        reference.bounded
-        and not reference.guards
-        and all(
-            loop.kind in (LoopKind.GRID, LoopKind.THREAD)
-            or (loop.trips is not None and bool(prover.proves(at_most(ONE, loop.trips))))
-            for loop in reference.loops
-        )
-    )
+    return reference.bounded and not reference.guards and all_run(reference.loops, prover)
