@@ -24,8 +24,8 @@ from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.bounds import extreme
 from metafork.analysis.facts import Facts, Scope, assigned_scalars
+from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range
 from metafork.analysis.memory.block_memory import largest
-from metafork.analysis.references import LoopKind, LoopRange, counted_range
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.ir_strategies import SHUFFLE, passes_of
 from metafork.ir.kernel import Kernel, Space
@@ -241,10 +241,9 @@ class _Count:
             counted = counted_range(self._scope, loop, LoopKind.SERIAL)
             if counted is None:
                 return self._uncounted(loop)
-            name, range_ = counted
+            range_ = counted.range
             trips = self._most(range_.trips)
-            symbol = Polynomial.symbol(range_.var)
-            values, loops = {name: symbol * range_.step + range_.low}, [range_]
+            values, loops = {counted.variable: range_.value}, [range_]
         else:
             values, loops = {}, []
         before = self._scope

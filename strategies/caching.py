@@ -19,11 +19,12 @@ from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, LeftOut, UnknownSizeError, block_memory
 from metafork.analysis.memory.private_windows import left_in_global_memory, thread_renaming
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
-from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.analysis.references import Reference
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
 from strategies.hints import bounded_loop_hint

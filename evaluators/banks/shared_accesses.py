@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, less_than
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, PathPlan
 from metafork.analysis.memory.block_shape import block_shape
 from metafork.analysis.memory.copy_walk import copy_walk
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
-from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.analysis.references import Reference
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Program
@@ -142,8 +143,10 @@ def _threads_access(
         block = tuple(extent for extent in trips if extent is not None)
     conditions = tuple(
         Constraint(c.left.substitute(names), c.relation, c.right.substitute(names))
-        for guard in reference.guards
-        for c in guard.constraints
+        for c in (
+            *(c for loop in reference.loops for c in loop.inside),
+            *(c for guard in reference.guards for c in guard.constraints),
+        )
     )
     row, column, columns = _tile(tuple(index.substitute(names) for index in place), extents)
     element = reference.element.type

@@ -23,8 +23,8 @@ from evaluators.banks.shared_accesses import COLUMN, ROW, THREADS, SharedAccess
 from metafork.algebra.polynomial import ZERO, Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.facts import Facts
+from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.memory.tile_layout import BANKS, WORD, line_shift, movable_bits, places_of, unit_of
-from metafork.analysis.references import LoopRange
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
 from metafork.ir.program import ParameterKind, Program

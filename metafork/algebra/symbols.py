@@ -80,3 +80,15 @@ class DerivedSymbol:
 def _factor(text: str) -> str:
     """Return a polynomial's text as an operand of a division."""
     return text if text.isidentifier() or text.isdigit() else f"({text})"
+
+
+@dataclass(frozen=True, slots=True)
+class Extremum:
+    """The least (``minimum``) or largest of polynomials; of one polynomial, both."""
+
+    kind: Literal["maximum", "minimum"]
+    operands: tuple[Polynomial, ...]
+
+    def as_kind(self, kind: Literal["maximum", "minimum"]) -> tuple[Polynomial, ...] | None:
+        """Return the operands where this is an extremum of that kind."""
+        return self.operands if self.kind == kind or len(self.operands) == 1 else None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
-from metafork.analysis.references import LoopRange
+from metafork.analysis.loop_ranges import LoopRange
 
 
 def extreme(value: Polynomial, loops: Sequence[LoopRange], prover: Prover, *, largest: bool) -> Polynomial | None:

@@ -21,7 +21,7 @@ from math import ceil, floor
 from typing import TypeVar
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal, less_than
-from metafork.algebra.symbols import DerivedKind, DerivedSymbol
+from metafork.algebra.symbols import DerivedKind, DerivedSymbol, Extremum
 from metafork.analysis.host_arithmetic import signed_parts
 from metafork.analysis.value_ranges import ValueRanges, ordinary
 from metafork.ir.arithmetic.types import ScalarType, common_type
@@ -128,6 +128,8 @@ class Scope:
         self.demands = demands
         self.kept: dict[tuple[int, ScalarType], tuple[Expr, bool]] | None = None
         """Of expressions that may leave a type, by identity: whether they were shown not to, wherever they were met."""
+        self.extrema: dict[str, Extremum] = {}
+        """Scalars without a polynomial that are known to be the least or the largest of some."""
 
     @staticmethod
     def of(facts: Facts, demands: list[Constraint] | None = None) -> Scope:
@@ -142,10 +144,18 @@ class Scope:
         other = Scope(self.values, (), closed=self.closed, demands=self.demands)
         other.ranges = self.ranges.copy()
         other.kept = self.kept
+        other.extrema = dict(self.extrema)
         other.derived = self.derived
         other.constants = self.constants
         other.divisors = self.divisors
         return other
+
+    def bind(self, name: str, value: Polynomial | None, extremum: Extremum | None = None) -> None:
+        """Give a scalar a value: a polynomial, an extremum of some, or an unknown one."""
+        self.values[name] = value
+        self.extrema.pop(name, None)
+        if extremum is not None and value is None:
+            self.extrema[name] = extremum
 
     def polynomial(self, expr: Expr) -> Polynomial | None:
         """Return the polynomial that the expression equals, ``None`` where it is not known to be one."""
@@ -234,15 +244,17 @@ class Scope:
         """Return a value of one type as a variable of another one keeps it, ``None`` where that may change it."""
         return self._within(value, type_, low=given.least < type_.least, high=given.greatest > type_.greatest)
 
+    def within(self, value: Polynomial, type_: ScalarType, *, low: bool = False, high: bool = False) -> bool:
+        """Say whether a value stays within a type, as far as that is in question."""
+        return self._or_nothing(self._within, value, type_, low, high) is not None
+
     def _compared(self, left: Expr, right: Expr) -> tuple[Polynomial, Polynomial] | None:
         type_ = common_type(left.type, right.type)
         first = self._converted(left, type_)
         second = None if first is None else self._converted(right, type_)
         return None if first is None or second is None else (first, second)
 
-    def _within(
-        self, value: Polynomial, type_: ScalarType, *, low: bool = False, high: bool = False
-    ) -> Polynomial | None:
+    def _within(self, value: Polynomial, type_: ScalarType, low: bool = False, high: bool = False) -> Polynomial | None:
         """Return a value that stays within a type, as far as that is in question; ``None`` where it may not."""
         if not (low or high):
             return value
@@ -309,7 +321,7 @@ class Scope:
             return divisor.constant_value() >= 1
         if divisor not in self.divisors:
             if self.closed:
-                return False
+                return self.ranges.implied(at_most(ONE, divisor))
             self.divisors.append(divisor)
         return True
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
 
-from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, at_most
-from metafork.algebra.symbols import DerivedSymbol
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most
+from metafork.algebra.symbols import DerivedSymbol, Extremum
 from metafork.analysis.conditions import Meaning, meaning
+from metafork.analysis.extrema import chosen, extremum_of
 from metafork.analysis.facts import Facts, Scope, assigned_scalars
-from metafork.ir.arithmetic.types import ScalarType, common_type
+from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Assign,
     Barrier,
@@ -42,37 +43,6 @@ from metafork.ir.program import (
     While,
     binary,
 )
-
-
-class LoopKind(Enum):
-    """Where a loop stands: the grid, between grid and threads, the threads, or inside a thread."""
-
-    GRID = "grid"
-    BLOCK = "block"
-    THREAD = "thread"
-    SERIAL = "serial"
-
-
-@dataclass(frozen=True, slots=True)
-class LoopRange:
-    """A loop symbol and its range ``0 <= var < trips``; ``trips`` is ``None`` where it is no known polynomial.
-
-    ``dense`` is false where the symbol does not take every value of its range.  ``low`` is the value of the program's
-    loop variable at symbol 0, and ``step`` what it grows by when the symbol grows by one.
-    """
-
-    var: str
-    trips: Polynomial | None
-    kind: LoopKind
-    dense: bool = True
-    low: Polynomial = ZERO
-    step: int = 1
-
-    def constraints(self) -> tuple[Constraint, ...]:
-        """Return what holds of the symbol inside the loop."""
-        if self.trips is None:
-            return ()
-        return (at_most(Polynomial.symbol(self.var) + 1, self.trips),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,38 +147,6 @@ def extent_limits(scope: Scope, loop: MetaFor) -> tuple[Constraint, ...]:
     return (at_most(extent, min(loop.type.greatest, loop.extent.type.greatest)),)
 
 
-def counted_range(scope: Scope, loop: For, kind: LoopKind) -> tuple[str, LoopRange] | None:
-    """Return variable and range of a counted loop ``for (v = low; v < high; v += step)``, else ``None``.
-
-    ``<=`` is understood too; ``step`` is a positive constant; the body must not assign the variable.
-    """
-    match loop:
-        case For(
-            init=Declare(name=name, type=type_, value=start)
-            | Assign(target=Var(name=name, type=type_), op="", value=start),
-            condition=Binary(op=("<" | "<=") as op, left=Var(name=tested), right=limit),
-            step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=step)),
-        ) if start is not None and name == tested == stepped and step >= 1:
-            pass
-        case _:
-            return None
-    if name in assigned_scalars(loop.body):
-        return None
-    compared = common_type(type_, limit.type)
-    low, high = scope.converted(start, type_), scope.converted(limit, compared)
-    if low is None or scope.stored(low, type_, compared) is None:
-        return None
-    trips = None
-    dense = True
-    if high is not None:
-        span = high - low + (1 if op == "<=" else 0)
-        trips = span if step == 1 else scope.quotient("ceiling", span, Polynomial.constant(step))
-        if trips is None:
-            # Every value of the variable lies in the range, if not the other way round.
-            trips, dense, step = span, False, 1
-    return name, LoopRange(name, trips, kind, dense, low, step)
-
-
 class _Walk:
     """One walk over a program; a fresh object each time."""
 
@@ -243,9 +181,9 @@ class _Walk:
 
     def _enter(self, loop: LoopRange, variable: str) -> None:
         self._loops.append(loop)
-        value = Polynomial.symbol(loop.var) * loop.step + loop.low
-        self._scope.values[variable] = value
+        self._scope.bind(variable, loop.value)
         self._scope.ranges.enter(loop.var, loop.trips)
+        self._scope.ranges.assume(loop.inside)
 
     def _body(self, body: tuple[Stmt, ...]) -> Iterator[Reference]:
         bounded, depth = self._bounded, len(self._loops)
@@ -261,7 +199,8 @@ class _Walk:
             case Declare(name=name, type=type_, value=value):
                 if value is not None:
                     yield from self._reads(value)
-                self._scope.values[name] = None if value is None else self._declared(name, type_, value)
+                extremum = None if value is None else extremum_of(self._scope, value, type_)
+                self._scope.bind(name, None if value is None else self._declared(name, type_, value), extremum)
             case Assign(target=target, op=op, value=value):
                 yield from self._assignment(target, op, value)
             case If(condition=condition, then=then, otherwise=otherwise):
@@ -312,7 +251,8 @@ class _Walk:
             yield self._reference(target, reads=bool(op), writes=True)
             return
         full = binary(op, target, value) if op else value
-        self._scope.values[target.name] = self._kept(target.name, target.type, full)
+        extremum = extremum_of(self._scope, full, target.type)
+        self._scope.bind(target.name, self._kept(target.name, target.type, full), extremum)
 
     def _kept(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
         """Return the value that a scalar keeps; one that decides no access demands nothing of parameters."""
@@ -337,55 +277,54 @@ class _Walk:
 
     def _branches(self, condition: Expr, then: tuple[Stmt, ...], otherwise: tuple[Stmt, ...]) -> Iterator[Reference]:
         before = self._scope
-        ends: list[Mapping[str, Polynomial | None]] = []
+        ends: list[Scope] = []
         for truth, body in ((True, then), (False, otherwise)):
             self._scope = before.copy()
             self._guards.append(Guard(condition, truth, meaning(self._scope, condition, truth)))
             self._scope.ranges.assume(self._guards[-1].constraints)
             yield from self._body(body)
             self._guards.pop()
-            ends.append(self._scope.values)
+            ends.append(self._scope)
         self._scope = before
-        for name in assigned_scalars(then + otherwise):
-            value = ends[0].get(name)
-            before.values[name] = value if value == ends[1].get(name) else None
+        merged = [(name, *_merged(before, condition, name, *ends)) for name in assigned_scalars(then + otherwise)]
+        for name, value, extremum in merged:
+            before.bind(name, value, extremum)
 
     def _for(self, loop: For) -> Iterator[Reference]:
         kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
         if isinstance(loop.init, Declare | Assign) and loop.init.value is not None:
             yield from self._reads(loop.init.value)
         counted = counted_range(self._scope, loop, kind)
-        if kind is LoopKind.BLOCK and _left_early(loop.body):
+        if kind is LoopKind.BLOCK and counted is not None and (counted.left_early or _left_early(loop.body)):
             counted = None  # an iteration may end before what stands at its end, copies included
         for name in assigned_scalars(loop.body):
-            self._scope.values[name] = None
+            self._scope.bind(name, None)
         if counted is None:
             if loop.init is not None:
                 name = loop.init.name if isinstance(loop.init, Declare) else _assigned_name(loop.init)
                 if name:
-                    self._scope.values[name] = None
+                    self._scope.bind(name, None)
             condition = loop.condition or IntConst(1)
             step = (loop.step,) if loop.step is not None else ()
             yield from self._loop_of_unknown_shape(condition, (*loop.body, *step))
             return
-        variable, range_ = counted
         outer, bounded = self._scope, self._bounded
         self._scope = outer.copy()
-        self._enter(range_, variable)
+        self._enter(counted.range, counted.variable)
         if loop.condition is not None:
             yield from self._reads(loop.condition)
-        if _breaks(loop.body):
+        if counted.left_early or _breaks(loop.body):
             self._bounded = False  # iterations after the one that leaves do not happen
         yield from self._body(loop.body)
         self._bounded = bounded
         self._loops.pop()
         self._scope = outer
-        outer.values[variable] = None
+        outer.bind(counted.variable, None)
 
     def _loop_of_unknown_shape(self, condition: Expr, body: tuple[Stmt, ...]) -> Iterator[Reference]:
         bounded, self._bounded = self._bounded, False
         for name in assigned_scalars(body):
-            self._scope.values[name] = None
+            self._scope.bind(name, None)
         outer = self._scope
         self._scope = outer.copy()
         yield from self._reads(condition)
@@ -440,6 +379,23 @@ class _Walk:
             self._phase,
             self._order,
         )
+
+
+def _merged(
+    scope: Scope, condition: Expr, name: str, then: Scope, otherwise: Scope
+) -> tuple[Polynomial | None, Extremum | None]:
+    """Return what a scalar is after two branches, at the end of which it has the values of two scopes."""
+    first, second = (_known(end, name) for end in (then, otherwise))
+    if first is None or second is None:
+        return None, None
+    if first == second:
+        return then.values.get(name), first
+    return None, chosen(scope, condition, first, second)
+
+
+def _known(scope: Scope, name: str) -> Extremum | None:
+    value = scope.values.get(name)
+    return scope.extrema.get(name) if value is None else Extremum("minimum", (value,))
 
 
 def _left_early(body: tuple[Stmt, ...]) -> bool:

@@ -14,7 +14,8 @@ LONG = ScalarType.LONG_LONG
 def code_of(value: Polynomial, symbols: Mapping[str, Expr], *, wide: bool = False) -> Expr:
     """Return a C expression with the value of a polynomial with integer coefficients.
 
-    ``symbols`` gives the expression of each symbol.  ``wide`` computes in ``long long`` throughout.  Positive terms
+    ``symbols`` gives the expression of each symbol; one that is a quotient ``x/y`` is an exact one (the number of an
+    iteration), so that ``y`` times it is ``x``.  ``wide`` computes in ``long long`` throughout.  Positive terms
     come first, so that partial sums of what is not negative are not negative.
     """
     entries = sorted(value.terms().items(), key=lambda entry: (entry[1] < 0, -sum(e for _, e in entry[0]), entry[0]))
@@ -24,6 +25,7 @@ def code_of(value: Polynomial, symbols: Mapping[str, Expr], *, wide: bool = Fals
             raise ValueError(f"{value} has a coefficient that is no integer")
         factors: list[Expr] = [symbols[name] for name, exponent in mono for _ in range(exponent)]
         size = abs(int(coefficient))
+        size, factors = _undivided(size, factors)
         if size != 1 or not factors:
             factors.insert(0, IntConst(size, LONG if size > 2**31 - 1 else ScalarType.INT))
         if wide and factors[0].type != LONG:
@@ -36,6 +38,30 @@ def code_of(value: Polynomial, symbols: Mapping[str, Expr], *, wide: bool = Fals
         else:
             total = binary("+" if coefficient > 0 else "-", total, product)
     return IntConst(0, LONG if wide else ScalarType.INT) if total is None else total
+
+
+def _undivided(size: int, factors: list[Expr]) -> tuple[int, list[Expr]]:
+    """Take an exact quotient and its divisor out of a product, as far as the divisor stands in it."""
+    for position, factor in enumerate(factors):
+        if not (isinstance(factor, Binary) and factor.op == "/"):
+            continue
+        rest = [*factors[:position], *factors[position + 1 :]]
+        whole = factor.left
+        if isinstance(factor.right, IntConst) and size % factor.right.value == 0:
+            return size // factor.right.value, [*rest, whole]
+        divisor = _factors(factor.right)
+        if all(divisor.count(part) <= rest.count(part) for part in divisor):
+            for part in divisor:
+                rest.remove(part)
+            return size, [*rest, whole]
+    return size, factors
+
+
+def _factors(product: Expr) -> list[Expr]:
+    """Return the factors of a product."""
+    if isinstance(product, Binary) and product.op == "*":
+        return [*_factors(product.left), *_factors(product.right)]
+    return [product]
 
 
 def condition_of(constraint: Constraint, symbols: Mapping[str, Expr], *, wide: bool = False) -> Binary:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.analysis.bounds import stays_within
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.copy_walk import copy_walk, trips_of
 from metafork.analysis.memory.tile_layout import place_in_line, place_in_tile
 from metafork.analysis.memory.window_store import Digit, WrittenBox
 from metafork.analysis.memory.windows import Window
-from metafork.analysis.references import LoopKind, LoopRange
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET
 from metafork.ir.mapping import ROW_BY_ROW

@@ -27,7 +27,8 @@ from dataclasses import dataclass, replace
 
 from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
-from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.references import Reference
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.names import fresh
 from metafork.ir.program import (
@@ -73,7 +74,7 @@ def jam_of(loop: For, references: Sequence[Reference], inside: int, most: int, p
     if len(ranges) != 1:
         return None
     (range_,) = ranges
-    if range_.kind is not LoopKind.SERIAL or range_.low or range_.step != 1 or not range_.dense:
+    if range_.kind is not LoopKind.SERIAL or range_.low or range_.step != 1 or range_.inside or not range_.dense:
         return None
     written = {one.array for one in references if one.writes}
     if not all(_apart([one for one in references if one.array == array], range_, prover) for array in written):

@@ -7,21 +7,22 @@ iterations of a block-level loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.facts import Scope
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
 from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
-from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.analysis.references import Reference
 from metafork.ir.arithmetic.types import promoted
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
-from metafork.ir.polynomial_code import LONG, code_of
+from metafork.ir.polynomial_code import LONG, code_of, may_be_negative
 from metafork.ir.program import (
     Assign,
     Barrier,
@@ -74,17 +75,15 @@ class PathLowering:
     uneven: bool
     taken: set[str]
     dirty: bool = False
-    _references: Iterator[Reference] = field(init=False)
+    _read: int = 0
     _held: dict[int, HeldWindow] = field(init=False)
     _own: dict[int, PrivateCode] = field(init=False)
     _fields: dict[int, StructureCode] = field(init=False)
     _phases: int = 0
-    _met: int = 0
     _together: int = 1
     _symbols: dict[str, Expr] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._references = iter(self.plan.references)
         self._held = {ref.order: held for held in self.plan.windows for ref in held.window.references}
         self._own = {ref.order: code for code in self.private for ref in code.window.references}
         self._fields = {member.reference.order: code for code in self.structures for member in code.structure.members}
@@ -105,7 +104,7 @@ class PathLowering:
         masks = self._masks()
         body = self._level(self.plan.program.body, ())
         after = [stmt for code in self.private for stmt in code.epilogue(self._copy_site())]
-        if next(self._references, None) is not None:
+        if self._read != len(self.plan.references):
             raise AssertionError("references and rewriting do not agree")
         return (*masks, *self.site.rows.declarations, *body, *after)
 
@@ -226,7 +225,7 @@ class PathLowering:
         return [*result, For(init, test, step, tuple(body))]
 
     def _known_loop(self, loop: For, kind: LoopKind) -> tuple[Var, LoopRange] | None:
-        """Return the counter of a loop and the range that the references saw for it."""
+        """Return the counter of a loop and the range that the references in it, which come next, saw for it."""
         match loop.init:
             case Declare(name=name, type=type_):
                 counter = Var(name, type_)
@@ -234,7 +233,7 @@ class PathLowering:
                 pass
             case _:
                 return None
-        for reference in self.plan.references:
+        for reference in self.plan.references[self._read :]:
             for range_ in reference.loops:
                 if range_.var == counter.name and range_.kind is kind:
                     return counter, range_
@@ -242,12 +241,13 @@ class PathLowering:
 
     def _bind(self, variable: Var, range_: LoopRange) -> None:
         value: Expr = variable if promoted(variable.type) is INT else Cast(LONG, variable)
-        if range_.low:
-            low = code_of(range_.low, self._symbols)
+        low = code_of(range_.low, self._symbols) if range_.low else None
+        if may_be_negative(range_.step):  # it counts down
+            value = unary("-", value) if low is None else binary("-", low, value)
+        elif low is not None:
             value = binary("-", value, low)
-        if range_.step != 1:
-            value = binary("/", value, IntConst(range_.step))
-        self._symbols[range_.var] = value
+        length = code_of(-range_.step if may_be_negative(range_.step) else range_.step, self._symbols)
+        self._symbols[range_.var] = value if length == IntConst(1) else binary("/", value, length)
 
     def _loop_part(self, stmt: Declare | Assign | None) -> Declare | Assign | None:
         if stmt is None:
@@ -332,7 +332,7 @@ class PathLowering:
 
     def _thread_for(self, loop: For) -> list[Stmt]:
         outside, self._together = self._together, 1
-        start = self._met
+        start = self._read
         init = self._loop_part(loop.init)
         known = self._known_loop(loop, LoopKind.SERIAL)
         if known is not None:
@@ -346,7 +346,7 @@ class PathLowering:
         inside, self._together = self._together, max(outside, self._together)
         if most is None or self.structures:
             return [lowered]
-        jam = jam_of(loop, self.plan.references[start : self._met], inside, most, self.site.prover)
+        jam = jam_of(loop, self.plan.references[start : self._read], inside, most, self.site.prover)
         if jam is None:
             return [lowered]
         self._together = max(outside, inside * jam.factor)
@@ -373,8 +373,8 @@ class PathLowering:
         return result
 
     def _next(self, element: Element) -> Reference:
-        reference = next(self._references)
-        self._met += 1
+        reference = self.plan.references[self._read]
+        self._read += 1
         if reference.element != element:
             raise AssertionError("references and rewriting do not agree")
         return reference

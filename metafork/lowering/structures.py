@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.analysis.bounds import stays_within
+from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.lane_transpose import WARP, LaneTranspose
 from metafork.analysis.memory.structures import Structure
-from metafork.analysis.references import LoopKind, Reference
+from metafork.analysis.references import Reference
 from metafork.ir.arithmetic.types import promoted
 from metafork.ir.kernel import SHUFFLE
 from metafork.ir.names import fresh

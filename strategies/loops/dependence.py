@@ -26,7 +26,8 @@ from metafork.algebra.prover import PROVED, Proof, Prover, Verdict
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, uniform_paths
 from metafork.analysis.facts import Facts, Scope
-from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.references import Reference
 from metafork.ir.program import Program
 from strategies.loops.affine import affine_conflict
 

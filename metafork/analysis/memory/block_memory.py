@@ -135,7 +135,7 @@ def _path(
     left_out: dict[str, LeftOut],
     analyses: Analyses,
 ) -> PathPlan:
-    found = analyses.references(program, facts)
+    found = tuple(_with_lasting_ranges(reference, scope) for reference in analyses.references(program, facts))
     known: list[Constraint] = [*facts.constraints]
     for condition, truth in conditions:
         known.extend(scope.implied(condition, truth))
@@ -169,6 +169,20 @@ def _path(
         private,
         tuple(structures),
         tuple((array, _array_words(array, program, scope)) for array in blocks),
+    )
+
+
+def _with_lasting_ranges(reference: Reference, scope: Scope) -> Reference:
+    """Return a reference without trip counts that hold quotients which nothing but its own walk has a name for."""
+    symbols = scope.constants | {loop.var for loop in reference.loops}
+    if all(loop.trips is None or loop.trips.symbols <= symbols for loop in reference.loops):
+        return reference
+    return replace(
+        reference,
+        loops=tuple(
+            loop if loop.trips is None or loop.trips.symbols <= symbols else replace(loop, trips=None)
+            for loop in reference.loops
+        ),
     )
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
+from metafork.analysis.loop_ranges import LoopKind, LoopRange, all_run
 from metafork.analysis.memory.windows import coordinates, split_factors
-from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.analysis.references import Reference
 from metafork.ir.program import Array, Program
 
 LARGEST_PRIVATE = 16
@@ -156,6 +157,8 @@ def _shape(reference: Reference, factors: Sequence[Polynomial]) -> _Shape | str 
         steps = [index.coefficient(loop.var) for index in own]
         if loop.trips is None or not loop.trips.is_constant or not loop.dense:
             return f"the loop over {loop.var}, which has no constant length, says how many elements of it a thread has"
+        if loop.inside:
+            return "a condition decides which of a thread's elements of it are written"
         if any(step is None or step.symbols & loop_symbols for step in steps):
             return None
         digits.append((int(loop.trips.constant_value()), tuple(step for step in steps if step is not None)))
@@ -181,15 +184,7 @@ def _alone(reference: Reference, factors: Sequence[Polynomial], prover: Prover) 
 
 def _always(reference: Reference, prover: Prover) -> bool:
     """Say whether the access is proved to happen, for every digit, whenever the block runs."""
-    return (
-        reference.bounded
-        and not reference.guards
-        and all(
-            loop.kind in (LoopKind.GRID, LoopKind.THREAD)
-            or (loop.trips is not None and bool(prover.proves(at_most(ONE, loop.trips))))
-            for loop in reference.loops
-        )
-    )
+    return reference.bounded and not reference.guards and all_run(reference.loops, prover)
 
 
 def _all_or_none(reference: Reference, factors: Sequence[Polynomial], prover: Prover) -> bool:
@@ -201,6 +196,8 @@ def _all_or_none(reference: Reference, factors: Sequence[Polynomial], prover: Pr
     digits = {loop.var for loop in digits_of(reference, factors)}
     for loop in reference.loops:
         if loop.trips is None:
+            return False
+        if any(constraint.left.symbols & digits for constraint in loop.inside):
             return False
         if loop.trips.symbols & digits and not prover.proves(at_most(ONE, loop.trips)):
             return False

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.analysis.facts import Scope
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.lane_transpose import LARGEST_STRIDE
-from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.analysis.references import Reference
 from metafork.ir.program import Array, Program
 
 
@@ -200,5 +201,8 @@ def _always(reference: Reference, prover: Prover) -> bool:
     return (
         reference.bounded
         and not reference.guards
-        and all(loop.dense and loop.trips is not None and bool(prover.proves(at_most(ONE, loop.trips))) for loop in own)
+        and all(
+            loop.dense and not loop.inside and loop.trips is not None and bool(prover.proves(at_most(ONE, loop.trips)))
+            for loop in own
+        )
     )

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal
+from metafork.algebra.polynomial import ONE, Constraint, Polynomial, equal
 from metafork.algebra.prover import Prover
+from metafork.analysis.loop_ranges import LoopRange, all_run
 from metafork.analysis.memory.windows import Window, coordinates
-from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.analysis.references import Reference
 
 
 class Store(Enum):
@@ -86,9 +87,10 @@ def _written_box(window: Window, reference: Reference, prover: Prover) -> Writte
         scales.append(scale)
         extents.append(extent)
         digits.append(tiles)
-    if not _others_run(varying, used, prover):
+    if not all_run([loop for loop in varying if loop.var not in used], prover):
         return None
-    guards = tuple(constraint for guard in reference.guards for constraint in guard.constraints)
+    guards = tuple(constraint for loop in varying for constraint in loop.inside)
+    guards += tuple(constraint for guard in reference.guards for constraint in guard.constraints)
     unknown = {loop.var for loop in varying} - used
     if any(constraint.symbols & unknown for constraint in guards):
         return None
@@ -118,13 +120,3 @@ def _digits(
         weight = weight * loop.trips
         occurring.remove(loop)
     return tuple(digits), stride, weight
-
-
-def _others_run(varying: Sequence[LoopRange], used: set[str], prover: Prover) -> bool:
-    """Say whether every loop that is no digit is proved to run at least once (thread loops always do)."""
-    return all(
-        loop.var in used
-        or loop.kind is LoopKind.THREAD
-        or (loop.trips is not None and bool(prover.proves(at_most(ONE, loop.trips))))
-        for loop in varying
-    )

@@ -20,7 +20,8 @@ from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_tha
 from metafork.algebra.prover import Prover
 from metafork.analysis.bounds import extreme, stays_within
 from metafork.analysis.facts import Scope
-from metafork.analysis.references import LoopKind, LoopRange, Reference
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.references import Reference
 from metafork.ir.mapping import ROW_BY_ROW, Layout
 from metafork.ir.program import Array, ParameterKind, Program
 
@@ -170,40 +171,84 @@ def _window(array: Array, factors: tuple[Polynomial, ...], prover: Prover, refer
     block_loops = [loop for loop in reference.loops if loop.kind is LoopKind.BLOCK]
     depth = max((i + 1 for i, loop in enumerate(block_loops) if loop.var in occurring), default=0)
     fixed = tuple(loop for loop in reference.loops if loop.kind is LoopKind.GRID) + tuple(block_loops[:depth])
-    loop_symbols = {loop.var for loop in reference.loops}
     varying = [loop for loop in reference.loops if loop.kind in _VARYING]
-    lows: list[Polynomial] = []
-    extents: list[Polynomial] = []
-    strides: list[int] = []
-    for index in own:
-        low, span = index.without(loop.var for loop in varying), ZERO
-        steps: list[Polynomial] = []
-        for loop in varying:
-            step = index.coefficient(loop.var)
-            if step is None or step.symbols & loop_symbols:
-                raise NotCacheableError(f"an index of {array.name} is not linear in {loop.var}", reference)
-            if not step:
-                continue
-            trips = None if loop.trips is None else _widest(loop, reference.loops, prover)
-            sign = prover.sign(step)
-            if trips is None or sign is None:
-                raise NotCacheableError(
-                    f"the range of {loop.var} in an index of {array.name} is not known",
-                    reference,
-                    loop.var if trips is None else "",
-                )
-            steps.append(step)
-            span = span + (trips - ONE) * step * sign
-            if sign < 0:
-                low = low + (trips - ONE) * step
-        if low.symbols & {loop.var for loop in varying}:
-            raise NotCacheableError(f"an index of {array.name} is not linear in the loops of a block", reference)
-        stride = gcd(*(int(step.constant_value()) for step in steps)) if steps and _constant(steps) else 1
-        lows.append(low)
-        extents.append(_exactly(span, stride) + 1)
-        strides.append(stride)
+    intervals = [_interval(array, index, varying, reference, prover) for index in own]
+    lows = [interval[0] for interval in intervals]
+    extents = [interval[1] for interval in intervals]
+    strides = [interval[2] for interval in intervals]
     level = tuple(loop.var for loop in block_loops[:depth])
     return Window(array, factors, level, tuple(lows), tuple(extents), tuple(strides), (reference,), fixed)
+
+
+def _interval(
+    array: Array, index: Polynomial, varying: Sequence[LoopRange], reference: Reference, prover: Prover
+) -> tuple[Polynomial, Polynomial, int]:
+    """Return the least value of an index over some loops, how many values lie up to the largest, and their distance."""
+    loop_symbols = {loop.var for loop in reference.loops}
+    low, span = index.without(loop.var for loop in varying), ZERO
+    steps: list[Polynomial] = []
+    unknown: LoopRange | None = None
+    for loop in varying:
+        step = index.coefficient(loop.var)
+        if step is None or step.symbols & loop_symbols:
+            raise NotCacheableError(f"an index of {array.name} is not linear in {loop.var}", reference)
+        if not step:
+            continue
+        sign = prover.sign(step)
+        trips = None if loop.trips is None else _widest(loop, reference.loops, prover)
+        steps.append(step)
+        if trips is None or sign is None:
+            unknown = unknown or loop
+            continue
+        span = span + (trips - ONE) * step * sign
+        if sign < 0:
+            low = low + (trips - ONE) * step
+    if low.symbols & {loop.var for loop in varying}:
+        raise NotCacheableError(f"an index of {array.name} is not linear in the loops of a block", reference)
+    # Where a loop's own bounds say more of the index than its range does, they are taken.
+    found = None
+    if unknown is not None or any(loop.inside and loop.var in index.symbols for loop in varying):
+        found = _between(index, varying, reference, prover, None if unknown else (low, span))
+    if found is not None:
+        return found[0], found[1] + 1, 1
+    if unknown is not None:
+        raise NotCacheableError(
+            f"the range of {unknown.var} in an index of {array.name} is not known",
+            reference,
+            unknown.var if unknown.trips is None else "",
+        )
+    stride = gcd(*(int(step.constant_value()) for step in steps)) if steps and _constant(steps) else 1
+    return low, _exactly(span, stride) + 1, stride
+
+
+def _between(
+    index: Polynomial,
+    varying: Sequence[LoopRange],
+    reference: Reference,
+    prover: Prover,
+    known: tuple[Polynomial, Polynomial] | None,
+) -> tuple[Polynomial, Polynomial] | None:
+    """Return the least value of an index and its span as the conditions of loops say them, where that is less.
+
+    ``known`` are both as the ranges of loops say them.
+    """
+    names = {loop.var for loop in varying}
+    slacks = [c.right - c.left - (1 if c.relation == "<" else 0) for c in reference.constraints() if c.relation != "=="]
+    least = [index - slack for slack in slacks if not (index - slack).symbols & names]
+    most = [index + slack for slack in slacks if not (index + slack).symbols & names]
+    lowest = extreme(index, varying, prover, largest=False)
+    if lowest is not None:
+        least.insert(0, lowest)
+    highest = extreme(index, varying, prover, largest=True)
+    if highest is not None:
+        most.insert(0, highest)
+    best = known
+    for low in least:
+        for high in most:
+            span = extreme(high - low, reference.loops, prover, largest=True)
+            if span is not None and (best is None or (span != best[1] and prover.proves(at_most(span, best[1])))):
+                best = low, span
+    return None if best == known else best
 
 
 def _constant(steps: Sequence[Polynomial]) -> bool:

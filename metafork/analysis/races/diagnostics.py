@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.races.proof import RaceKind, Unproved
 from metafork.analysis.races.races import Race, race_report
-from metafork.analysis.references import LoopKind, Reference
+from metafork.analysis.references import Reference
 from metafork.ir.messages.catalogue import CATALOGUE
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.program import Program

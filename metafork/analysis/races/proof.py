@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from math import gcd
@@ -21,8 +21,9 @@ from metafork.analysis.bounds import extreme
 from metafork.analysis.cfg.source_cfg import UniformPath
 from metafork.analysis.conditions import Choice, meaning
 from metafork.analysis.facts import Facts, Scope
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.windows import coordinates, index_steps, split_factors
-from metafork.analysis.references import LoopKind, LoopRange, Reference, references_and_quotients
+from metafork.analysis.references import Reference, references_and_quotients
 from metafork.ir.program import Array
 
 MOST_QUESTIONS = 12
@@ -286,4 +287,5 @@ def _renamed_constraint(constraint: Constraint, access: Reference, shared: Seque
 
 def _renamed_loop(loop: LoopRange, access: Reference, shared: Sequence[LoopRange]) -> LoopRange:
     trips = None if loop.trips is None else _renamed(loop.trips, access, shared)
-    return LoopRange(loop.var + OTHER, trips, loop.kind, loop.dense, loop.low, loop.step)
+    inside = tuple(_renamed_constraint(constraint, access, shared) for constraint in loop.inside)
+    return replace(loop, var=loop.var + OTHER, trips=trips, inside=inside)

@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.prover import sample_points
 from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_paths
 from metafork.analysis.facts import Facts, program_facts
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
-from metafork.analysis.references import LoopKind, LoopRange, Reference, references_and_quotients
+from metafork.analysis.references import Reference, references_and_quotients
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.program import Program
 
@@ -178,7 +178,8 @@ class _Play:
         for number, values in enumerate(_iterations(access.loops, dict(self._point))):
             if number > MOST_ITERATIONS:
                 return
-            if not all(guard.holds(values) for guard in access.guards):
+            inside = (constraint for loop in access.loops for constraint in loop.inside)
+            if not all(guard.holds(values) for guard in access.guards) or not all(c.holds(values) for c in inside):
                 continue
             element = tuple(int(index.evaluate(values)) for index in access.indices if index is not None)
             by_kind = {kind: tuple(values[loop.var] for loop in access.loops if loop.kind is kind) for kind in LoopKind}
@@ -189,10 +190,7 @@ class _Play:
 
     def _race(self, kind: RaceKind, first: _Touch, second: _Touch, element: tuple[int, ...]) -> Race:
         def iteration(touch: _Touch) -> dict[str, int]:
-            return {
-                loop.var: int((Polynomial.symbol(loop.var) * loop.step + loop.low).evaluate(touch.values))
-                for loop in touch.access.loops
-            }
+            return {loop.var: int(loop.value.evaluate(touch.values)) for loop in touch.access.loops}
 
         parameters = {name: value for name, value in self._point.items() if name in self._point}
         return Race(kind, first.access, second.access, iteration(first), iteration(second), parameters, element)

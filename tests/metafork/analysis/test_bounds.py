@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.analysis.bounds import extreme, stays_within
-from metafork.analysis.references import LoopKind, LoopRange
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
 
 N, B = Polynomial.symbol("n"), Polynomial.symbol("b")
 ONE = Polynomial.constant(1)

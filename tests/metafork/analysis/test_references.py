@@ -1,6 +1,7 @@
 from metafork.algebra.polynomial import Polynomial, at_most, equal, less_than
 from metafork.analysis.facts import program_facts
-from metafork.analysis.references import LoopKind, references, references_and_quotients
+from metafork.analysis.loop_ranges import LoopKind
+from metafork.analysis.references import references, references_and_quotients
 from tests.metafork.programs import JACOBI, MATMUL, program
 
 i, j, k, B, N, s, p, m = (Polynomial.symbol(name) for name in ("i", "j", "k", "B", "N", "s", "p", "m"))

@@ -1,0 +1,142 @@
+"""The counted-loop view of a ``For``: a variable that goes from a first value by steps of one length.
+
+``for (k = first; conditions; k += step)``, in any spelling: ``k -= step``, ``k = k + step``, ``++k``; any conditions
+joined by ``&&``; any integer type.  The body does not assign the variable, and the step does not change meanwhile.  So
+in iteration number m the variable is ``first + m*step`` (or ``-``), as long as that stays within its type.  What the
+conditions say of m is a question of ranges (``metafork.analysis.loop_ranges``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from metafork.ir.arithmetic.types import ScalarType, common_type
+from metafork.ir.program import (
+    Assign,
+    Binary,
+    Declare,
+    Expr,
+    For,
+    IntConst,
+    Unary,
+    Var,
+    binary,
+)
+from metafork.ir.rewriting import arrays_read, assigned_variables, variables
+
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!=", "==": "=="}
+"""What ``a op b`` is called from the other side."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedLoop:
+    """A loop seen as a count.
+
+    ``step`` is what the variable grows by, or with ``down`` what it falls by.  ``conditions`` are those conjuncts of
+    the loop's condition that read the variable and what the body leaves alone, ``others`` the rest.  ``declared`` says
+    whether the loop declares its variable.
+    """
+
+    variable: Var
+    declared: bool
+    first: Expr
+    step: Expr
+    down: bool
+    conditions: tuple[Expr, ...]
+    others: tuple[Expr, ...]
+
+    @property
+    def unit(self) -> bool:
+        """Whether the variable goes by ones."""
+        return isinstance(self.step, IntConst) and self.step.value == 1
+
+    @property
+    def computed(self) -> ScalarType:
+        """The type in which C computes the next value."""
+        return common_type(self.variable.type, self.step.type)
+
+    def limits(self) -> Iterator[tuple[str, Expr]]:
+        """Yield the conditions ``variable op limit`` as (op, limit), whichever side the variable stands on."""
+        for condition in self.conditions:
+            match condition:
+                case Binary(op=op, left=Var(name=name), right=limit) if name == self.variable.name:
+                    pass
+                case Binary(op=op, left=limit, right=Var(name=name)) if name == self.variable.name and op in MIRRORED:
+                    op = MIRRORED[op]
+                case _:
+                    continue
+            if self.variable.name not in variables(limit):
+                yield op, limit
+
+    def only_limit(self) -> tuple[str, Expr] | None:
+        """Return the loop's one condition ``variable op limit`` where there is no other one."""
+        found = tuple(self.limits())
+        return found[0] if len(found) == len(self.conditions) == 1 and not self.others else None
+
+    def spans(self) -> Iterator[Expr]:
+        """Yield what is at least 1 where the loop runs at all; by ones, the least of it is the trip count."""
+        for op, limit in self.limits():
+            if op not in (("<", "<=") if not self.down else (">", ">=")):
+                continue
+            high, low = (limit, self.first) if not self.down else (self.first, limit)
+            span = high if low == IntConst(0) else binary("-", high, low)
+            yield span if op in ("<", ">") else binary("+", span, IntConst(1))
+
+
+def counted_loop(loop: For) -> CountedLoop | None:
+    """Return the counted-loop view of a loop, ``None`` where it has none."""
+    match loop.init:
+        case Declare(name=name, type=type_, value=first) if first is not None:
+            variable, declared = Var(name, type_), True
+        case Assign(target=Var() as variable, op="", value=first):
+            declared = False
+        case _:
+            return None
+    if not variable.type.integer or loop.step is None or loop.condition is None:
+        return None
+    changed = assigned_variables(loop.body)
+    step = _step(variable.name, loop.step)
+    if step is None or variable.name in changed:
+        return None
+    amount, down = step
+    if not amount.type.integer or arrays_read(amount) or variables(amount) & (changed | {variable.name}):
+        return None
+    conditions: list[Expr] = []
+    others: list[Expr] = []
+    for condition in conjuncts(loop.condition):
+        steady = not arrays_read(condition) and not variables(condition) & changed
+        (conditions if steady else others).append(condition)
+    return CountedLoop(variable, declared, first, amount, down, tuple(conditions), tuple(others))
+
+
+def _step(name: str, step: Assign) -> tuple[Expr, bool] | None:
+    """Return by what a step changes the variable, and whether it takes that away."""
+    match step:
+        case Assign(target=Var(name=stepped), op="+" | "-" as op, value=amount) if stepped == name:
+            pass
+        case Assign(target=Var(name=stepped), op="", value=Binary(op="+" | "-" as op, left=Var(name=old),
+                    right=amount)) if stepped == old == name:  # fmt: skip
+            pass
+        case Assign(target=Var(name=stepped), op="", value=Binary(op="+" as op, left=amount,
+                    right=Var(name=old))) if stepped == old == name:  # fmt: skip
+            pass
+        case _:
+            return None
+    down = op == "-"
+    match amount:
+        case Unary(op="-", operand=positive):
+            return positive, not down
+        case IntConst(value=value) if value < 0:
+            return IntConst(-value, amount.type), not down
+        case _:
+            return amount, down
+
+
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """Yield the operands of a chain of ``&&``, a single condition as it is."""
+    if isinstance(condition, Binary) and condition.op == "&&":
+        yield from conjuncts(condition.left)
+        yield from conjuncts(condition.right)
+    else:
+        yield condition
