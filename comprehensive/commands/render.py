@@ -16,7 +16,9 @@ import click
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file to write, .svg or .dot; standard output by default.",
 )
-@click.option("--full", is_flag=True, help="Draw also the conditions that the path has already decided.")
+@click.option(
+    "--full", is_flag=True, help="Draw also the conditions that the path has already decided, and chains of any length."
+)
 def command(tree: Path, output: Path | None, full: bool) -> None:
     """Draw a *.tree.json file as SVG (or as DOT text, for an output that ends in .dot)."""
     from comprehensive.emit import write_files

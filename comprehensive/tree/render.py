@@ -3,6 +3,9 @@
 Inner nodes show counter and condition.  Accept edges are solid and thick with a filled head, refuse edges dashed with
 an open one, and both carry their word, so that colour is never needed to tell them apart.  Conditions that the path has
 already decided are left out of the drawing (``full`` draws them); the strategies applied there stand on the edge.
+
+Of a long chain of refusals the ends are drawn, and one box between them that says how many conditions it stands for and
+which leaves they lead to (``full`` draws them all): nobody reads a hundred boxes in a row, and Graphviz takes a minute.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 from comprehensive.systems.systems import System
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
@@ -23,6 +28,12 @@ from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, 
 
 MOST_DRAWN = 300
 """Boxes that are laid out; as many in one chain take the slower of the two programs a minute, in a tree seconds."""
+
+LONGEST_CHAIN = 24
+"""Refusals in a row that are all drawn."""
+
+ENDS = 8
+"""Conditions that are drawn at each end of a longer chain."""
 
 WIDTH = 40
 """Characters to a line of a condition or a system."""
@@ -103,6 +114,18 @@ def _graphviz() -> str:
     return found
 
 
+_NO_LEAF = 0
+"""Stands among the numbers of leaves, which begin with 1, for an end without one."""
+
+
+class _Fold(NamedTuple):
+    """The midst of a chain of refusals: its conditions, the strategies on their refuse edges, and what follows."""
+
+    hidden: tuple[Node, ...]
+    applied: tuple[str, ...]
+    then: Tree
+
+
 class _Drawing:
     """The statements of one schedule's cluster."""
 
@@ -113,9 +136,13 @@ class _Drawing:
         self._nodes: list[str] = []
         self._edges: list[str] = []
         self._count = 0
+        self._folds: dict[int, _Fold] = {}
+        self._shown: set[int] = set()
 
     def lines(self) -> list[str]:
         root, applied = self._skipped(self._schedule.root)
+        if not self._full:
+            self._find_folds(root)
         if applied:
             # The first decisions were no choice: say what was done before the first real one.
             name = self._fresh("start")
@@ -123,7 +150,26 @@ class _Drawing:
             self._draw(root, (name, "", applied))
         else:
             self._draw(root, None)
-        return self._nodes + [self._leaf(leaf) for leaf in self._schedule.leaves] + self._edges
+        folded = {leaf for fold in self._folds.values() for node in fold.hidden for leaf in _leaves(node.accept)}
+        leaves = [leaf for leaf in self._schedule.leaves if leaf.id in self._shown or leaf.id not in folded]
+        return self._nodes + [self._leaf(leaf) for leaf in leaves] + self._edges
+
+    def _find_folds(self, root: Tree) -> None:
+        """Note, by the first node that is not drawn, the midst of every long chain."""
+        heads = [root]
+        while heads:
+            tree = heads.pop()
+            chain: list[tuple[Node, list[str]]] = []
+            while isinstance(tree, Node):
+                heads.append(self._skipped(tree.accept)[0])
+                following, applied = self._skipped(tree.refuse)
+                chain.append((tree, [tree.strategy, *applied] if tree.strategy is not None else applied))
+                tree = following
+            if len(chain) > LONGEST_CHAIN:
+                hidden = chain[ENDS:-ENDS]
+                applied = [strategy for _, strategies in hidden for strategy in strategies]
+                fold = _Fold(tuple(node for node, _ in hidden), tuple(applied), chain[-ENDS][0])
+                self._folds[id(hidden[0][0])] = fold
 
     def _draw(self, root: Tree, edge: _Edge | None) -> None:
         """Enter the nodes of a tree, parents first, and each edge after all that is below it.
@@ -137,10 +183,15 @@ class _Drawing:
                 assert above is not None
                 self._edge(above[0], entry, above[1], above[2])
                 continue
-            name = self._node(entry)
+            fold = self._folds.get(id(entry))
+            name = self._node(entry) if fold is None else self._folded(fold)
             if above is not None:
                 waiting.append((name, above))
-            if isinstance(entry, Node):
+            if fold is not None:
+                times = Counter(fold.applied)
+                applied = [strategy if n == 1 else f"{strategy}, {n} times" for strategy, n in times.items()]
+                waiting.append((fold.then, (name, "refuse all", applied)))
+            elif isinstance(entry, Node):
                 below: list[tuple[Tree, _Edge | None]] = []
                 for side, subtree in (("accept", entry.accept), ("refuse", entry.refuse)):
                     if isinstance(subtree, Inconsistent):
@@ -154,6 +205,7 @@ class _Drawing:
         """Enter one node, and return its name."""
         match tree:
             case LeafReference(leaf=leaf):
+                self._shown.add(leaf)
                 return f"{self._prefix}_leaf{leaf}"
             case Inconsistent():
                 return self._without_leaf([_row("<b>inconsistent</b>")])
@@ -169,6 +221,25 @@ class _Drawing:
                     f'{name} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", label={_table(rows)}];'
                 )
                 return name
+
+    def _folded(self, fold: _Fold) -> str:
+        """Enter the box of a folded chain, and what its conditions lead to; return its name."""
+        name = self._fresh("fold")
+        counters = ", ".join(dict.fromkeys(node.counter for node in fold.hidden))
+        rows = [_row(f"<b>{len(fold.hidden)} more conditions</b>", "center")]
+        rows += [_row(f"<i>{escape(line)}</i>", "center") for line in textwrap.wrap(counters, WIDTH)]
+        rows += [_row("asked in turn; the tree's JSON has them", "center")]
+        self._nodes.append(f'{name} [shape=box, style="rounded,dashed", peripheries=2, label={_table(rows)}];')
+        ends = {end for node in fold.hidden for end in _leaves(node.accept)}
+        leaves = sorted(ends - {_NO_LEAF})
+        if ends == {*leaves[:1]}:
+            target = self._node(LeafReference(leaves[0]))
+        else:
+            target = self._fresh("leaves")
+            rows = [_row(f"<b>{escape(line)}</b>") for line in textwrap.wrap(_ranges(leaves, _NO_LEAF in ends), WIDTH)]
+            self._nodes.append(f"{target} [shape=box, penwidth=1.6, peripheries=2, label={_table(rows)}];")
+        self._edge(name, target, "accept one", [])
+        return name
 
     def _without_leaf(self, rows: Sequence[str]) -> str:
         name = self._fresh("none")
@@ -194,7 +265,7 @@ class _Drawing:
         label = "\\n".join(_quoted(line) for line in lines)
         look = (
             'style=solid, penwidth=1.8, arrowhead=normal, color="#1b5e20", fontcolor="#1b5e20"'
-            if word != "refuse"
+            if not word.startswith("refuse")
             else 'style=dashed, penwidth=1.2, arrowhead=empty, color="#8e2424", fontcolor="#8e2424"'
         )
         self._edges.append(f'{source} -> {target} [label=" {label} ", {look}];')
@@ -218,6 +289,37 @@ class _Drawing:
     def _fresh(self, kind: str) -> str:
         self._count += 1
         return f"{self._prefix}_{kind}{self._count}"
+
+
+def _leaves(tree: Tree) -> set[int]:
+    """Return the numbers of the leaves in a tree, and ``_NO_LEAF`` where some way ends without one."""
+    found: set[int] = set()
+    waiting = [tree]
+    while waiting:
+        match waiting.pop():
+            case LeafReference(leaf=leaf):
+                found.add(leaf)
+            case Node(accept=accept, refuse=refuse):
+                waiting += (accept, refuse)
+            case NoLeaf():
+                found.add(_NO_LEAF)
+            case Inconsistent():
+                pass
+    return found
+
+
+def _ranges(leaves: Sequence[int], none: bool) -> str:
+    """Return numbers in ascending order as text: ``leaves 3 to 7, 9``, and ``or no leaf`` where there may be none."""
+    if not leaves:
+        return "no leaf"
+    parts: list[tuple[int, int]] = []
+    for leaf in leaves:
+        if parts and parts[-1][1] == leaf - 1:
+            parts[-1] = (parts[-1][0], leaf)
+        else:
+            parts.append((leaf, leaf))
+    numbers = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in parts)
+    return f"{'leaf' if len(leaves) == 1 else 'leaves'} {numbers}{' or no leaf' if none else ''}"
 
 
 def _wrapped(condition: str) -> list[str]:

@@ -165,15 +165,17 @@ def test_a_chain_of_900_refusals_is_a_tree(tmp_path):
     """In a process of its own, where nothing else stands on Python's stack."""
     (tmp_path / "tree.json").write_text(json.dumps(chain(900)))
     assert "leaf 1, jacobi1d_k0_leaf1" in metafork(*SELECT, cwd=tmp_path).stdout
-    metafork(*RENDER, cwd=tmp_path)
+    metafork(*RENDER, "--full", cwd=tmp_path)
     text = (tmp_path / "tree.dot").read_text()
     assert text.count("-> k0_node") == 899
     assert text.count("-> k0_leaf1 ") == 900
+    metafork("render", "tree.json", "-o", "tree.svg", cwd=tmp_path)
+    assert "884 more conditions" in (tmp_path / "tree.svg").read_text()
 
 
-def test_a_chain_of_700_refusals_is_too_large_for_a_picture(tmp_path):
+def test_a_chain_of_700_refusals_is_too_large_to_be_drawn_in_full(tmp_path):
     (tmp_path / "tree.json").write_text(json.dumps(chain(700)))
-    status, said = at_most_two_seconds(("render", "tree.json"), tmp_path)
+    status, said = at_most_two_seconds(("render", "--full", "tree.json"), tmp_path)
     assert status == 1
     assert "Graphviz too long; -o NAME.dot writes the drawing as text" in said
 

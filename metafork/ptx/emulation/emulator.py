@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from metafork.ptx.emulation.borders import Choice
 from metafork.ptx.emulation.evaluate import Evaluator, Value
 from metafork.ptx.emulation.execution import Executor, LoadVisit
 from metafork.ptx.emulation.induction import LoopSummary, changed_registers, enter, header_symbols, summarize
@@ -130,6 +131,7 @@ class _Emulator:
         entry = before.fork()
         entry.trace = Trace()
         entry.registers = {name: v for name, v in before.registers.items() if name in self.cfg.live[loop.header]}
+        entry.choices = self._outside(loop, before)
         mark_visits, mark_branches = len(self.visits), len(self.branches)
         uniform = not self.analysing and loop.header not in self.parting
         while True:
@@ -156,7 +158,13 @@ class _Emulator:
         self.walking = outer
         for _, after in leaving:
             after.trace = Trace()
+            after.choices = self._outside(loop, after)
         return leaving
+
+    def _outside(self, loop: Loop, state: State) -> dict[int, Choice]:
+        """Return the choices that a loop does not make anew."""
+        blocks = [self.cfg.blocks[number] for number in loop.blocks]
+        return {p: c for p, c in state.choices.items() if not any(block.start <= p < block.end for block in blocks)}
 
     def _leaves(self, loop: Loop, branch: Branch) -> bool:
         """Tell whether a branch of an outermost loop only decides to leave it.
@@ -255,14 +263,14 @@ class _Emulator:
 
 
 def merge_visits(visits: Iterable[LoadVisit]) -> dict[int, LoadVisit]:
-    """Return one visit a load: only the sources with the same N in every flow remain (section 5.1)."""
+    """Return one visit a load: only the sources that match alike in every flow remain (section 5.1)."""
     merged: dict[int, LoadVisit] = {}
     for visit in visits:
         known = merged.get(visit.position)
         if known is None:
             merged[visit.position] = visit
             continue
-        common = {p: n for p, n in known.candidates.items() if visit.candidates.get(p) == n}
+        common = {p: match for p, match in known.candidates.items() if visit.candidates.get(p) == match}
         merged[visit.position] = replace(
             known,
             candidates=common,

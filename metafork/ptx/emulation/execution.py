@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from metafork.ptx.emulation.borders import Borders, Choice
 from metafork.ptx.emulation.evaluate import Evaluator, Value, instruction_types, type_width
 from metafork.ptx.emulation.predicates import Predicates
 from metafork.ptx.emulation.sampling import SEEDS, Sampler
 from metafork.ptx.emulation.solver import Prover, Verdict
 from metafork.ptx.emulation.states import State
 from metafork.ptx.emulation.terms import Poly, Terms
-from metafork.ptx.emulation.traces import LoadRecord, Store, Trace, matching_lanes, overlap_in_lanes
+from metafork.ptx.emulation.traces import LoadRecord, Match, Store, Trace, matching_lanes, overlap_in_lanes
 from metafork.ptx.text import opcodes
 from metafork.ptx.text.cfg import Cfg
 from metafork.ptx.text.opcodes import Effect, effect, is_known, written
@@ -30,9 +31,10 @@ class LoadVisit:
 
     Attributes:
         address: symbolic, 64 bits.
-        size: bytes of the whole access.
+        part: bytes of an element.
+        elements: the elements that it loads, 1 but for vectors.
         thread: whether the address depends on the thread index.
-        candidates: position of an earlier load → N, with load.address(%tid.x + N) = address(%tid.x) proved.
+        candidates: position of an earlier load → N, with load.address(%tid.x + N) = address(%tid.x) proved, and more.
         sure: those of the candidates that are executed by every lane that executes this load.
         obstacle: why this load can be neither source nor destination, ``None`` where it can.
         apart: whether lanes may be here in different passes of the loops around, and the N other than 0 hold only
@@ -41,12 +43,18 @@ class LoadVisit:
 
     position: int
     address: Poly
-    size: int
+    part: int
+    elements: int
     thread: bool
-    candidates: dict[int, int]
+    candidates: dict[int, Match]
     sure: frozenset[int]
     obstacle: str | None
     apart: bool = False
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole access."""
+        return self.part * self.elements
 
 
 class Executor:
@@ -64,6 +72,7 @@ class Executor:
         self.parameters = {d.name: p for p in cfg.body.function.parameters for d in p.declarators}
         self.restricted = {name for name, p in self.parameters.items() if p.pointer is not None and p.pointer.restrict}
         self.matches = SampledMatches(evaluator.terms, self.prover, reach)
+        self.borders = Borders(evaluator, self.predicates.at_border, self.predicates.linear)
 
     def new_epoch(self) -> int:
         """Return a version of memory that no load has seen."""
@@ -85,6 +94,8 @@ class Executor:
             results = self.load(position, instruction, state, guard)
         elif kind is Effect.NONE and is_known(instruction):
             results = self.evaluator.results(instruction, state.registers)
+            if instruction.guard is None:
+                self._note(state, position, self.borders.choice(position, instruction, results, state.registers))
         else:
             if kind is Effect.STORE:
                 self.store(instruction, state)
@@ -99,7 +110,16 @@ class Executor:
             old = state.registers.get(name)
             if old is None or old.poly.width != value.poly.width:
                 old = self._unknown(name, value.poly.width)
-            state.registers[name] = self.evaluator.select(guard, value, old)
+            state.registers[name] = chosen = self.evaluator.select(guard, value, old)
+            choice = self.borders.guarded(position, chosen, value, old) if kind is Effect.NONE else None
+            self._note(state, position, choice)
+
+    @staticmethod
+    def _note(state: State, position: int, choice: Choice | None) -> None:
+        if choice is not None:
+            state.choices[position] = choice
+        else:
+            state.choices.pop(position, None)
 
     def _unknown(self, name: str, width: int | None = None) -> Value:
         return Value(self.terms.unknown(width or self.evaluator.widths.get(name, 64)))
@@ -177,13 +197,15 @@ class Executor:
         read_only = space == "const" or "nc" in modifiers
         if space == "global":
             obstacle = self._obstacle(instruction, part, ordered)
-            record = LoadRecord(position, address, part * len(names), read_only, guard)
+            kept = tuple(name != "_" for name in names)
+            forms = self.borders.forms(address, state.choices) if self.reach else ()
+            record = LoadRecord(position, address, part, kept, read_only, guard, forms=forms)
             # What asks for the second-level cache asks for what others wrote: it takes no earlier value.
             takes = obstacle is None and (read_only or "cg" not in modifiers)
             candidates = self._candidates(record, state) if takes else {}
             sure = frozenset(at for at in candidates if state.trace[at].guard in (None, guard))
             thread = self.terms.thread(address)
-            self.visits.append(LoadVisit(position, address, record.size, thread, candidates, sure, obstacle))
+            self.visits.append(LoadVisit(position, address, part, len(names), thread, candidates, sure, obstacle))
             if obstacle is None:
                 state.trace.add(record)
         if ordered:
@@ -227,23 +249,36 @@ class Executor:
             return "the access is volatile or ordered"
         if instruction.guard is not None and instruction.guard.name.text.startswith(opcodes.PREFIX):
             return "it is the original load of a shuffle"
-        if isinstance(opcodes.target(instruction), Vector):
-            return "the load is a vector"
         if "lu" in instruction.modifiers:
             return "the load is the last use of its line"
         if part not in (1, 2, 4, 8):
             return "the type is wider than 64 bits"
         return None
 
-    def _candidates(self, record: LoadRecord, state: State) -> dict[int, int]:
-        """Return the earlier loads that hold this load's value in this lane or another of the row."""
-        found: dict[int, int] = {}
+    def _candidates(self, record: LoadRecord, state: State) -> dict[int, Match]:
+        """Return the earlier loads that hold this load's value in this lane or another of the row.
+
+        Of a load that does so in several ways the one with the fewest checks counts, then that with the least N.
+        """
+        found: dict[int, Match] = {}
+        away: list[tuple[int, Match]] = []
         for source, lanes in matching_lanes(self.terms, state.trace, record.address, self.reach):
-            if source.serves(record):
-                found.setdefault(source.position, lanes)
+            if not source.serves(record):
+                continue
+            match = Match(lanes, source.element, frozenset(), source.checks)
+            if not source.checks:
+                found.setdefault(source.record.position, match)
+            elif lanes:
+                away.append((source.record.position, match))
         if not found:
             found = self.matches.find(record, state.trace, state.facts)
         self.matches.note(record.address)
+        for form, checks in record.forms:
+            for source, lanes in matching_lanes(self.terms, state.trace, form, self.reach):
+                if lanes and source.serves(record):
+                    away.append((source.record.position, Match(lanes, source.element, checks, source.checks)))
+        for position, match in sorted(away, key=lambda way: (len(way[1].own) + len(way[1].asked), abs(way[1].lanes))):
+            found.setdefault(position, match)
         return found
 
 
@@ -262,18 +297,18 @@ class SampledMatches:
         """Remember the address of a load; its samples are taken when somebody needs them."""
         self._new.append(address)
 
-    def find(self, record: LoadRecord, trace: Trace, facts: Sequence[Poly]) -> dict[int, int]:
-        """Return position → N of the valid loads with a proved match; none for addresses without bit operations."""
-        found: dict[int, int] = {}
+    def find(self, record: LoadRecord, trace: Trace, facts: Sequence[Poly]) -> dict[int, Match]:
+        """Return position → match of the valid loads with a proved one; none for addresses without bit operations."""
+        found: dict[int, Match] = {}
         if self.prover.proofs <= 0 or not self.sampler.is_opaque(record.address):
             return found
         self._take_samples()
         for address, lanes in self._samples.get(self.sampler.value(record.address, SEEDS[0], 0), ()):
-            sources = [source for source in trace.at(address) if source.serves(record)]
+            sources = [source for source in trace.at(address) if not source.checks and source.serves(record)]
             if not sources or not self.sampler.agree(address, lanes, record.address):
                 continue
             if self.prover.same(address, lanes, record.address, facts) is Verdict.YES:
-                found.update((source.position, lanes) for source in sources)
+                found.update((source.record.position, Match(lanes, source.element)) for source in sources)
         return found
 
     def _take_samples(self) -> None:

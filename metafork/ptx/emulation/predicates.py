@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from metafork.ptx.emulation.solver import Prover, Verdict
 from metafork.ptx.emulation.states import State
-from metafork.ptx.emulation.terms import Poly, Terms
+from metafork.ptx.emulation.terms import Atom, Poly, Terms
 
 
 class Flow(IntEnum):
@@ -94,22 +94,42 @@ class Predicates:
                 known = Flow.UNIFORM
             elif atom.kind == "all":
                 known = max(map(self.classify, inner))
-            elif atom.kind in ("slt", "ult") and all(map(self._linear, inner)):
+            elif atom.kind in ("slt", "ult") and all(map(self.linear, inner)):
                 known = Flow.BOUND
             else:
                 known = Flow.CUT if any(map(self._cut, inner)) else Flow.DIVERGENT
             self._flows[number] = known
         return known
 
+    def at_border(self, predicate: Poly) -> bool:
+        """Tell whether a predicate holds for most lanes and fails at a border, or is the same in all."""
+        if len(predicate.terms) != 1:
+            return not predicate.terms
+        number = predicate.terms[0][0][0]
+        atom = self.terms.atoms[number]
+        inner = [argument for argument in atom.args if isinstance(argument, Poly)]
+        if not atom.varies:
+            return True
+        if atom.kind == "all":
+            return all(self.at_border(part) or self.at_border(self.terms.negate(part)) for part in inner)
+        if atom.kind == "eq":
+            return bool(predicate.constant) and all(map(self.linear, inner))
+        return self._flow(number) <= Flow.BOUND
+
     def _cut(self, poly: Poly) -> bool:
         """Tell whether the way a value differs between lanes is not known because a product was too long."""
         atoms = [self.terms.atoms[number] for monomial, _ in poly.terms for number in monomial]
         return any(atom.varies and atom.kind == "mul" for atom in atoms)
 
-    def _linear(self, poly: Poly) -> bool:
+    def linear(self, poly: Poly) -> bool:
         """Tell whether a value is linear in the thread index, with coefficients that all lanes share."""
         for monomial, _ in poly.terms:
             varying = [self.terms.atoms[number] for number in monomial if self.terms.atoms[number].varies]
-            if len(varying) > 1 or any(atom.kind not in ("sreg", "wide") for atom in varying):
+            if len(varying) > 1 or not all(map(self._is_index, varying)):
                 return False
         return True
+
+    def _is_index(self, atom: Atom) -> bool:
+        inner = atom.args[0]
+        extended = atom.kind in ("sext", "zext") and isinstance(inner, Poly) and self.linear(inner)
+        return extended or atom.kind in ("sreg", "wide")

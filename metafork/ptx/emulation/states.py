@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from metafork.ptx.emulation.borders import Choice
 from metafork.ptx.emulation.evaluate import Value
 from metafork.ptx.emulation.terms import Poly, Terms
 from metafork.ptx.emulation.traces import Trace
@@ -30,7 +31,10 @@ class Decision:
 
 @dataclass(slots=True)
 class State:
-    """One flow at one point; owned by the emulator."""
+    """One flow at one point; owned by the emulator.
+
+    ``choices`` are, by position, the choices that the last execution of an instruction made (``borders``).
+    """
 
     registers: dict[str, Value] = field(default_factory=dict)
     facts: tuple[Poly, ...] = ()
@@ -38,10 +42,12 @@ class State:
     trace: Trace = field(default_factory=Trace)
     epoch: int = 1
     path: tuple[Decision, ...] = ()
+    choices: dict[int, Choice] = field(default_factory=dict)
 
     def fork(self) -> State:
         """Return an independent copy."""
-        return State(dict(self.registers), self.facts, dict(self.known), self.trace.copy(), self.epoch, self.path)
+        registers, known, choices = dict(self.registers), dict(self.known), dict(self.choices)
+        return State(registers, self.facts, known, self.trace.copy(), self.epoch, self.path, choices)
 
 
 class Joiner:
@@ -91,6 +97,7 @@ class Joiner:
                 registers[name] = Value(self.terms.atom("phi", value.poly.width, key, varies=True))
         facts = tuple(fact for fact in first.facts if all(fact in state.facts for state in others))
         known = {n: v for n, v in first.known.items() if all(state.known.get(n) == v for state in others)}
+        choices = {p: c for p, c in first.choices.items() if all(state.choices.get(p) == c for state in others)}
         trace = first.trace
         for state in others:
             trace.intersect(state.trace)
@@ -98,7 +105,7 @@ class Joiner:
         path = first.path
         for state in others:
             path = _common_prefix(path, state.path)
-        return State(registers, facts, known, trace, epoch, path)
+        return State(registers, facts, known, trace, epoch, path, choices)
 
     # --- blocks -------------------------------------------------------------------------------------------------
 

@@ -12,9 +12,10 @@ memory is believed of a load that says so, and of no other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeAlias
 
+from metafork.ptx.emulation.borders import Check, Form
 from metafork.ptx.emulation.terms import Monomial, Poly, Terms, signed
 
 LANES = 32
@@ -23,22 +24,52 @@ Shape: TypeAlias = tuple[tuple[Monomial, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class LoadRecord:
-    """A load executed on this path: its position, 64-bit address, size in bytes.
+    """A load executed on this path: its position and 64-bit address.
 
+    ``kept`` says of each of its elements, of ``part`` bytes, whether a register takes it (a vector may drop some).
     ``read_only`` is for ``ld.global.nc``; ``ended`` for one of these that memory may since differ from.  ``guard`` is
-    the predicate of one that not every lane executed.
+    the predicate of one that not every lane executed.  ``forms`` are what the address is in lanes away from borders.
     """
 
     position: int
     address: Poly
-    size: int
+    part: int
+    kept: tuple[bool, ...]
     read_only: bool
     guard: Poly | None = None
     ended: bool = False
+    forms: tuple[Form, ...] = field(default=(), compare=False)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole access."""
+        return self.part * len(self.kept)
+
+
+class Source(NamedTuple):
+    """An earlier load whose elements from ``element`` on lie at an address; in lanes that ``checks`` all let pass."""
+
+    record: LoadRecord
+    element: int
+    checks: frozenset[Check]
 
     def serves(self, other: LoadRecord) -> bool:
-        """Tell whether a later load of the same address may take this one's value."""
-        return self.size == other.size and (other.read_only or not self.ended)
+        """Tell whether a later load of the address may take these elements."""
+        kept = self.record.kept[self.element : self.element + len(other.kept)]
+        whole = len(kept) == len(other.kept) and all(kept) and all(other.kept)
+        return whole and self.record.part == other.part and (other.read_only or not self.record.ended)
+
+
+class Match(NamedTuple):
+    """How a load finds its value in an earlier one: in the lane N = ``lanes`` further, from ``element`` on.
+
+    It does so in lanes that the checks of ``own`` let pass, from lanes that those of ``asked`` do.
+    """
+
+    lanes: int
+    element: int = 0
+    own: frozenset[Check] = frozenset()
+    asked: frozenset[Check] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +85,7 @@ class Trace:
 
     def __init__(self) -> None:
         self._records: dict[int, LoadRecord] = {}
-        self._index: dict[Shape, dict[int, tuple[LoadRecord, ...]]] = {}
+        self._index: dict[Shape, dict[int, tuple[Source, ...]]] = {}
         self._shared = False
 
     def copy(self) -> Trace:
@@ -72,9 +103,12 @@ class Trace:
         if self._shared:
             self._records, self._index, self._shared = dict(self._records), dict(self._index), False
         self._records[record.position] = record
-        row = dict(self._index.get(record.address.terms, {}))
-        row[record.address.constant] = (*row.get(record.address.constant, ()), record)
-        self._index[record.address.terms] = row
+        for address, checks in ((record.address, frozenset[Check]()), *record.forms):
+            row = dict(self._index.get(address.terms, {}))
+            for element in range(len(record.kept)):
+                at = (address.constant + element * record.part) % (1 << 64)
+                row[at] = (*row.get(at, ()), Source(record, element, checks))
+            self._index[address.terms] = row
 
     def _change(self, change: Callable[[LoadRecord], LoadRecord | None]) -> None:
         records = self._records.values()
@@ -85,8 +119,8 @@ class Trace:
                 if record is not None:
                     self.add(record)
 
-    def at(self, address: Poly) -> tuple[LoadRecord, ...]:
-        """Return the loads whose address is this polynomial."""
+    def at(self, address: Poly) -> tuple[Source, ...]:
+        """Return the elements whose address is this polynomial, away from borders at least."""
         return self._index.get(address.terms, {}).get(address.constant, ())
 
     def order(self, *, new_grid: bool = False) -> None:
@@ -105,7 +139,8 @@ class Trace:
         def weaker(record: LoadRecord) -> LoadRecord | None:
             theirs = other._records.get(record.position)
             if theirs == record:
-                return record
+                same = tuple(form for form in record.forms if form in theirs.forms)
+                return record if same == record.forms else replace(record, forms=same)
             return _ended(record) if theirs is not None and _ended(theirs) == _ended(record) else None
 
         self._change(weaker)
@@ -139,8 +174,8 @@ def overlap_in_lanes(terms: Terms, store: Store, record: LoadRecord) -> bool | N
     return any(-store.size < distance + step * lane < record.size for lane in range(1 - LANES, LANES))
 
 
-def matching_lanes(terms: Terms, trace: Trace, address: Poly, reach: int) -> Iterator[tuple[LoadRecord, int]]:
-    """Yield the valid loads A and the lanes N, |N| ≤ reach, with A(%tid.x + N) = address(%tid.x), nearest first.
+def matching_lanes(terms: Terms, trace: Trace, address: Poly, reach: int) -> Iterator[tuple[Source, int]]:
+    """Yield the elements A of valid loads and the N, |N| ≤ reach, with A(%tid.x + N) = address(%tid.x), nearest first.
 
     Equality is that of normal forms, so every pair is proved (section 5.1).
     """
@@ -155,5 +190,5 @@ def matching_lanes(terms: Terms, trace: Trace, address: Poly, reach: int) -> Ite
                 wanted = terms.shift(address, -lanes)
             else:
                 wanted = Poly(64, (address.constant - step * lanes) % (1 << 64), address.terms)
-            for record in trace.at(wanted):
-                yield record, lanes
+            for source in trace.at(wanted):
+                yield source, lanes

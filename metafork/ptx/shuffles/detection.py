@@ -12,13 +12,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from metafork.ptx.emulation.borders import Check
 from metafork.ptx.emulation.evaluate import instruction_types, type_width
 from metafork.ptx.emulation.execution import LoadVisit
 from metafork.ptx.emulation.predicates import Flow
 from metafork.ptx.emulation.terms import MAXIMAL_TERMS
+from metafork.ptx.emulation.traces import Match
 from metafork.ptx.text.cfg import Cfg
-from metafork.ptx.text.opcodes import Effect, effect, read, target, written
+from metafork.ptx.text.opcodes import Effect, effect, read, targets, written
 from metafork.ptx.text.syntax import Instruction, Name
+
+SHUFFLED_BYTES = 4
+"""The bytes that one shuffle moves."""
 
 LONGEST_EXACT_ROW = 40
 """Rows longer than this are cut greedily, not by dynamic programming."""
@@ -31,18 +36,28 @@ _DIVERGENT = {
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """One load replaced: it takes the value that the load at ``source`` has ``delta`` lanes further.
+    """One load replaced: it takes what the load at ``source`` has ``delta`` lanes further, from ``element`` on.
 
-    ``checked`` where it may do so only if the lanes are in the same passes of the loops around; ``held`` where it may
-    do so only if the source, which has a predicate, was executed.
+    ``part`` is the bytes of an element, ``elements`` their number.  ``checked`` where it may do so only if the lanes
+    are in the same passes of the loops around; ``held`` where it may do so only if the source, which has a predicate,
+    was executed; ``own`` are the checks of borders that this lane must pass, ``asked`` those of the source's lane.
     """
 
     position: int
     source: int
+    element: int
     delta: int
-    size: int
+    part: int
+    elements: int
     checked: bool
     held: bool
+    own: tuple[Check, ...]
+    asked: tuple[Check, ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole access."""
+        return self.part * self.elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +75,10 @@ class Plan:
     hoists: Mapping[int, int]
     left_alone: Mapping[int, str]
     most_blocks: int | None = None
+
+
+def _place(check: Check) -> tuple[int, str, int]:
+    return check.position, check.what.value, check.number
 
 
 @dataclass(slots=True)
@@ -98,27 +117,29 @@ class _Planner:
         self.replacements: dict[int, Replacement] = {}
         self.hoists: dict[int, int] = {}
         self.left_alone: dict[int, str] = {}
+        self.vectors: set[int] = set()
 
     def plan(self) -> Plan:
-        rows: dict[int, list[_Row]] = {}
+        waiting: dict[int, list[LoadVisit]] = {}
         for position in sorted(self.visits):
             visit = self.visits[position]
-            if visit.obstacle is not None or self.reuse(visit):
-                continue
-            if visit.size not in (4, 8):
+            if visit.obstacle is not None or self.reuse(visit) or not self._replaceable(visit):
                 continue
             flow = self.flow_of[self.block_of[position]]
             if flow > Flow.BOUND:
                 if visit.candidates:
                     self.left_alone[position] = _DIVERGENT[flow]
                 continue
-            self._into_row(visit, rows.setdefault(self.block_of[position], []))
-        kept: list[tuple[int, list[int]]] = []
-        for block in self.cfg.order:
-            for row in rows.get(block, ()):
-                for source, members in self._segments(row):
-                    kept.append((source, members))
-        self._serve(kept)
+            waiting.setdefault(visit.elements, []).append(visit)
+        # Long vectors first: an element of one that stays serves shorter loads, and no load that goes serves any.
+        for elements in sorted(waiting, reverse=True):
+            rows: dict[int, list[_Row]] = {}
+            for visit in waiting[elements]:
+                if not self._from_vector(visit):
+                    self._into_row(visit, rows.setdefault(self.block_of[visit.position], []))
+            in_order = (row for block in self.cfg.order for row in rows.get(block, ()))
+            self._serve([segment for row in in_order for segment in self._segments(row)])
+            self.vectors.update(visit.position for visit in waiting[elements])
         self._drop_dear_checks()
         for position, visit in self.visits.items():
             if visit.candidates and position not in self.replacements and self._is_needless(visit):
@@ -132,14 +153,31 @@ class _Planner:
 
     def reuse(self, visit: LoadVisit) -> bool:
         """Replace a load by the register of an earlier load of the same address (N = 0)."""
-        equal = [p for p, lanes in visit.candidates.items() if lanes == 0 and self._same_type(p, visit.position)]
+        equal = [p for p, match in visit.candidates.items() if match.lanes == 0 and self._same_type(p, visit.position)]
         if not equal:
             return False
-        source = min(equal)
-        self.replacements[visit.position] = Replacement(
-            visit.position, source, 0, visit.size, False, self._held(source, visit, 0)
-        )
+        self._replace(visit, min(equal), visit.candidates[min(equal)])
         return True
+
+    def _replace(self, visit: LoadVisit, source: int, match: Match) -> None:
+        own, asked = tuple(sorted(match.own, key=_place)), tuple(sorted(match.asked, key=_place))
+        checked = visit.apart and match.lanes != 0
+        held = self._held(source, visit, match.lanes)
+        self.replacements[visit.position] = Replacement(
+            visit.position, source, match.element, match.lanes, visit.part, visit.elements, checked, held, own, asked
+        )
+
+    def _from_vector(self, visit: LoadVisit) -> bool:
+        """Replace a load by elements of a longer vector that stays."""
+        ways = [
+            (len(match.asked), len(match.own), abs(match.lanes), source)
+            for source, match in visit.candidates.items()
+            if source in self.vectors and source not in self.replacements and 0 < abs(match.lanes) <= self.max_delta
+        ]
+        if ways:
+            source = min(ways)[-1]
+            self._replace(visit, source, visit.candidates[source])
+        return bool(ways)
 
     def _held(self, source: int, visit: LoadVisit, lanes: int) -> bool:
         """Tell whether it must be checked that the source was executed: in another lane wherever it has a predicate."""
@@ -154,28 +192,34 @@ class _Planner:
         width = self._width(one)
         if width is None or width != self._width(other):
             return False
-        return width == 8 * self.visits[one].size or self._signed(one) == self._signed(other)
+        return width == 8 * self.visits[one].part or self._signed(one) == self._signed(other)
 
     def _width(self, position: int) -> int | None:
-        """Return the bits of the register that a load writes, ``None`` where it keeps the value in none."""
-        register = target(self.instructions[position])
-        kind = self.cfg.body.registers.get(register.text) if isinstance(register, Name) else None
-        return None if kind is None else type_width(kind)
+        """Return the bits of the registers that a load writes, ``None`` where they differ or are not known."""
+        names = [element.text for element in targets(self.instructions[position]) if isinstance(element, Name)]
+        kinds = [self.cfg.body.registers.get(name) for name in names if name != "_"]
+        widths = {None if kind is None else type_width(kind) for kind in kinds}
+        return widths.pop() if len(widths) == 1 else None
 
     def _signed(self, position: int) -> bool:
         return instruction_types(self.instructions[position])[-1].startswith("s")
 
-    def _replaceable(self, position: int) -> bool:
-        """Tell whether the register is exactly as wide as the access, so that its bits can be shuffled."""
-        return self._width(position) == 8 * self.visits[position].size
+    def _replaceable(self, visit: LoadVisit) -> bool:
+        """Tell whether registers take the whole value, and shuffles of 32 bits do not move less than they could."""
+        width = self._width(visit.position)
+        if width is None or width < 8 * visit.part:
+            return False
+        if visit.elements > 1 and visit.part < SHUFFLED_BYTES:
+            if visit.candidates:
+                self.left_alone[visit.position] = f"its elements of {8 * visit.part} bits take a shuffle each"
+            return False
+        return True
 
     def _into_row(self, visit: LoadVisit, rows: list[_Row]) -> None:
-        if not self._replaceable(visit.position):
-            return
         for row in rows:
-            for source, lanes in visit.candidates.items():
+            for source, match in visit.candidates.items():
                 if source in row.offset:
-                    row.offset[visit.position] = row.offset[source] + lanes
+                    row.offset[visit.position] = row.offset[source] + match.lanes
                     return
         rows.append(_Row({visit.position: 0}))
 
@@ -218,18 +262,22 @@ class _Planner:
         return segments
 
     def _centre(self, row: _Row, segment: Sequence[int]) -> tuple[int, int] | None:
-        """Return (sum of |N|, source) of the best source of a segment, ``None`` where no member can be it."""
+        """Return (sum of |N|, source) of the best source of a segment, ``None`` where no member can be it.
+
+        Of sources with one sum that one is better whose lanes need not be asked for borders.
+        """
         first = min(segment)
         middle = len(segment) // 2
-        best: tuple[int, int] | None = None
+        best: tuple[int, int, int] | None = None
         for source in sorted(segment, key=lambda p: (abs(segment.index(p) - middle), p)):
             at = row.offset[source]
             total = sum(abs(row.offset[member] - at) for member in segment)
-            if (best is None or (total, source) < best) and self._serves(row, source, segment, first):
-                best = (total, source)
+            asked = sum(bool(match.asked) for m in segment if m != source and (match := self._match(source, m)))
+            if (best is None or (total, asked, source) < best) and self._serves(row, source, segment, first):
+                best = (total, asked, source)
                 if len(segment) > LONGEST_EXACT_ROW // 2:
                     break
-        return best
+        return None if best is None else (best[0], best[2])
 
     def _serves(self, row: _Row, source: int, segment: Sequence[int], first: int) -> bool:
         at = row.offset[source]
@@ -239,12 +287,21 @@ class _Planner:
                 continue
             if abs(lanes) > self.max_delta:
                 return False
-            if member > source:
-                if self.visits[member].candidates.get(source) != lanes:
-                    return False
-            elif self.visits[source].candidates.get(member) != -lanes:
+            match = self._match(source, member)
+            if match is None or match.lanes != lanes:
+                return False
+            # Where the source is moved up, what its checks need must stand before that place.
+            if any(first <= check.position < source for check in match.asked):
                 return False
         return first == source or self._movable(source, first)
+
+    def _match(self, source: int, member: int) -> Match | None:
+        """Return how a load of a row finds its value in another lane's of another one, which may stand behind it."""
+        known = self.visits[member].candidates.get(source)
+        if known is None:
+            other = self.visits[source].candidates.get(member)
+            known = None if other is None else Match(-other.lanes, 0, other.asked, other.own)
+        return known if known is not None and known.lanes else None
 
     def _movable(self, source: int, before: int) -> bool:
         """Tell whether a load can be moved up: same scope, same address register, nothing written in between."""
@@ -276,11 +333,9 @@ class _Planner:
                     self.hoists[source] = min(members)
             for member in members:
                 if member != outside:
-                    lanes = self._lanes(outside, member)
-                    visit = self.visits[member]
-                    checked = visit.apart and lanes != 0
-                    held = self._held(outside, visit, lanes)
-                    self.replacements[member] = Replacement(member, outside, lanes, visit.size, checked, held)
+                    match = self._match(outside, member)
+                    assert match is not None
+                    self._replace(self.visits[member], outside, match)
 
     def _drop_dear_checks(self) -> None:
         """Leave the loads of a block alone that are not more than the loops whose passes it would compare."""
@@ -299,17 +354,13 @@ class _Planner:
         used = {replacement.source for replacement in self.replacements.values()}
         self.hoists = {source: before for source, before in self.hoists.items() if source in used}
 
-    def _lanes(self, source: int, member: int) -> int:
-        if source in self.visits[member].candidates:
-            return self.visits[member].candidates[source]
-        return -self.visits[source].candidates[member]
-
     def _outside(self, sources: set[int], members: Sequence[int]) -> int | None:
         options = []
         for source in self.visits[members[0]].candidates:
             if source not in sources or source in members:
                 continue
-            lanes = [self.visits[member].candidates.get(source, 99) for member in members]
-            if max(map(abs, lanes)) <= self.max_delta:
-                options.append((sum(map(abs, lanes)), source))
+            matches = [self._match(source, member) for member in members]
+            lanes = [abs(match.lanes) for match in matches if match is not None]
+            if len(lanes) == len(members) and max(lanes) <= self.max_delta:
+                options.append((sum(lanes), source))
         return min(options)[1] if options else None

@@ -205,8 +205,8 @@ def _plan_where_the_grid_fits(cfg: Cfg, strict: Emulation, options: Options) -> 
         own = without.get(position)
         if own is None:
             continue
-        candidates = {source: lanes for source, lanes in visit.candidates.items() if lanes}
-        candidates |= {source: lanes for source, lanes in own.candidates.items() if not lanes}
+        candidates = {source: match for source, match in visit.candidates.items() if match.lanes}
+        candidates |= {source: match for source, match in own.candidates.items() if not match.lanes}
         visits[position] = replace(visit, candidates=candidates, sure=own.sure, apart=visit.apart or own.apart)
     chosen = plan(cfg, visits, emulation.flows, options.max_delta, hoist=options.hoist)
     return replace(chosen, most_blocks=MOST_BLOCKS), emulation

@@ -20,7 +20,18 @@
 min(%laneid, %tid.x) and min(31 − %laneid, %ntid.x − 1 − %tid.x), computed once at the kernel's head.  So a block of
 several dimensions, or one whose rows are no multiple of 32, never takes a value from another row; a warp with
 missing or diverged lanes makes its original loads.  Where the plan holds for grids of some size only, both are 0 in
-larger ones, so that every lane makes its original loads.  64-bit values go through two shuffles; N = 0 is a ``mov``.
+larger ones, so that every lane makes its original loads.  64-bit values go through two shuffles, narrow ones through
+one of 32 bits, and are extended again as the load does; the elements of a vector each through their own.  N = 0 is a
+``mov``.
+
+Where an address is another lane's only away from a border (``emulation.borders``), the comparison that tells is made
+where the index is computed, and lanes at the border make their original loads; where the source's address is one, all
+lanes of a warp that reaches the border do::
+
+    max.s32 %r7, %r6, 0;
+    setp.ne.b32 %border, %r7, %r6;
+    ...
+    or.pred %corner, %corner, %border;
 
 Where lanes may meet in different passes of loops, each loop gets a count of this lane's passes, set to 0 where a pass
 of the loop around it begins (``%pass``), and before the first shuffle of a block the warp compares them::
@@ -43,12 +54,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
+from typing import assert_never
 
-from metafork.ptx.emulation.evaluate import type_width
-from metafork.ptx.shuffles.detection import Plan, Replacement
+from metafork.ptx.emulation.borders import Check, What
+from metafork.ptx.emulation.evaluate import instruction_types, type_width
+from metafork.ptx.shuffles.detection import SHUFFLED_BYTES, Plan, Replacement
 from metafork.ptx.text.cfg import Cfg
 from metafork.ptx.text.flatten import FlatBody
-from metafork.ptx.text.opcodes import PREFIX, names_in, target
+from metafork.ptx.text.opcodes import PREFIX, names_in, targets, written
 from metafork.ptx.text.source import NOWHERE
 from metafork.ptx.text.syntax import (
     Address,
@@ -143,8 +156,15 @@ class _Writer:
         checking = variant is Variant.FULL
         self.passes = _passes(cfg, plan) if checking else _Passes({}, {}, ())
         self.by_position = {r.position: r for r in plan.replacements}
-        self.sources = {r.source: self._kind(r.source) for r in plan.replacements}
-        self.shuffled = {r.source for r in plan.replacements if r.delta}
+        self.sources: dict[int, set[int]] = {}
+        self.shuffled: set[tuple[int, int]] = set()
+        for r in plan.replacements:
+            elements = range(r.element, r.element + r.elements)
+            self.sources.setdefault(r.source, set()).update(elements)
+            self.shuffled |= {(r.source, element) for element in elements if r.delta}
+        self.checks: dict[int, dict[Check, None]] = {}
+        for check in (c for r in plan.replacements if checking for c in (*r.own, *r.asked)):
+            self.checks.setdefault(check.position, {})[check] = None
         self.asked = {r.source for r in plan.replacements if r.held and checking}
         self.hoisted_before: dict[int, list[int]] = {}
         for source, before in plan.hoists.items():
@@ -154,11 +174,15 @@ class _Writer:
         self.originals: dict[int, Instruction] = {}
         self.position = 0
 
-    def _kind(self, position: int) -> str:
-        """Return the untyped type of a load's register, which may be wider than the access."""
-        register = target(self.body.instructions[position])
+    def _width(self, position: int, element: int) -> int:
+        """Return the bits of the register that a load's element goes to, which may be wider than the access."""
+        register = targets(self.body.instructions[position])[element]
         assert isinstance(register, Name)
-        return f"b{type_width(self.body.registers[register.text])}"
+        return type_width(self.body.registers[register.text])
+
+    def _extension(self, position: int) -> str:
+        """Return how a load extends: ``s`` or ``u``."""
+        return "s" if instruction_types(self.body.instructions[position])[-1].startswith("s") else "u"
 
     def register(self, kind: str, what: str, position: int | None = None) -> Name:
         """Declare a fresh register; asking again for the same gives the same."""
@@ -201,8 +225,11 @@ class _Writer:
                 for source in self.hoisted_before.get(self.position, ()):
                     result.append(self.originals[source])
                     result.extend(self._copies(source))
+                borders = self._borders(statement)
+                result.extend(borders[0])
                 if self.position not in self.plan.hoists:
                     result.extend(self._instruction(statement))
+                result.extend(borders[1])
                 self.position += 1
             else:
                 result.append(statement)
@@ -218,25 +245,82 @@ class _Writer:
             yield from self._shuffle(instruction, replacement)
         yield from self._copies(self.position)
 
-    def _copy(self, source: int) -> Name:
-        return self.register(self.sources[source], "copy", source)
+    def _copy(self, source: int, element: int) -> Name:
+        kind = f"b{self._width(source, element)}"
+        return self.register(kind, f"copy{_index(element)}", source)
 
     def _copies(self, position: int) -> Iterable[Instruction]:
-        """Keep a source's value: its register may be written again before the shuffle."""
+        """Keep a source's values: their registers may be written again before the shuffle."""
         if position not in self.sources:
             return
-        kind = self.sources[position]
-        copy = self._copy(position)
         load = self.originals[position]
-        yield _plain("mov", (kind,), copy, target(load))
+        part = instruction_types(load)[-1]
+        for element in sorted(self.sources[position]):
+            width, copy = self._width(position, element), self._copy(position, element)
+            yield _plain("mov", (f"b{width}",), copy, targets(load)[element])
+            if (position, element) not in self.shuffled:
+                continue
+            if type_width(part) == 64:
+                yield _plain("mov", ("b64",), Vector(self._halves(f"part{_index(element)}", position)), copy)
+            elif width != 32:
+                # The low bits of the source's extension, which other lanes extend anew.
+                yield _plain("cvt", ("u32", f"u{width}"), self._word(position, element), copy)
         if position in self.asked and load.guard is not None:
             opcode = "not" if load.guard.negated else "mov"
             yield _plain(opcode, ("pred",), self.register("pred", "held", position), load.guard.name)
-        if kind == "b64" and position in self.shuffled:
-            yield _plain("mov", ("b64",), Vector(self._halves("part", position)), copy)
+
+    def _word(self, source: int, element: int) -> Name:
+        """Return the 32 bits that a shuffle takes of an element of at most so many."""
+        if self._width(source, element) == 32:
+            return self._copy(source, element)
+        return self.register("b32", f"word{_index(element)}", source)
 
     def _halves(self, what: str, position: int) -> tuple[Name, Name]:
         return self.register("b32", f"{what}_low", position), self.register("b32", f"{what}_high", position)
+
+    # --- borders ------------------------------------------------------------------------------------------------
+
+    def _border(self, check: Check) -> Name:
+        return self.register("pred", f"border{check.position}_{check.what.name.lower()}{check.number}_")
+
+    def _borders(self, instruction: Instruction) -> tuple[list[Instruction], list[Instruction]]:
+        """What tells whether the value that an instruction computes is at a border: before it, and behind it."""
+        before: list[Instruction] = []
+        after: list[Instruction] = []
+        for check in self.checks.get(self.position, ()):
+            border = self._border(check)
+            match check.what:
+                case What.TAKEN | What.NOT_TAKEN:
+                    before.append(self._not_chosen(instruction, border, taken=check.what is What.TAKEN))
+                case What.NOT_NEGATIVE:
+                    operand = instruction.operands[check.number]
+                    before.append(_plain("setp", ("lt", "s32"), border, operand, Immediate("0")))
+                case What.OPERAND | What.REST | What.CONSTANT:
+                    width = type_width(instruction_types(instruction)[-1])
+                    kind = f"b{width}"
+                    expected: Operand = Immediate(str(check.number))
+                    if check.what is What.OPERAND:
+                        expected = instruction.operands[check.number]
+                    if check.what is What.REST:
+                        expected = self.register(kind, f"rest{width}")
+                        before.append(_plain("sub", (f"s{width}",), expected, *instruction.operands[1:3]))
+                    elif expected in set(written(instruction)):
+                        expected = self.register(kind, f"operand{width}")
+                        before.append(_plain("mov", (kind,), expected, instruction.operands[check.number]))
+                    after.append(_plain("setp", ("ne", kind), border, instruction.operands[0], expected))
+                case _:
+                    assert_never(check.what)
+        return before, after
+
+    @staticmethod
+    def _not_chosen(instruction: Instruction, border: Name, *, taken: bool) -> Instruction:
+        """The negation of what a predicate chooses: that of a selection, or the one that the instruction is under."""
+        predicate, negated = instruction.operands[-1], False
+        if instruction.guard is not None:
+            predicate, negated = instruction.guard.name, instruction.guard.negated
+        return _plain("not" if taken != negated else "mov", ("pred",), border, predicate)
+
+    # --- passes of loops ----------------------------------------------------------------------------------------
 
     def _no_passes(self, loop: int) -> Instruction:
         return _plain("mov", ("b32",), self.register("b32", "pass", loop), Immediate("0"))
@@ -263,8 +347,11 @@ class _Writer:
         """The value of the same lane; the original load where the source has a predicate that did not hold."""
         load, kept = self._address_kept(load)
         yield from kept
-        kind = self.sources[replacement.source]
-        yield replace(_plain("mov", (kind,), target(load), self._copy(replacement.source)), guard=load.guard)
+        for index, register in enumerate(targets(load)):
+            element = replacement.element + index
+            kind = f"b{self._width(replacement.source, element)}"
+            copy = self._copy(replacement.source, element)
+            yield replace(_plain("mov", (kind,), register, copy), guard=load.guard)
         if replacement.held and self.variant is Variant.FULL:
             corner = self.register("pred", "corner")
             yield _plain("not", ("pred",), corner, self.register("pred", "held", replacement.source))
@@ -272,13 +359,14 @@ class _Writer:
 
     def _address_kept(self, load: Instruction) -> tuple[Instruction, Iterable[Instruction]]:
         """A load into its own address register must still find the address after the value was written."""
-        result, address = target(load), load.operands[1]
-        if not isinstance(result, Name) or result not in names_in((address,)):
+        address = load.operands[1]
+        own = next((r for r in targets(load) if isinstance(r, Name) and r in names_in((address,))), None)
+        if own is None:
             return load, ()
         assert isinstance(address, Address)
         kept = self.register("b64", "address")
         changed = replace(load, operands=(load.operands[0], Address(kept, address.offset), *load.operands[2:]))
-        return changed, (_plain("mov", ("b64",), kept, result),)
+        return changed, (_plain("mov", ("b64",), kept, own),)
 
     def _original(self, load: Instruction, corner: Name) -> Iterable[Instruction]:
         """The original load, in the lanes of ``corner`` that would have made it."""
@@ -307,32 +395,55 @@ class _Writer:
             yield _plain("or", ("pred",), corner, corner, incomplete)
             if replacement.checked:
                 yield _plain("or", ("pred",), corner, corner, self.register("pred", "apart"))
-            if replacement.held:
-                # One lane without the value is enough: whole warps but for the last have it.
-                missing = self.register("pred", "missing")
-                held = Negated(self.register("pred", "held", replacement.source))
-                yield _plain("vote", ("sync", "any", "pred"), missing, held, mask)
-                yield _plain("or", ("pred",), corner, corner, missing)
-        direction, clamp = ("down", "31") if replacement.delta > 0 else ("up", "0")
-
-        def move(result: Operand, value: Name) -> Instruction:
-            operands = (result, value, Immediate(str(distance)), Immediate(clamp), mask)
-            return _plain("shfl", ("sync", direction, "b32"), *operands)
-
-        result = target(load)
-        if replacement.size == 4 and load.guard is None:
-            yield move(result, self._copy(replacement.source))
-        elif replacement.size == 4:
-            moved = self.register("b32", "low")
-            yield move(moved, self._copy(replacement.source))
-            yield replace(_plain("mov", ("b32",), result, moved), guard=load.guard)
-        else:
-            halves = self.register("b32", "low"), self.register("b32", "high")
-            for half, value in zip(halves, self._halves("part", replacement.source), strict=True):
-                yield move(half, value)
-            yield replace(_plain("mov", ("b64",), result, Vector(halves)), guard=load.guard)
+            for check in replacement.own:
+                yield _plain("or", ("pred",), corner, corner, self._border(check))
+            yield from self._ask_sources(replacement, corner, mask)
+        for index, register in enumerate(targets(load)):
+            yield from self._move(load, replacement, register, replacement.element + index, mask)
         if self.variant is Variant.FULL:
             yield from self._original(load, corner)
+
+    def _ask_sources(self, replacement: Replacement, corner: Name, mask: Name) -> Iterable[Instruction]:
+        """Ask all lanes for what their values need; one without it is enough, for whole warps mostly have it."""
+        missing: list[Operand] = [self._border(check) for check in replacement.asked]
+        if replacement.held:
+            missing.append(Negated(self.register("pred", "held", replacement.source)))
+        anywhere = self.register("pred", "missing") if missing else corner
+        for without in missing:
+            yield _plain("vote", ("sync", "any", "pred"), anywhere, without, mask)
+            yield _plain("or", ("pred",), corner, corner, anywhere)
+
+    def _move(
+        self, load: Instruction, replacement: Replacement, register: Operand, element: int, mask: Name
+    ) -> Iterable[Instruction]:
+        """One element: the shuffles, and the load's extension where the source's register does not hold it already."""
+        source, part = replacement.source, 8 * replacement.part
+        direction, clamp = ("down", "31") if replacement.delta > 0 else ("up", "0")
+
+        def shuffle(result: Operand, value: Name) -> Instruction:
+            operands = (result, value, Immediate(str(abs(replacement.delta))), Immediate(clamp), mask)
+            return _plain("shfl", ("sync", direction, "b32"), *operands)
+
+        if part > 8 * SHUFFLED_BYTES:
+            halves = self.register("b32", "low"), self.register("b32", "high")
+            for half, value in zip(halves, self._halves(f"part{_index(element)}", source), strict=True):
+                yield shuffle(half, value)
+            yield replace(_plain("mov", ("b64",), register, Vector(halves)), guard=load.guard)
+            return
+        width = self._width(self.position, element - replacement.element)
+        sign = self._extension(self.position)
+        alike = self._width(source, element) == width and (part == width or self._extension(source) == sign)
+        value = self._word(source, element)
+        ready = width == 32 and (part == 32 or alike)
+        if ready and load.guard is None:
+            yield shuffle(register, value)
+            return
+        moved: Operand = self.register("b32", "low")
+        yield shuffle(moved, value)
+        if not ready:
+            moved, word = self.register(f"b{width}", f"extended{width}"), moved
+            yield _plain("cvt", (f"{sign}{width}", f"{sign}{part}"), moved, word)
+        yield replace(_plain("mov", (f"b{width}",), register, moved), guard=load.guard)
 
     def _lane_distances(self) -> list[Instruction]:
         """The head of the kernel: how far the warp's lanes of the same row reach below and above."""
@@ -361,6 +472,10 @@ class _Writer:
                 if reach.text in used:
                     code.append(_plain("selp", ("b32",), reach, Immediate("0"), reach, large))
         return code
+
+
+def _index(element: int) -> str:
+    return f"_{element}_" if element else ""
 
 
 def _plain(opcode: str, modifiers: tuple[str, ...], *operands: Operand) -> Instruction:

@@ -90,6 +90,15 @@ def target(instruction: Instruction) -> Operand:
             return operand
 
 
+def targets(instruction: Instruction) -> tuple[Operand, ...]:
+    """Return what an instruction writes first; of a vector its elements."""
+    match instruction.operands[0]:
+        case Vector(elements):
+            return elements
+        case operand:
+            return (operand,)
+
+
 def read(instruction: Instruction) -> Iterator[Name]:
     """Yield the names the instruction may read, its guard included."""
     if instruction.guard is not None:

@@ -92,6 +92,49 @@ def test_fifty_leaves_are_legible():
             assert apart
 
 
+def chain(length, dead=()):
+    """``length`` strategies that take a word of shared memory each; after those of ``dead`` registers never suffice."""
+    names = [f"O{i}" for i in range(length)]
+    needed = frozenset({"shared_memory"})
+    words = MadeCounter("shared_memory", "Z", lambda version: symbol("s") + 2 * length - len(version))
+    registers = MadeCounter("registers", "R", lambda version: symbol("B") + 9 if len(version) in dead else 0)
+    return [words, registers], [MadeStrategy(name, needed) for name in names]
+
+
+def test_a_chain_that_is_not_long_is_drawn_whole():
+    outcome, text, _ = drawn(*chain(render.LONGEST_CHAIN - 1))
+    assert "more conditions" not in text
+    assert text.count("[shape=box, penwidth") == len(outcome.cases)
+
+
+@pytest.mark.parametrize("dead", [(), (40, 41, 90)])
+def test_the_midst_of_a_long_chain_is_one_box(dead):
+    outcome, text, svg = drawn(*chain(120, dead))
+    conditions = 121
+    hidden = conditions - 2 * render.ENDS
+    found = texts(svg)
+    assert f"{hidden} more conditions" in found
+    assert f"+ O{render.ENDS}" in " ".join(found)
+    # The first and the last conditions and their leaves are there, and what the others lead to is named.
+    for number in (*range(render.ENDS), *range(conditions - render.ENDS, conditions)):
+        assert any(line.startswith(f"s + {240 - number} <= Z") for line in found), number
+    assert not any(line.startswith("s + 180 <= Z") for line in found)
+    numbers = [int(name) for name in re.findall(r"k0_leaf(\d+) \[shape", text)]
+    [others] = [line for line in found if line.startswith("leaves ")]
+    assert others.endswith(" or no leaf") == bool(dead)
+    named = set()
+    for first, last in re.findall(r"(\d+)(?: to (\d+))?", others):
+        named |= set(range(int(first), int(last or first) + 1))
+    assert named.isdisjoint(numbers)
+    assert named | set(numbers) == set(range(1, len(outcome.cases) + 1))
+    # Every edge leads somewhere, and in full all is drawn.
+    drawn_names = set(re.findall(r"^ *(k0_\w+) \[", text, re.MULTILINE))
+    assert set(re.findall(r"(?:-> |^ *)(k0_\w+) (?=->|\[label=\")", text, re.MULTILINE)) <= drawn_names
+    whole = render.dot(document(start(), outcome, chain(120, dead)[1]), full=True)
+    assert len(re.findall(r"leaf\d+ \[shape", whole)) == len(outcome.cases)
+    assert "more conditions" not in whole
+
+
 def test_equal_trees_give_equal_pictures():
     counters, strategies = large()
     first = render.svg(drawn(counters, strategies)[1])

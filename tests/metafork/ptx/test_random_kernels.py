@@ -23,7 +23,7 @@ class Generator:
         self.register = 0
 
     def place(self):
-        base = self.random.choice(["%rd4", "%rd4", "%rd4", "%rd20", "%rd20", "%rd5"])
+        base = self.random.choice(["%rd4", "%rd4", "%rd4", "%rd20", "%rd20", "%rd5", "%rd22", "%rd23"])
         return base, 4 * self.random.randint(-3, 3)
 
     def load(self, inside):
@@ -33,6 +33,14 @@ class Generator:
         nc = self.random.choice(["", ".nc"]) if pure and base != "%rd5" else ""
         self.register = self.register % 20 + 1
         guard = self.random.choice(["", "", "", "", "@%p7 "])
+        if self.random.random() < 0.1 and not guard:
+            count = self.random.choice([2, 4])
+            names = [f"%f{31 + element}" for element in range(count)]
+            return [
+                f"ld.global{nc}.v{count}.f32 {{{', '.join(names)}}}, [%rd24+{4 * count * self.random.randint(-2, 2)}];",
+                *(f"fma.rn.f32 %f30, %f30, 0f3F000000, {name};" for name in names),
+                f"ld.global{nc}.f32 %f31, [%rd24+{4 * self.random.randint(-8, 8)}]; add.f32 %f30, %f30, %f31;",
+            ]
         if self.random.random() < 0.6:
             kind = self.random.choice(["f32", "f32", "b32"])
             value = f"%f{self.register}"
@@ -112,6 +120,9 @@ class Generator:
         mov.f32 %f30, 0f3F800000; mov.u64 %rd20, %rd4; and.b32 %r31, %r4, 3; add.s32 %r30, %r31, 1;
         mul.wide.u32 %rd21, %r31, 4;
         mov.b64 %rd31, 0; mul.wide.s32 %rd34, %r5, 8; add.s64 %rd34, %rd1, %rd34;
+        add.s32 %r33, %r5, -1; max.s32 %r33, %r33, 0; mul.wide.s32 %rd22, %r33, 4; add.s64 %rd22, %rd1, %rd22;
+        add.s32 %r33, %r5, 1; rem.s32 %r33, %r33, %r1; mul.wide.s32 %rd23, %r33, 4; add.s64 %rd23, %rd1, %rd23;
+        mul.wide.s32 %rd24, %r5, 16; add.s64 %rd24, %rd1, %rd24;
         and.b32 %r31, %r1, 1; setp.eq.u32 %p6, %r31, 0; and.b32 %r31, %r4, 1; setp.eq.u32 %p7, %r31, 0;
         add.s32 %r31, %r1, -3; setp.lt.s32 %p5, %r5, %r31;
         """
