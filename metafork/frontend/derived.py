@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from metafork.frontend import syntax
-from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
+from metafork.frontend.expressions import ExpressionBuilder
 from metafork.frontend.host import HostFunction
 from metafork.frontend.host_variables import Site, Variable
 from metafork.frontend.reporter import RefusedError, Reporter
+from metafork.frontend.symbols import Origin, ScalarSymbol, Symbol
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source, Span

@@ -9,59 +9,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
 
 from metafork.frontend import syntax
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar
+from metafork.frontend.symbols import ArraySymbol, PointedSymbol, ScalarSymbol, Symbol, UnusableSymbol, ValueSymbol
 from metafork.frontend.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.exact_constants import floating_value
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.messages.source import Span
-
-
-class Origin(Enum):
-    """Where a scalar lives: outside the schedule, or at which level of its nest it was declared."""
-
-    HOST = "outside the schedule"
-    GRID_INDEX = "a grid loop"
-    BLOCK = "block level"
-    THREAD_INDEX = "a thread loop"
-    THREAD = "a thread"
-
-
-@dataclass(frozen=True, slots=True)
-class ScalarSymbol:
-    """A scalar variable as a schedule sees it; ``name`` is the unique name that the program uses."""
-
-    name: str
-    type: ScalarType
-    origin: Origin
-    span: Span
-    const: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ArraySymbol:
-    """An array as a schedule sees it; ``of_block`` where it is the block's own."""
-
-    array: ir.Array
-    const: bool = False
-    of_block: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class UnusableSymbol:
-    """A declared name that no schedule can use: the code that says why."""
-
-    code: str
-    message: str
-    span: Span
-
-
-Symbol = ScalarSymbol | ArraySymbol | UnusableSymbol
 
 _INTEGER = re.compile(r"(?P<digits>0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?P<suffix>[uUlL]*)\Z")
 _FLOATING = re.compile(
@@ -141,6 +98,8 @@ class ExpressionBuilder:
 
     ``resolve`` maps a name to what it stands for (``None``: not declared); ``visible`` lists the names in scope for
     suggestions.  A name that is not declared is reported at its first use, and noted in ``undeclared``.
+    ``inline`` gives what a call of one of the ``functions`` of the file gives, or ``None`` for any other call; what is
+    to be done before the value is there goes to ``ahead``, with ``fresh`` names.
     """
 
     def __init__(
@@ -155,6 +114,10 @@ class ExpressionBuilder:
         self._resolve = resolve
         self._visible = visible
         self.undeclared: set[str] = set()
+        self.inline: Callable[[syntax.Invocation, str], ir.Expr | None] = lambda _call, _name: None
+        self.fresh: Callable[[str], str] = lambda name: name
+        self.functions: list[str] = []
+        self.ahead: list[ir.Stmt] = []
 
     def build(self, expression: syntax.Expression) -> ir.Expr:
         """Return the expression; raises ``RefusedError`` after reporting what is wrong with it."""
@@ -174,14 +137,15 @@ class ExpressionBuilder:
                 return self._prefix(expression)
             case syntax.Postfix(op=op, span=span):
                 raise self._reporter.refuse("MF0213", span, f"`{op}` stands inside an expression")
+            case syntax.Infix(op="&&" | "||" as op, left=left, right=right, span=span):
+                return self._logical(op, left, right, span)
             case syntax.Infix(op=op, left=left, right=right, span=span):
                 first, second = self._all(left, right)
                 if op in _INTEGER_OPERATORS:
                     self.require_integers(op, (first, second), span)
                 return ir.binary(op, first, second, span)
             case syntax.Ternary(condition=condition, then=then, otherwise=otherwise, span=span):
-                test, yes, no = self._all(condition, then, otherwise)
-                return ir.Conditional(test, yes, no, common_type(yes.type, no.type), span)
+                return self.choice(condition, lambda: self.build(then), lambda: self.build(otherwise), span)
             case syntax.Assignment(op=op, span=span):
                 raise self._reporter.refuse("MF0213", span, f"an assignment (`{op}`) stands inside an expression")
             case syntax.Comma(span=span):
@@ -201,6 +165,53 @@ class ExpressionBuilder:
                 if not what:  # reported where it was parsed
                     raise RefusedError
                 raise self._reporter.refuse("MF0218", span, f"{what} is not supported in a schedule")
+
+    def choice(
+        self,
+        condition: syntax.Expression,
+        then: Callable[[], ir.Expr],
+        otherwise: Callable[[], ir.Expr],
+        span: Span,
+    ) -> ir.Expr:
+        """Return one of two values; what must be done ahead of one of them is done where it is the one."""
+        ((test, _), (yes, first), (no, second)) = self._each(lambda: self.build(condition), then, otherwise)
+        type_ = common_type(yes.type, no.type)
+        if not first and not second:
+            return ir.Conditional(test, yes, no, type_, span)
+        chosen = ir.Var(self.fresh("chosen"), type_, span)
+        self.ahead.append(ir.Declare(chosen.name, type_, None, span))
+        branches = [(*early, ir.Assign(chosen, "", value, span)) for early, value in ((first, yes), (second, no))]
+        self.ahead.append(ir.If(test, branches[0], branches[1], span))
+        return chosen
+
+    def _logical(self, op: str, left: syntax.Expression, right: syntax.Expression, span: Span) -> ir.Expr:
+        ((first, _), (second, early)) = self._each(lambda: self.build(left), lambda: self.build(right))
+        if not early:
+            return ir.binary(op, first, second, span)
+        holds = ir.Var(self.fresh("holds"), ir.INT, span)
+        truth = [ir.binary("!=", value, ir.IntConst(0), span) for value in (first, second)]
+        self.ahead.append(ir.Declare(holds.name, ir.INT, truth[0], span))
+        test = holds if op == "&&" else ir.unary("!", holds, span)
+        self.ahead.append(ir.If(test, (*early, ir.Assign(holds, "", truth[1], span)), (), span))
+        return holds
+
+    def _each(self, *builds: Callable[[], ir.Expr]) -> tuple[tuple[ir.Expr, tuple[ir.Stmt, ...]], ...]:
+        """Build values, of which all but the first are evaluated under a condition, with what comes ahead of those."""
+        built: list[tuple[ir.Expr, tuple[ir.Stmt, ...]]] = []
+        for number, build in enumerate(builds):
+            before = len(self.ahead)
+            try:
+                value = build()
+            except RefusedError:
+                continue
+            early: tuple[ir.Stmt, ...] = ()
+            if number:
+                early = tuple(self.ahead[before:])
+                del self.ahead[before:]
+            built.append((value, early))
+        if len(built) != len(builds):
+            raise RefusedError
+        return tuple(built)
 
     def named_type(self, type_: syntax.TypeName) -> ScalarType:
         """Return the scalar type that a type name stands for; raises ``RefusedError`` for any other type."""
@@ -235,33 +246,70 @@ class ExpressionBuilder:
             raise self._reporter.refuse(found.code, span, found.message, related=((found.span, "declared here"),))
         return found
 
-    def element(self, expression: syntax.Subscript) -> ir.Element:
-        """Return an element of an array; raises ``RefusedError``."""
+    def element(self, expression: syntax.Subscript | syntax.Prefix) -> ir.Element | ir.Var:
+        """Return an element of an array (or the scalar that a parameter points to); raises ``RefusedError``."""
         indices: list[syntax.Expression] = []
         base: syntax.Expression = expression
         while isinstance(base, syntax.Subscript):
             indices.append(base.index)
             base = base.base
+        if isinstance(base, syntax.Prefix) and base.op == "*":
+            indices.append(syntax.Constant("0", base.span))
+            base = base.operand
+            if isinstance(base, syntax.Infix) and base.op == "+" and isinstance(base.left, syntax.Name):
+                indices[-1], base = base.right, base.left
         if not isinstance(base, syntax.Name):
             raise self._reporter.refuse("MF0203", expression.span, "what is indexed here is no array")
         symbol = self.symbol(base.name, base.span)
+        if isinstance(symbol, PointedSymbol) and len(indices) == 1 and _is_zero(indices[0]):
+            return ir.Var(symbol.scalar.name, symbol.scalar.type, expression.span)
         if not isinstance(symbol, ArraySymbol):
+            if isinstance(expression, syntax.Prefix):
+                raise self._reporter.refuse("MF0203", expression.span, f"`{base.name}` is no array and no pointer")
             related = ((symbol.span, "declared here"),) if symbol is not None else ()
             raise self._reporter.refuse(
                 "MF0310", expression.span, f"`{base.name}` is a scalar and has no elements", related=related
             )
         array = symbol.array
-        if len(indices) != len(array.extents):
-            message = (
-                f"`{base.name}` has {_count(len(array.extents), 'extent')} and is given {_count(len(indices), 'index')}"
-            )
+        if len(indices) != len(symbol.extents):
+            had, given = _count(len(symbol.extents), "extent"), _count(len(indices), "index")
+            message = f"`{base.name}` has {had} and is given {given}"
             raise self._reporter.refuse("MF0302", expression.span, message, related=((array.span, "declared here"),))
         built = self._all(*reversed(indices))
         for index, value in zip(reversed(indices), built, strict=True):
             if value.type.floating:
                 message = f"this index of `{base.name}` has type `{value.type.spelling}`"
                 raise self._reporter.refuse("MF0303", index.span, message)
-        return ir.Element(array.name, built, array.element, expression.span)
+        return ir.Element(array.name, symbol.indices(built), array.element, expression.span)
+
+    def part(self, expression: syntax.Expression) -> ArraySymbol | None:
+        """Return the array, or the part of one, that an expression gives to a function; ``None`` for anything else.
+
+        ``a``, ``a[i]`` with fewer indices than extents, ``a + i`` and ``&a[i]`` are parts.  Raises ``RefusedError``.
+        """
+        match expression:
+            case syntax.Name(name=name, span=span, uncertain=False):
+                if name in CONSTANTS and self._resolve(name) is None:
+                    return None
+                symbol = self.symbol(name, span)
+                return symbol if isinstance(symbol, ArraySymbol) else None
+            case syntax.Subscript(base=base, index=index):
+                of = self.part(base)
+                return None if of is None or len(of.extents) < 2 else of.part(self._counted(index))
+            case syntax.Infix(op="+", left=base, right=index):
+                of = self.part(base)
+                return None if of is None else of.moved(self._counted(index))
+            case syntax.Prefix(op="&", operand=syntax.Subscript(base=base, index=index)):
+                of = self.part(base)
+                return None if of is None else of.moved(self._counted(index))
+            case _:
+                return None
+
+    def _counted(self, index: syntax.Expression) -> ir.Expr:
+        built = self.build(index)
+        if built.type.floating:
+            raise self._reporter.refuse("MF0303", index.span, f"this index has type `{built.type.spelling}`")
+        return built
 
     def _all(self, *expressions: syntax.Expression) -> tuple[ir.Expr, ...]:
         built: list[ir.Expr] = []
@@ -282,8 +330,13 @@ class ExpressionBuilder:
             return value
         if isinstance(symbol, ScalarSymbol):
             return ir.Var(symbol.name, symbol.type, span)
+        if isinstance(symbol, ValueSymbol):
+            return symbol.value
+        if isinstance(symbol, PointedSymbol):
+            message = f"the pointer `{name}` stands without `*`"
+            raise self._reporter.refuse("MF0201", span, message, related=((symbol.span, "declared here"),))
         assert isinstance(symbol, ArraySymbol)
-        message = f"the array `{name}` stands without {_count(len(symbol.array.extents), 'index')}"
+        message = f"the array `{name}` stands without {_count(len(symbol.extents), 'index')}"
         raise self._reporter.refuse("MF0302", span, message, related=((symbol.array.span, "declared here"),))
 
     def _prefix(self, expression: syntax.Prefix) -> ir.Expr:
@@ -292,7 +345,7 @@ class ExpressionBuilder:
             case "&":
                 raise self._reporter.refuse("MF0202", span, "an address is taken in a schedule")
             case "*":
-                raise self._reporter.refuse("MF0203", span, "a pointer is dereferenced in a schedule")
+                return self.element(expression)
             case "++" | "--":
                 raise self._reporter.refuse("MF0213", span, f"`{expression.op}` stands inside an expression")
             case "sizeof":
@@ -307,10 +360,15 @@ class ExpressionBuilder:
             raise self._reporter.refuse("MF0206", call.span, "a function is called through an expression")
         name = call.callee.name
         known = MATH_FUNCTIONS.get(name)
-        if known is None or self._resolve(name) is not None:
+        found = self._resolve(name)
+        if found is None or (isinstance(found, UnusableSymbol) and found.code == "MF0206"):
+            value = self.inline(call, name)
+            if value is not None:
+                return value
+        if known is None or found is not None:
             if known is None and name.lower() in ("min", "max") and len(call.arguments) == 2:
                 self._refuse_minimum(call, name)
-            meant = similar(name, list(MATH_FUNCTIONS), 0.75) if known is None else None
+            meant = similar(name, [*MATH_FUNCTIONS, *self.functions], 0.75) if known is None else None
             hint = f"; did you mean `{meant}`?" if meant else ""
             raise self._reporter.refuse(
                 "MF0206", call.callee.span, f"`{name}` is no function that can be called in a schedule{hint}"
@@ -334,6 +392,10 @@ class ExpressionBuilder:
             f"`{name}` is no function of C; did you mean {written}?",
             way_out=f"write {written}, or define `{name}` as a macro of the file.",
         )
+
+
+def _is_zero(index: syntax.Expression) -> bool:
+    return isinstance(index, syntax.Constant) and integer_constant(index.text) == (0, ScalarType.INT)
 
 
 def _count(number: int, word: str) -> str:

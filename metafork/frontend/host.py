@@ -56,6 +56,7 @@ class HostFunction:
     ) -> None:
         self.typedefs = dict(typedefs)
         self.known = known
+        self.file_scope = globals_
         self._uncertain = uncertain
         self._doubtful = sorted(doubtful, key=lambda span: span.start)
         self._starts = [span.start for span in self._doubtful]

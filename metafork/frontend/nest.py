@@ -12,10 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from metafork.frontend import syntax
-from metafork.frontend.expressions import Origin, ScalarSymbol, Symbol, integer_constant
+from metafork.frontend.expressions import integer_constant
+from metafork.frontend.inlining.functions import Functions
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.scopes import Scopes
 from metafork.frontend.statements import Level, StatementBuilder, first_word
+from metafork.frontend.symbols import Origin, ScalarSymbol, Symbol
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
@@ -55,8 +57,8 @@ def items_of(statement: syntax.Statement) -> list[syntax.Statement]:
 class NestBuilder:
     """Builds the nest of one schedule.
 
-    ``host`` maps names of the host to symbols; ``reserved`` are the host's names that the program uses, which no local
-    may have.
+    ``host`` maps names of the host to symbols, ``file`` does so for ``functions`` of the file; ``reserved`` are the
+    host's names that the program uses, which no local may have.
     """
 
     def __init__(
@@ -64,6 +66,8 @@ class NestBuilder:
         reporter: Reporter,
         typedefs: dict[str, ScalarType],
         host: Callable[[str], Symbol | None],
+        file: Callable[[str], Symbol | None],
+        functions: Functions | None,
         host_names: list[str],
         reserved: frozenset[str],
         schedule: syntax.ScheduleStatement,
@@ -76,8 +80,8 @@ class NestBuilder:
             for statement in syntax.walk_statements(schedule.body)
             for declarator in _declarators(statement)
         )
-        self._scopes = Scopes(reporter, host, host_names, reserved, spoken)
-        self._statements = StatementBuilder(reporter, typedefs, self._scopes, self._phase)
+        self._scopes = Scopes(reporter, host, file, host_names, reserved, spoken)
+        self._statements = StatementBuilder(reporter, typedefs, self._scopes, self._phase, functions)
 
     def build(self) -> Nest:
         """Return the nest; raises ``RefusedError`` where there is none to speak of (all faults are reported)."""
@@ -178,7 +182,8 @@ class NestBuilder:
         reads_before = len(self._statements.uniform_reads)
         declared = self._statements.declare(declaration, level)
         for statement in declared:
-            reads = [part for one in ir.expressions_of(statement) for part in ir.walk_expression(one)]
+            inside = [one for part in ir.walk_statements((statement,)) for one in ir.expressions_of(part)]
+            reads = [part for one in inside for part in ir.walk_expression(one)]
             if isinstance(statement, ir.BlockArray) or any(isinstance(part, ir.Element) for part in reads):
                 del self._statements.uniform_reads[reads_before:]
                 self._refuse_among(declaration, loops)

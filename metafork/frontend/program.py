@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from metafork.frontend import syntax
 from metafork.frontend.array_moves import moves
 from metafork.frontend.derived import Definition, HostValues
-from metafork.frontend.expressions import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
 from metafork.frontend.host import HostFunction
 from metafork.frontend.host_variables import Site, Variable
+from metafork.frontend.inlining.functions import Functions
 from metafork.frontend.nest import Nest, NestBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar
+from metafork.frontend.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.control import control_names, variables_of
@@ -28,10 +29,13 @@ class ProgramBuilder:
     that they had at the function's beginning, and ``sized_arrays`` local arrays whose sizes are to be compared.
     """
 
-    def __init__(self, source: Source, reporter: Reporter, host: HostFunction, site: Site) -> None:
+    def __init__(
+        self, source: Source, reporter: Reporter, host: HostFunction, site: Site, functions: Functions | None = None
+    ) -> None:
         self._reporter = reporter
         self._host = host
         self._site = site
+        self._functions = functions
         self._values = HostValues(host, site, source)
         self._arrays: dict[str, ir.Array | None] = {}
         self.entry_values: set[str] = set()
@@ -40,9 +44,18 @@ class ProgramBuilder:
     def build(self, name: str, function: str) -> ir.Program:
         """Return the program; raises ``RefusedError`` after reporting everything that is wrong with the schedule."""
         statement = self._site.statement
-        reserved = self._reserved(_free_names(statement.body))
+        named = _free_names(statement.body)
+        if self._functions is not None:
+            named = named.union(*(_free_names(one.body) for one in self._functions.reached(statement.body)))
         builder = NestBuilder(
-            self._reporter, self._host.typedefs, self._symbol, list(self._site.visible), reserved, statement
+            self._reporter,
+            self._host.typedefs,
+            self._symbol,
+            self._file_symbol,
+            self._functions,
+            list(self._site.visible),
+            self._reserved(named),
+            statement,
         )
         nest: Nest | None = None
         with contextlib.suppress(RefusedError):
@@ -68,6 +81,18 @@ class ProgramBuilder:
         if array is None:
             raise RefusedError
         return ArraySymbol(array, variable.const)
+
+    def _file_symbol(self, name: str) -> Symbol | None:
+        """Return what a name stands for in a function of the file."""
+        variable = self._host.file_scope.get(name)
+        if variable is None:
+            return None
+        hiding = self._site.visible.get(name)
+        if hiding is not variable and variable.fault != "MF0206":
+            message = f"`{name}` is another variable where the schedule stands"
+            place = variable.span if hiding is None else hiding.span
+            return UnusableSymbol("MF0223", message, place)
+        return UnusableSymbol(variable.fault, variable.message, variable.span) if variable.fault else self._symbol(name)
 
     def _array(self, variable: Variable) -> ir.Array | None:
         """Return an array of the host with its extents as they hold at the schedule; ``None`` after reporting."""

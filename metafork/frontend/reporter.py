@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from metafork.ir.messages.catalogue import CATALOGUE
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.messages.source import Source, Span
@@ -18,6 +21,16 @@ class Reporter:
         self._source = source
         self._noted: list[Diagnostic] = []
         self._known: set[tuple[str, Span]] = set()
+        self._context: list[tuple[Span, str]] = []
+
+    @contextmanager
+    def context(self, span: Span, message: str) -> Iterator[None]:
+        """Add a place to all that is noted for the time of a ``with`` statement."""
+        self._context.append((span, message))
+        try:
+            yield
+        finally:
+            self._context.pop()
 
     @property
     def failed(self) -> bool:
@@ -48,7 +61,7 @@ class Reporter:
                 self._source.name,
                 entry.reason if reason is None else reason,
                 entry.way_out if way_out is None else way_out,
-                related,
+                (*related, *reversed(self._context)),
             )
         )
 

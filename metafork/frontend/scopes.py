@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from metafork.frontend.expressions import ArraySymbol, ScalarSymbol, Symbol, UnusableSymbol
 from metafork.frontend.reporter import RefusedError, Reporter
+from metafork.frontend.symbols import ArraySymbol, ScalarSymbol, Symbol, UnusableSymbol
 from metafork.frontend.vocabulary import DEVICE_WORDS
 from metafork.ir.messages.source import Span
 
@@ -16,26 +16,29 @@ from metafork.ir.messages.source import Span
 class _Scope:
     symbols: dict[str, Symbol] = field(default_factory=dict)
     spans: dict[str, Span] = field(default_factory=dict)
+    of_function: str = ""
 
 
 class Scopes:
     """The scopes of one schedule.
 
-    ``host`` maps names of the host to symbols and ``host_names`` lists them; ``reserved`` are those that the program
-    uses, ``spoken`` the names that the schedule declares.  ``scalars`` and ``arrays`` collect the host's names that
-    were looked up.
+    ``host`` maps names of the host to symbols and ``host_names`` lists them, ``file`` maps those that functions of
+    the file see; ``reserved`` are those that the program uses, ``spoken`` the names that the schedule declares.
+    ``scalars`` and ``arrays`` collect the host's names that were looked up.
     """
 
     def __init__(
         self,
         reporter: Reporter,
         host: Callable[[str], Symbol | None],
+        file: Callable[[str], Symbol | None],
         host_names: list[str],
         reserved: frozenset[str],
         spoken: frozenset[str],
     ) -> None:
         self._reporter = reporter
         self._host = host
+        self._file = file
         self._host_names = host_names
         self._taken = set(reserved)
         self._spoken = spoken
@@ -52,6 +55,15 @@ class Scopes:
         finally:
             self._scopes.pop()
 
+    @contextmanager
+    def function(self, name: str, parameters: dict[str, Symbol]) -> Iterator[None]:
+        """Open the scope of a function that is put in line: of names around it, it sees those of the file only."""
+        self._scopes.append(_Scope(dict(parameters), of_function=name))
+        try:
+            yield
+        finally:
+            self._scopes.pop()
+
     def resolve(self, name: str) -> Symbol | None:
         """Return what a name stands for, innermost first; raises ``RefusedError`` where its declaration was refused."""
         for scope in reversed(self._scopes):
@@ -60,7 +72,11 @@ class Scopes:
                 if isinstance(symbol, UnusableSymbol):
                     raise RefusedError
                 return symbol
-        found = self._host(name)
+            if scope.of_function:
+                found = self._file(name)
+                break
+        else:
+            found = self._host(name)
         if isinstance(found, ScalarSymbol):
             self.scalars.add(name)
         elif isinstance(found, ArraySymbol):
@@ -69,7 +85,12 @@ class Scopes:
 
     def visible(self) -> list[str]:
         """Return all names in scope."""
-        return [name for scope in self._scopes for name in scope.symbols] + self._host_names
+        names: list[str] = []
+        for scope in reversed(self._scopes):
+            names = [*scope.symbols, *names]
+            if scope.of_function:
+                return names
+        return names + self._host_names
 
     def local(self, unique: str) -> ScalarSymbol | None:
         """Return the local scalar with a unique name, ``None`` where the name is the host's."""
@@ -97,10 +118,10 @@ class Scopes:
             raise self._reporter.refuse("MF0307", span, f"`{name}` is declared twice in one scope", related=related)
         self._scopes[-1].spans[name] = span
 
-    def introduce(self, name: str, symbol: ScalarSymbol, span: Span) -> str:
-        """Declare a scalar in the innermost scope and return its unique name."""
+    def introduce(self, name: str, symbol: ScalarSymbol, span: Span, base: str = "") -> str:
+        """Declare a scalar in the innermost scope and return its unique name, which is like ``base`` where given."""
         self.check(name, span)
-        unique = self.fresh(name)
+        unique = self.fresh(base or name)
         self._scopes[-1].symbols[name] = ScalarSymbol(unique, symbol.type, symbol.origin, symbol.span, symbol.const)
         return unique
 

@@ -6,14 +6,17 @@ thread runs it alike; in a thread nothing is written that its neighbours share, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from metafork.frontend import syntax
-from metafork.frontend.expressions import ArraySymbol, ExpressionBuilder, Origin, ScalarSymbol
+from metafork.frontend.expressions import ExpressionBuilder
+from metafork.frontend.inlining.calls import Calls
+from metafork.frontend.inlining.functions import Functions
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.scopes import Scopes
+from metafork.frontend.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
@@ -33,6 +36,37 @@ def first_word(span: Span, word: str) -> Span:
     return Span(span.line, span.column, span.line, span.column + length, span.start, span.start + length)
 
 
+def _base(target: syntax.Expression) -> str:
+    """Return the name of the array of an element that was understood."""
+    while not isinstance(target, syntax.Name):
+        match target:
+            case syntax.Subscript(base=target) | syntax.Prefix(operand=target) | syntax.Infix(left=target):
+                pass
+            case _:
+                raise AssertionError(target)
+    return target.name
+
+
+_OPPOSITES = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+
+
+def _negated(test: ir.Expr) -> ir.Expr:
+    """Return the opposite of a condition; of comparisons, integer ones only have one that is a comparison too."""
+    match test:
+        case ir.Binary(op=op, left=left, right=right) if op in _OPPOSITES and not (
+            left.type.floating or right.type.floating
+        ):
+            return ir.binary(_OPPOSITES[op], left, right, test.span)
+        case ir.Unary(op="!", operand=operand):
+            return operand
+        case _:
+            return ir.unary("!", test, test.span)
+
+
+def _leave_unless(test: ir.Expr) -> ir.Stmt:
+    return ir.If(_negated(test), (ir.Break(test.span),), (), test.span)
+
+
 class StatementBuilder:
     """Builds statements of ``metafork.ir.program``.
 
@@ -46,11 +80,16 @@ class StatementBuilder:
         typedefs: dict[str, ScalarType],
         scopes: Scopes,
         phase: Callable[[syntax.ForStatement], ir.Phase],
+        functions: Functions | None = None,
     ) -> None:
         self._reporter = reporter
         self._scopes = scopes
         self._phase = phase
         self.expressions = ExpressionBuilder(reporter, typedefs, scopes.resolve, scopes.visible)
+        self._calls = Calls(reporter, scopes, self.expressions, functions, self._inlined)
+        self.expressions.inline = self._calls.value
+        self.expressions.fresh = scopes.fresh
+        self.expressions.functions = [] if functions is None else functions.names
         self.shared: dict[str, Span] = {}
         self.written: set[str] = set()
         self.uniform_reads: list[ir.Element] = []
@@ -64,8 +103,22 @@ class StatementBuilder:
                 try:
                     built.extend(self._statement(item, level))
                 except RefusedError:
-                    continue
+                    self.expressions.ahead.clear()
         return tuple(built)
+
+    def _inlined(self, items: Sequence[syntax.Statement], origin: Origin) -> tuple[ir.Stmt, ...]:
+        """Build statements of a function in its own scope; raises ``RefusedError``."""
+        level = Level(origin)
+        return tuple(statement for item in items for statement in self._statement(item, level))
+
+    def _ahead(self, level: Level) -> tuple[ir.Stmt, ...]:
+        """Return what must be done before the expressions that were built, and forget it."""
+        ahead = tuple(self.expressions.ahead)
+        self.expressions.ahead.clear()
+        for statement in ir.walk_statements(ahead):
+            for expression in ir.expressions_of(statement):
+                self._note(expression, level)
+        return ahead
 
     def _statement(self, statement: syntax.Statement, level: Level) -> tuple[ir.Stmt, ...]:
         match statement:
@@ -77,9 +130,12 @@ class StatementBuilder:
                 return self._effect(expression, span, level)
             case syntax.IfStatement(condition=condition, then=then, otherwise=otherwise, span=span):
                 test = self._condition(condition, level)
+                ahead = self._ahead(level)
                 yes = self.statements(then, level)
                 no = () if otherwise is None else self.statements(otherwise, level)
-                return () if test is None else (ir.If(test, yes, no, span),)
+                if test is not None and not yes and no:
+                    test, yes, no = _negated(test), no, ()
+                return () if test is None else (*ahead, ir.If(test, yes, no, span))
             case syntax.ForStatement(meta=True):
                 if level.origin is not Origin.BLOCK:
                     raise self._reporter.refuse(
@@ -91,9 +147,7 @@ class StatementBuilder:
             case syntax.WhileStatement(is_do=True, span=span):
                 raise self._reporter.refuse("MF0210", first_word(span, "do"), "a `do` loop stands in a schedule")
             case syntax.WhileStatement(condition=condition, body=body, span=span):
-                test = self._condition(condition, level)
-                inner = self.statements(body, Level(level.origin, level.serial_loops + 1))
-                return () if test is None else (ir.While(test, inner, span),)
+                return self._while(condition, body, span, level)
             case syntax.Jump(word=word, span=span):
                 return self._jump(word, span, level)
             case syntax.SwitchStatement(span=span):
@@ -109,6 +163,18 @@ class StatementBuilder:
         except RefusedError:
             return None
 
+    def _while(
+        self, condition: syntax.Expression, body: syntax.Statement, span: Span, level: Level
+    ) -> tuple[ir.Stmt, ...]:
+        test = self._condition(condition, level)
+        ahead = self._ahead(level)
+        inner = self.statements(body, Level(level.origin, level.serial_loops + 1))
+        if test is None:
+            return ()
+        if ahead:
+            return (ir.While(ir.IntConst(1), (*ahead, _leave_unless(test), *inner), span),)
+        return (ir.While(test, inner, span),)
+
     def _for(self, loop: syntax.ForStatement, level: Level) -> tuple[ir.Stmt, ...]:
         with self._scopes.scope():
             ahead: tuple[ir.Stmt, ...] = ()
@@ -121,6 +187,7 @@ class StatementBuilder:
             except RefusedError:
                 fault = True
             test = None if loop.condition is None else self._condition(loop.condition, level)
+            every = self._ahead(level)
             step: ir.Assign | None = None
             if loop.step is not None:
                 try:
@@ -130,6 +197,9 @@ class StatementBuilder:
             body = self.statements(loop.body, Level(level.origin, level.serial_loops + 1))
         if fault or (test is None and loop.condition is not None):
             return ()
+        if every and test is not None:
+            body = (*every, _leave_unless(test), *body)
+            test = None
         init: ir.Declare | ir.Assign | None = None
         if ahead and isinstance(ahead[-1], ir.Declare | ir.Assign):
             init, ahead = ahead[-1], ahead[:-1]
@@ -143,8 +213,10 @@ class StatementBuilder:
                 "a comma operator stands in the step of a loop",
                 way_out="step one variable here and compute the others from it in the body.",
             )
-        (built,) = self._effect(step, step.span, level)
-        assert isinstance(built, ir.Assign)
+        built, *more = self._effect(step, step.span, level)
+        if more or not isinstance(built, ir.Assign):
+            message = "the function that is called in this step takes more than an expression"
+            raise self._reporter.refuse("MF0223", step.span, message, way_out="call it in the body of the loop.")
         return built
 
     def _jump(self, word: str, span: Span, level: Level) -> tuple[ir.Stmt, ...]:
@@ -169,8 +241,10 @@ class StatementBuilder:
         built: list[ir.Stmt] = []
         for declarator in declaration.declarators:
             try:
-                built.append(self._declarator(declarator, level))
+                statement = self._declarator(declarator, level)
+                built += [*self._ahead(level), statement]
             except RefusedError:
+                self.expressions.ahead.clear()
                 # The name is known from here on, so that its uses are not reported as well.
                 self._scopes.give_up(declarator.name, declarator.name_span)
         return tuple(built)
@@ -193,6 +267,7 @@ class StatementBuilder:
             return self._block_array(declarator, scalar, level)
         symbol = ScalarSymbol("", scalar, level.origin, declarator.name_span, "const" in type_.qualifiers)
         unique = self._scopes.introduce(name, symbol, declarator.name_span)
+        self._calls.alone = declarator.value
         value = None if declarator.value is None else self._value(declarator.value, level)
         return ir.Declare(unique, scalar, value, span)
 
@@ -222,38 +297,55 @@ class StatementBuilder:
         """Build what an expression statement does: assignments, ``++`` and ``--``."""
         match expression:
             case syntax.Assignment(op=op, target=target, value=value):
-                return (self._assign(target, op.removesuffix("="), value, span, level),)
+                return self._assign(target, op.removesuffix("="), value, span, level)
             case (
                 syntax.Postfix(op="++" | "--" as op, operand=target)
                 | syntax.Prefix(op="++" | "--" as op, operand=target)
             ):
-                return (self._assign(target, op[0], syntax.Constant("1", expression.span), span, level),)
+                return self._assign(target, op[0], syntax.Constant("1", expression.span), span, level)
             case syntax.Comma(items=items):
                 return tuple(statement for item in items for statement in self._effect(item, item.span, level))
-            case syntax.Conversion(type=syntax.TypeName(words=("void",))):
-                return ()
+            case syntax.Conversion(type=syntax.TypeName(words=("void",), pointers=0), operand=operand):
+                return self._ahead(level) if self._called(operand, level) else ()
             case _:
+                if self._called(expression, level):
+                    return self._ahead(level)
                 self._value(expression, level)
                 raise self._reporter.refuse("MF0219", span, "this statement has no effect")
 
     def _assign(
         self, target: syntax.Expression, op: str, value: syntax.Expression, span: Span, level: Level
-    ) -> ir.Assign:
+    ) -> tuple[ir.Stmt, ...]:
         built: ir.Var | ir.Element | None = None
         with suppress(RefusedError):
             built = self._target(target, level)
+        if not op and isinstance(target, syntax.Name):
+            self._calls.alone = value
         right = self._value(value, level)
         if built is None:
             raise RefusedError
         if op in ("%", "&", "|", "^", "<<", ">>"):
             self.expressions.require_integers(f"{op}=", (built, right), span)
-        return ir.Assign(built, op, right, span)
+        return (*self._ahead(level), ir.Assign(built, op, right, span))
+
+    def _called(self, expression: syntax.Expression, level: Level) -> bool:
+        """Put a call in line that is a statement of its own; return false for any other expression."""
+        self._calls.origin = level.origin
+        return self._calls.effect(expression)
 
     def _target(self, target: syntax.Expression, level: Level) -> ir.Var | ir.Element:
-        if isinstance(target, syntax.Subscript):
+        self._calls.origin = level.origin
+        if isinstance(target, syntax.Subscript) or (isinstance(target, syntax.Prefix) and target.op == "*"):
             element = self.expressions.element(target)
+            symbol = self._scopes.resolve(_base(target))
+            if isinstance(element, ir.Var) and isinstance(symbol, PointedSymbol):
+                if symbol.const:
+                    raise self._reporter.refuse("MF0305", target.span, "what this points to is `const`")
+                self._check_write(syntax.Name(element.name, target.span), element, level)
+                return element
+            assert isinstance(element, ir.Element)
+            assert isinstance(symbol, ArraySymbol)
             self._note(element, level, reads=False)
-            symbol = self._scopes.array(element.array)
             if symbol.const:
                 message = f"the array `{element.array}` is `const`"
                 raise self._reporter.refuse(
@@ -290,6 +382,7 @@ class StatementBuilder:
             raise self._reporter.refuse("MF0109", target.span, message, related=related)
 
     def _value(self, expression: syntax.Expression, level: Level) -> ir.Expr:
+        self._calls.origin = level.origin
         built = self.expressions.build(expression)
         self._note(built, level)
         return built
@@ -312,6 +405,10 @@ class StatementBuilder:
     def extent(self, expression: syntax.Expression) -> ir.Expr:
         """Build an extent: an integer expression over parameters."""
         extent = self.expressions.build(expression)
+        if self.expressions.ahead:
+            self.expressions.ahead.clear()
+            message = "this extent calls a function that does more than return a value of small arguments"
+            raise self._reporter.refuse("MF0105", expression.span, message)
         for part in ir.walk_expression(extent):
             if isinstance(part, ir.Element):
                 raise self._reporter.refuse("MF0105", part.span, f"this extent reads the array `{part.array}`")

@@ -79,9 +79,12 @@ class Structure:
         """The typedef names that are known, those of the text itself included once it is parsed."""
         return self._types
 
-    def statements(self, span: Span) -> syntax.Block:
-        """Return all statements as one block; raises ``RefusedError`` where the nesting is too deep."""
-        return syntax.Block(self._items(0, len(self._tokens), False, 1), span)
+    def statements(self, span: Span, inside: bool = False) -> syntax.Block:
+        """Return all statements as one block, those of a schedule where it is ``inside`` one.
+
+        Raises ``RefusedError`` where the nesting is too deep.
+        """
+        return syntax.Block(self._items(0, len(self._tokens), inside, 1), span)
 
     # --- statements -------------------------------------------------------------------------------------------
 
@@ -261,8 +264,7 @@ class Structure:
             return self._simple(index, end, inside)
         value: syntax.Expression | None = None
         if word == "return" and stop > index + 1:
-            # What a refused `return` gives is of no interest.
-            value = self._expression(index + 1, stop, False)
+            value = self._expression(index + 1, stop, inside)
         elif word in ("break", "continue") and stop > index + 1:
             return self._simple(index, end, inside)
         return syntax.Jump(word, value, self._hull(index, stop + 1)), stop + 1

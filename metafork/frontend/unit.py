@@ -17,12 +17,13 @@ from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.cut_statements import Simple, cut_statement
 from metafork.frontend.definitions import FunctionText, declared_name, definitions, split_commas
-from metafork.frontend.expressions import ExpressionBuilder, Origin, ScalarSymbol, Symbol
+from metafork.frontend.expressions import ExpressionBuilder
 from metafork.frontend.file_scope import FileScope
 from metafork.frontend.fragment import is_argument, left_out
 from metafork.frontend.headers import Headers
 from metafork.frontend.host import HostFunction
 from metafork.frontend.host_variables import Site, Variable, declared
+from metafork.frontend.inlining.functions import Functions
 from metafork.frontend.known_names import C_WORDS
 from metafork.frontend.macros import ExpansionError
 from metafork.frontend.mapping_pragma import pragma_before, with_mapping
@@ -30,6 +31,7 @@ from metafork.frontend.preprocessor import CONDITIONAL_WORDS, Included, Preproce
 from metafork.frontend.program import ProgramBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import Structure, is_schedule_keyword, similar
+from metafork.frontend.symbols import Origin, ScalarSymbol, Symbol
 from metafork.frontend.tokens import (
     BracketError,
     LineMap,
@@ -73,6 +75,7 @@ class UnitParser:
         self._functions: list[Function] = []
         self._schedules: list[Schedule] = []
         self._transfers: list[Transfer] = []
+        self._called: Functions | None = None
 
     def parse(self) -> TranslationUnit:
         """Return the parsed file; raises ``DiagnosticsError`` with every fault that was found."""
@@ -124,6 +127,7 @@ class UnitParser:
             self._fragment(preprocessed, scope)
             return
         self._declare(preprocessed, scope, functions, outside)
+        self._called = Functions(preprocessed, self._grammar, self._reporter, scope, functions)
         for definition in holding:
             try:
                 self._function(preprocessed, definition, scope)
@@ -391,7 +395,7 @@ class UnitParser:
         for site in host.sites:
             number = len(self._schedules)
             self._check_schedule_text(preprocessed, site.statement.span)
-            builder = ProgramBuilder(self._source, self._reporter, host, site)
+            builder = ProgramBuilder(self._source, self._reporter, host, site, self._called)
             try:
                 program = builder.build(f"{self._name}_k{number}", function)
             except RefusedError:

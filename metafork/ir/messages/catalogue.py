@@ -213,7 +213,7 @@ _ENTRIES = (
     Entry(
         "MF0206",
         "a call to an unknown function",
-        "only the functions of `math.h` that CUDA has can be called on the device.",
+        "only functions of `math.h` that CUDA has, and functions with a body in the file, can be called on the device.",
         "write the computation out, or as a macro of the same file.",
     ),
     Entry(
@@ -290,6 +290,18 @@ _ENTRIES = (
         "an initialised array of a block",
         "shared memory has no initial contents.",
         "write the elements in thread loops.",
+    ),
+    Entry(
+        "MF0222",
+        "a function that calls itself",
+        "functions are put in line where a schedule calls them, which would never end.",
+        "write it as a loop.",
+    ),
+    Entry(
+        "MF0223",
+        "a call that cannot be put in line",
+        "functions of the file become a part of the schedule that calls them, arguments in the place of parameters.",
+        "write the computation out, or as a macro of the same file.",
     ),
     Entry(
         "MF0301",

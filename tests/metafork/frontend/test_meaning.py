@@ -51,6 +51,66 @@ PROGRAMS = {
               meta_for (int j = 0; j < m; j++) { double s = 0; for (int l = 0; l <= j; l++) s += tile[l]; a[i][j] = s; }
             } } } }
     """,
+    "functions": """
+        static int clamp(int x, int lo, int hi) { if (x < lo) return lo; if (x > hi) return hi; return x; }
+        static inline int across(int a, int b) { return (a + b - 1) / b; }
+        static double dot(int n, const double x[n], const double *y)
+        { double s = 0; for (int i = 0; i < n; i++) s += x[i] * y[i]; return s; }
+        static int find(int n, const double *x, double v) {
+          for (int i = 0; i < n; i++) {
+            if (x[i] == v) return i;
+            for (int j = 0; j < 3; j++) { if (x[i] > v + 30 * j) continue; if (j == 2 && i > 2) return -i; }
+          }
+          return -1;
+        }
+        void put(int *d, int i, int v) { if (i < 0) return; { if (v == 2) { return; } } d[i] = v; }
+        static void apart(int p, int by, int *q, int r[]) { *q = p / by; r[0] = p % by; p = 0; *r += p; }
+        static float half(int x) { return x * 0.5; }
+        static int wide(unsigned char x) { return x + 1; }
+        static long long sum(int n) { long long s = 0; while (n > 0) { s += n; n--; } return s; }
+        static int both(int x) { x = clamp(x, 1, 4); return across(x * 3, 2) + x; }
+        static void row(int m, double a[][m], int i, double by) { for (int j = 0; j < m; j++) a[i][j] *= by; }
+        int f_calls = 3;
+        void f(int n, int m, int k, double a[n][m], double b[m], int d[n], double e[n * m], int g[n]) {
+          meta_schedule {
+            meta_for (int i = 0; i < across(n, 2); i++)
+              meta_for (int j = 0; j < 2; j++) {
+                int p = across(i * 4, 2) + j, q, r;
+                if (p < n) {
+                  apart(p * k, 4, &q, &r);
+                  int s = q; apart(s, 2, &s, &q);
+                  put(d, p, clamp(p + q, 3, n - 2) + find(m, a[p], 70) * 100);
+                  put(d + 0, p, d[p] + r + s);
+                  e[p * m] = dot(m, a[p], b) + dot(m - 1, &a[p][1], b + 1) + half(p);
+                  e[p * m + 1] = p > 2 && find(m, a[p], 37) > 0 ? sum(p) : wide(250 + p * 3);
+                  e[p * m + 2] = p < 2 || (p != 4 && !find(m, a[p], 11)) ? dot(2, a[p], a[p]) : both(p);
+                  for (int t = 0; t < find(m, a[p], 12) + sum(k); t++) { if (t == 3) continue; e[p * m + 3] += t; }
+                  int t = 0;
+                  while (sum(t) < 20) { t++; if (t == 2) continue; e[p * m + 4] += t; }
+                  for (int i = clamp(p, 0, 3); clamp(i, 0, 5) < 5; i = across(2 * i + 2, 2)) g[p] += i;
+                  (void)find(m, a[p], 1);
+                  row(m, a, p, half(k));
+                }
+              } } }
+    """,
+    "functions at block level": """
+        #define SCALE(x) (2 * (x))
+        typedef int number;
+        static number twice(number x) { return SCALE(x); }
+        static int steps(int x) { int s = 0; for (int i = 0; i < x; i++) { if (i == 4) return s; s += i; } return s; }
+        static double weight(int i, double w[]) { const int k = i % 4; return w[k]; }
+        static void fill(int m, double t[m], int j, double v) { t[j] = v; }
+        void f(int n, int m, int k, double a[n][m], double w[4]) {
+          meta_schedule {
+            meta_for (int i = 0; i < n; i++) { int base = steps(i) + twice(k);
+              double tile[m];
+              for (int r = 0; r < steps(3); r++) {
+                meta_for (int j = 0; j < m; j++) fill(m, tile, j, a[i][j] + base + weight(j + r, w));
+                if (steps(r) >= 0)
+                  meta_for (int j = 0; j < m; j++) { double s = 0; for (int l = 0; l <= j; l++) s += tile[l];
+                                                  a[i][j] = s; }
+              } } } }
+    """,
 }
 
 

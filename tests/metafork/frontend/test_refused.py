@@ -169,8 +169,8 @@ CASES = {
     ),
     "pointer cast": ("MF0201", thread("a[i] = ((«int *»)a)[0];").replace("((«int *»)a)[0]", "(long)(«int *»)n")),
     "address": ("MF0202", thread("a[i] = «&alpha»;")),
-    "dereference": ("MF0203", thread("a[i] = «*a»;")),
-    "store through a pointer": ("MF0203", thread("«*a» = 1;")),
+    "dereference": ("MF0203", thread("a[i] = «*alpha»;")),
+    "store through a pointer": ("MF0203", thread("«*alpha» = 1;")),
     "goto": ("MF0204", thread("«goto end;»")),
     "label": ("MF0204", thread("«again»: a[i] = 1;")),
     "struct variable": ("MF0205", thread("struct p «q»;")),
@@ -185,9 +185,52 @@ CASES = {
     "printf": ("MF0206", thread('«printf»("%d", i);')),
     "function that C lacks": ("MF0206", thread("a[i] = «rsqrtf»(alpha);")),
     "misspelled function": ("MF0206", thread("a[i] = «sqrft»(alpha);")),
-    "function of the file": (
-        "MF0206",
-        "float sqrtf(float x) { return x; }\n" + thread("a[i] = «sqrtf»(alpha);"),
+    "function without a body": ("MF0206", "float g(float);\n" + thread("a[i] = «g»(alpha);")),
+    "recursion": ("MF0222", "int g(int x) { return x < 2 ? 1 : x * «g(x - 1)»; }\n" + thread("a[i] = g(i);")),
+    "recursion through another": (
+        "MF0222",
+        "int h(int);\nint g(int x) { if (x > 1) { return h(x); } x++; return x; }\n"
+        "int h(int x) { return «g(x - 1)»; }\n" + thread("a[i] = g(i);"),
+    ),
+    "fault in a function": ("MF0211", "int g(int x) { «switch» (x) { } return x; }\n" + thread("a[i] = g(i) + g(j);")),
+    "static in a function": ("MF0217", "int g(int x) { static int «k = 1»; return x; }\n" + thread("a[i] = g(i);")),
+    "name that only the caller has": ("MF0301", "int g(int x) { return x + «n»; }\n" + thread("a[i] = g(i);")),
+    "name that the caller hides": (
+        "MF0223",
+        "int alpha;\nint g(int x) { return x + «alpha»; }\n" + thread("a[i] = g(i);"),
+    ),
+    "write in an expression": (
+        "MF0223",
+        "float g(float *p) { p[0] = 1; return 2; }\n" + thread("a[i] = a[i] + «g(b[i])»;"),
+    ),
+    "write through a const pointer": (
+        "MF0305",
+        "void g(const float *p) { «p[1]» = 2; }\n" + thread("g(a);"),
+    ),
+    "write to a const array": (
+        "MF0305",
+        "const float t[2] = {1, 2};\nvoid g(float *p) { «p[1]» = 2; }\n" + thread("g(t);"),
+    ),
+    "elements of another type": ("MF0223", "int g(int *p) { return p[0]; }\n" + thread("a[i] = g(«a»);")),
+    "array of another rank": ("MF0223", "float g(float *p) { return *p; }\n" + thread("a[i] = g(«b»);")),
+    "array of another row": (
+        "MF0223",
+        "float g(int k, float p[][k]) { return p[0][0]; }\n" + thread("a[i] = g(n, «b»);"),
+    ),
+    "address of a value argument": ("MF0202", "void g(float *p) { *p = 1; }\n" + thread("g(«&alpha»);")),
+    "value of a void function": ("MF0223", "void g(int x) { }\n" + thread("a[i] = «g(i)»;")),
+    "arguments of a function": ("MF0207", "int g(int x) { return x; }\n" + thread("a[i] = «g(i, j)»;")),
+    "function with a schedule": (
+        "MF0223",
+        thread("a[i] = 1;").replace("void f", "void «g»") + thread("g(n, m, alpha, a, b, idx);"),
+    ),
+    "function under a condition": (
+        "MF0008",
+        "#ifdef A\nint «g»(int x) { return x; }\n#else\nint g(int x) { return 2; }\n#endif\n" + thread("a[i] = g(i);"),
+    ),
+    "too many calls": (
+        "MF0223",
+        "int g(int x) { return x; }\n" + thread("int k = 0;\n" + "k = g(k);\n" * 500 + "a[i] = «g(k)»;"),
     ),
     "arguments": ("MF0207", thread("a[i] = «sqrtf(alpha, 2)»;")),
     "array without extent": (

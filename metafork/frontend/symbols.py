@@ -1,0 +1,95 @@
+"""What the names of a schedule stand for: scalars, arrays and parts of them, values of parameters, names of no use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from metafork.ir import program as ir
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Span
+
+
+class Origin(Enum):
+    """Where a scalar lives: outside the schedule, or at which level of its nest it was declared."""
+
+    HOST = "outside the schedule"
+    GRID_INDEX = "a grid loop"
+    BLOCK = "block level"
+    THREAD_INDEX = "a thread loop"
+    THREAD = "a thread"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSymbol:
+    """A scalar variable as a schedule sees it; ``name`` is the unique name that the program uses."""
+
+    name: str
+    type: ScalarType
+    origin: Origin
+    span: Span
+    const: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySymbol:
+    """An array as a schedule sees it; ``of_block`` where it is the block's own.
+
+    An argument of a function may be a part of an array: ``prefix`` are its leading indices (``a[i]``), ``offset`` is
+    what is added to the first one that is left (``a + i``).
+    """
+
+    array: ir.Array
+    const: bool = False
+    of_block: bool = False
+    prefix: tuple[ir.Expr, ...] = ()
+    offset: ir.Expr | None = None
+
+    @property
+    def extents(self) -> tuple[ir.Expr, ...]:
+        """The extents of the part; the first one is that of the array where it has an offset."""
+        return self.array.extents[len(self.prefix) :]
+
+    def moved(self, by: ir.Expr) -> ArraySymbol:
+        """Return the part that begins so many elements, or rows, further on: ``a + by``."""
+        return replace(self, offset=self._index(by))
+
+    def part(self, index: ir.Expr) -> ArraySymbol:
+        """Return the part at an index: ``a[index]``."""
+        return replace(self, prefix=(*self.prefix, self._index(index)), offset=None)
+
+    def indices(self, own: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
+        """Return the indices in the array itself of an element of the part."""
+        return (*self.prefix, self._index(own[0]), *own[1:])
+
+    def _index(self, index: ir.Expr) -> ir.Expr:
+        return index if self.offset is None else ir.binary("+", self.offset, index, index.span)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSymbol:
+    """A parameter of a function that is put in line, never written there: the argument, in the parameter's type."""
+
+    value: ir.Expr
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PointedSymbol:
+    """A parameter of a function that is put in line and points to a scalar of the caller."""
+
+    scalar: ScalarSymbol
+    span: Span
+    const: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableSymbol:
+    """A declared name that no schedule can use: the code that says why."""
+
+    code: str
+    message: str
+    span: Span
+
+
+Symbol = ScalarSymbol | ArraySymbol | ValueSymbol | PointedSymbol | UnusableSymbol
