@@ -1,75 +1,53 @@
 """``*_host.c``: the input with each schedule replaced by a dispatch; every function is a drop-in.
 
 The text outside of the schedules is carried over as it stands.  A schedule becomes a block that hands the host arrays
-to ``metafork_run_NAME`` and runs the schedule's own text, ``meta_for`` read as ``for``, where that returns 0.  A serial
-loop whose arrays may stay on the device is wrapped in ``metafork_begin`` and ``metafork_release``.
+to ``metafork_run_NAME`` and runs the schedule's own text, ``meta_for`` read as ``for``, where that returns 0.
+
+What the host is about to touch is announced in front of it (``comprehensive.emit.host_touches``), so that arrays may
+stay on the device until the function is left.  In a function whose host code is not known well enough
+(``Function.accesses`` is ``None``) everything comes back behind each schedule, or behind the loop of a ``Transfer``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from comprehensive.emit.header_file import OWN_HEADERS, declarations, shadows_a_header, source_name
+from comprehensive.emit.host_touches import Edit, byte_size, entry_sizes, touches
 from comprehensive.emit.identifiers import c_comment
 from comprehensive.emit.launch_text import run_types
 from comprehensive.emit.signature import signature_of
 from comprehensive.tree.schedule_tree import ScheduleTree
-from metafork.ir.messages.source import Span
-from metafork.ir.program import Array, Call, Var, expressions_of, walk_expression, walk_statements
+from metafork.ir.program import Call, expressions_of, walk_expression, walk_statements
 from metafork.ir.translation_unit import Function, Schedule, Transfer, TranslationUnit
-from metafork.printing.expressions import Spelling, expression
 
 _TOKEN = re.compile(r"//[^\n]*|/\*.*?\*/|\s+|[A-Za-z_]\w*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|.", re.DOTALL)
 _SPACE = re.compile(r"(?:\s+|//[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Edit:
-    """Replace ``text[start:end]``; at equal starts the lower rank comes first."""
-
-    start: int
-    end: int
-    text: str
-    rank: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Region:
-    """A serial loop during which arrays stay on the device; ``variable`` is the C array that describes them."""
-
-    span: Span
-    variable: str
-    arrays: tuple[Array, ...]
-    schedules: frozenset[int]
-
-
 def host_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
     """Return the text of the host file."""
     text = unit.source.text
-    schedules = {schedule.number: schedule for schedule in unit.schedules}
+    prefix = _prefix(unit)
     regions = _regions(unit)
-    edits: list[_Edit] = []
-    for schedule in unit.schedules:
-        block = _dispatch(unit, schedule, regions)
-        edits.append(_Edit(schedule.span.start, schedule.span.end, block))
-    fragment = next((function for function in unit.functions if function.fragment), None)
+    edits = [Edit(one.span.start, one.span.end, _dispatch(unit, one, regions)) for one in unit.schedules]
     for function in unit.functions:
-        kept = _entry_values(unit, function)
-        if kept and fragment is None:
-            edits.append(_Edit(function.body.start + 1, function.body.start + 1, kept))
-    for rank, region in enumerate(regions):
-        function = _function_of(unit, schedules[min(region.schedules)])
-        edits.append(_Edit(region.span.start, region.span.start, _begin(unit, region, function), rank - len(regions)))
-        end = f"\nmetafork_release({region.variable}, {len(region.arrays)}); }}"
-        edits.append(_Edit(region.span.end, region.span.end, end, len(regions) - rank))
+        if function.accesses is not None:
+            edits += touches(function, function.accesses, prefix)
+        if not function.fragment:
+            edits.append(Edit(function.body.start + 1, function.body.start + 1, _entry(unit, function)))
+    for region in regions:
+        edits.append(Edit(region.span.start, region.span.start, "{ /* arrays stay on the device during this loop */\n"))
+        edits.append(Edit(region.span.end, region.span.end, "\nmetafork_settle(); }"))
+    fragment = next((function for function in unit.functions if function.fragment), None)
     if fragment is not None:
-        edits += [_Edit(span.start, span.end, _blank(text[span.start : span.end])) for span in fragment.dropped]
+        edits += [Edit(span.start, span.end, _blank(text[span.start : span.end])) for span in fragment.dropped]
     body = _edited(text, edits)
     if fragment is not None:
-        body = _as_function(fragment, body, _entry_values(unit, fragment))
+        body = _as_function(fragment, body, _entry(unit, fragment))
     return "\n".join([*_prelude(unit, trees), body.rstrip("\n"), ""])
 
 
@@ -103,16 +81,16 @@ def _prelude(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> list[str]:
 def _prefix(unit: TranslationUnit) -> str:
     """Return what the variables that are put into the text begin with, so that they hide none of the input's."""
     prefix = "metafork_"
-    while re.search(rf"\b{prefix}(?:own|arrays|region|entry)", unit.source.text):
+    while re.search(rf"\b{prefix}(?:arrays|entry|frame|local|size)", unit.source.text):
         prefix += "x_"
     return prefix
 
 
-def _edited(text: str, edits: Sequence[_Edit]) -> str:
+def _edited(text: str, edits: Sequence[Edit]) -> str:
     """Apply the edits; one that lies inside another's replaced text is dropped with it."""
     parts: list[str] = []
     position = 0
-    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end, edit.rank)):
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
         if edit.start < position:
             continue
         parts += [text[position : edit.start], edit.text]
@@ -137,34 +115,31 @@ def _function_of(unit: TranslationUnit, schedule: Schedule) -> Function:
     return next(function for function in unit.functions if function.name == schedule.function)
 
 
-def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[_Region]) -> str:
+def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[Transfer]) -> str:
     signature = signature_of(schedule.program)
-    arrays = schedule.program.arrays
     prefix = _prefix(unit)
-    places: list[str] = []
-    own: list[str] = []
-    for array in arrays:
-        region = next(
-            (r for r in regions if schedule.number in r.schedules and array.name in {a.name for a in r.arrays}), None
-        )
-        if region is not None:
-            index = [a.name for a in region.arrays].index(array.name)
-            places.append(f"&{region.variable}[{index}]")
-        else:
-            places.append(f"&{prefix}own[{len(own)}]")
-            own.append(f"{{(void *){array.name}, 0, 0, 0, 0, 0}}")
+    places = ", ".join(f"(void *){array.name}" for array in schedule.program.arrays) or "0"
     lines = [f"{{ /* meta_schedule, line {schedule.span.line} */"]
-    if own:
-        lines.append(f"struct metafork_array {prefix}own[{len(own)}] = {{{', '.join(own)}}};")
-    size = max(len(places), 1)
-    lines.append(f"struct metafork_array *const {prefix}arrays[{size}] = {{{', '.join(places) or '0'}}};")
+    lines.append(f"void *const {prefix}arrays[{max(len(schedule.program.arrays), 1)}] = {{{places}}};")
     arguments = ", ".join([f"{prefix}arrays", *signature.parameters, *signature.values])
     run = f"metafork_run_{signature.name}({arguments})"
-    doubts = _unchanged(unit, [schedule])
+    doubts = _unchanged(unit, schedule)
     if doubts:
         run = f'(metafork_unchanged({" && ".join(doubts)}, "{signature.name}") && {run})'
     lines.append(f"if (!{run}) {{")
-    return "\n".join([*lines, _serial_text(unit, schedule), "} }"])
+    followed = _function_of(unit, schedule).accesses is not None
+    kept = followed or any(schedule.number in region.schedules for region in regions)
+    return "\n".join([*lines, _serial_text(unit, schedule), "} }" if kept else "}\nmetafork_settle(); }"])
+
+
+def _entry(unit: TranslationUnit, function: Function) -> str:
+    """Return what stands at the beginning of a function: what some parameters are then, and that it will be left."""
+    prefix = _prefix(unit)
+    values = _entry_values(unit, function)
+    if function.accesses is None:
+        return f"{values} metafork_settle();"
+    sizes = entry_sizes(function, function.accesses, prefix)
+    return f" const char {prefix}frame __attribute__((cleanup(metafork_leave))) = 0;{sizes}{values}"
 
 
 def _entry_values(unit: TranslationUnit, function: Function) -> str:
@@ -182,20 +157,19 @@ def _entry_values(unit: TranslationUnit, function: Function) -> str:
     )
 
 
-def _unchanged(unit: TranslationUnit, schedules: Sequence[Schedule]) -> list[str]:
-    """Return conditions under which code that is not known has left the arrays of schedules as they were declared."""
+def _unchanged(unit: TranslationUnit, schedule: Schedule) -> list[str]:
+    """Return conditions under which code that is not known has left the arrays of a schedule as they were declared."""
     found: list[str] = []
-    for schedule in schedules:
-        arrays = {array.name: array for array in schedule.program.arrays}
-        for name in schedule.entry_values:
-            type_ = "const void *" if name in arrays else "long long"
-            found.append(f"({type_}){name} == {_prefix(unit)}entry_{name}")
-        for name in schedule.sized_arrays:
-            array = arrays[name]
-            for rank in range(len(array.extents)):
-                bytes_ = _bytes(replace(array, extents=array.extents[rank:]))
-                found.append(f"(long long)sizeof({name}{'[0]' * rank}) == {bytes_}")
-    return list(dict.fromkeys(found))
+    arrays = {array.name: array for array in schedule.program.arrays}
+    for name in schedule.entry_values:
+        type_ = "const void *" if name in arrays else "long long"
+        found.append(f"({type_}){name} == {_prefix(unit)}entry_{name}")
+    for name in schedule.sized_arrays:
+        array = arrays[name]
+        for rank in range(len(array.extents)):
+            size = byte_size(replace(array, extents=array.extents[rank:]))
+            found.append(f"(long long)sizeof({name}{'[0]' * rank}) == {size}")
+    return found
 
 
 def _serial_text(unit: TranslationUnit, schedule: Schedule) -> str:
@@ -215,75 +189,8 @@ def _serial_text(unit: TranslationUnit, schedule: Schedule) -> str:
     return rest.lstrip()
 
 
-def _regions(unit: TranslationUnit) -> list[_Region]:
-    """Return the serial loops that keep arrays on the device, outer ones first.
-
-    Left out is what cannot be kept right: loops that a jump leaves, functions with pointers that may reach the arrays,
-    arrays declared inside of the loop, and inner loops of one that already keeps the array.
-    """
-    regions: list[_Region] = []
-    transfers = sorted(unit.transfers, key=lambda transfer: (transfer.span.start, -transfer.span.end))
-    for transfer in transfers:
-        inside = [schedule for schedule in unit.schedules if schedule.number in transfer.schedules]
-        if not inside or _jumps_out(unit, transfer, inside):
-            continue
-        function = _function_of(unit, inside[0])
-        if any(p.type is None and p.array is None for p in function.parameters):
-            continue
-        kept = {
-            array.name
-            for region in regions
-            if region.span.start <= transfer.span.start and transfer.span.end <= region.span.end
-            for array in region.arrays
-        }
-        arrays = {
-            array.name: array
-            for schedule in inside
-            for array in schedule.program.arrays
-            if array.name in transfer.arrays
-            and array.name not in kept
-            and not (transfer.span.start <= array.span.start < transfer.span.end)
-        }
-        if arrays:
-            variable = f"{_prefix(unit)}region{len(regions)}"
-            numbers = frozenset(schedule.number for schedule in inside)
-            regions.append(_Region(transfer.span, variable, tuple(arrays.values()), numbers))
-    return regions
-
-
-def _jumps_out(unit: TranslationUnit, transfer: Transfer, inside: Sequence[Schedule]) -> bool:
-    for token in _TOKEN.finditer(unit.source.text, transfer.span.start, transfer.span.end):
-        within = any(s.span.start <= token.start() < s.span.end for s in inside)
-        if not within and token[0] in ("return", "goto", "longjmp", "exit", "abort"):
-            return True
-    return False
-
-
-def _begin(unit: TranslationUnit, region: _Region, function: Function) -> str:
-    """Return the declarations before a loop: what stays on the device, and what must not overlap it."""
-    rows = ", ".join(_described(array) for array in region.arrays)
-    count = len(region.arrays)
-    kept = {array.name for array in region.arrays}
-    others = [p.array for p in function.parameters if p.array is not None and p.array.name not in kept]
-    lines = ["{ /* arrays that stay on the device during this loop */"]
-    lines.append(f"struct metafork_array {region.variable}[{count}] = {{{rows}}};")
-    if others:
-        other_rows = ", ".join(_described(array) for array in others)
-        lines.append(f"const struct metafork_array {region.variable}_others[{len(others)}] = {{{other_rows}}};")
-    pointer = f"{region.variable}_others" if others else "(const struct metafork_array *)0"
-    begin = f"metafork_begin({region.variable}, {count}, {pointer}, {len(others)});"
-    doubts = _unchanged(unit, [schedule for schedule in unit.schedules if schedule.number in region.schedules])
-    lines.append(f"if ({' && '.join(doubts)}) {begin}" if doubts else begin)
-    return "\n".join(lines) + "\n"
-
-
-def _described(array: Array) -> str:
-    """Return the initializer of a ``metafork_array`` with its size in bytes, computed in 64 bits."""
-    return f"{{(void *){array.name}, {_bytes(array)}, 0, 0, 0, 0}}"
-
-
-def _bytes(array: Array) -> str:
-    names = {p.name for extent in array.extents for p in walk_expression(extent) if isinstance(p, Var)}
-    wide = Spelling({name: f"(long long){name}" for name in names})
-    extents = "".join(f" * (long long)({expression(extent, wide)})" for extent in array.extents)
-    return f"(long long){array.element.size}{extents}"
+def _regions(unit: TranslationUnit) -> list[Transfer]:
+    """Return the loops during which arrays stay on the device in functions whose host code is not followed."""
+    followed = {function.name for function in unit.functions if function.accesses is not None}
+    names = {schedule.number: schedule.function for schedule in unit.schedules}
+    return [one for one in unit.transfers if not any(names[number] in followed for number in one.schedules)]

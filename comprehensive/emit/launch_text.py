@@ -50,7 +50,7 @@ def launch_declaration(signature: Signature) -> str:
 
 def run_types(signature: Signature) -> str:
     """Return the parameter types of ``metafork_run_NAME``, which the host file declares and calls."""
-    types = ["metafork_array *const *"] + ["long long"] * len(signature.parameters)
+    types = ["void *const *"] + ["long long"] * len(signature.parameters)
     types += [declaration.rsplit(" ", 1)[0] for declaration in signature.value_declarations()]
     return ", ".join(types)
 
@@ -307,7 +307,7 @@ def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
         ]
     )
     declarations = [
-        "metafork_array *const *metafork_arrays",
+        "void *const *metafork_arrays",
         *signature.integers("long long"),
         *signature.value_declarations(),
     ]
@@ -324,12 +324,13 @@ def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
         "{",
         "    int metafork_failed = 0;",
         f"    int64_t metafork_bytes[{max(count, 1)}] = {{}};",
-        "    bool metafork_empty = false;",
+        "    bool metafork_empty = false, metafork_nothing = false;",
         *(f"    (void){value};" for value in signature.values.values()),
         *_empty(program, signature),
         *(f"    {line}" for line in sizes),
         f"    return metafork_dispatch<{values}>(",
-        f"        &{name}_schedule, metafork_arrays, metafork_bytes, metafork_failed != 0, metafork_empty,",
+        f"        &{name}_schedule, metafork_arrays, metafork_bytes, metafork_failed != 0,",
+        "        metafork_empty, metafork_nothing,",
         "        [&](const metafork_machine *metafork_m, int64_t *metafork_v) {",
         f"            return {name}_choose({chosen});",
         "        },",
@@ -342,27 +343,33 @@ def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
 
 
 def _empty(program: Program, signature: Signature) -> list[str]:
-    """Return the test for a trip count less than 1; extents that the host cannot compute are left to the launch."""
-    loops = [
-        *program.grid,
-        *(loop for stmt in walk_statements(program.body) if isinstance(stmt, Phase) for loop in stmt.threads),
-    ]
+    """Return the test for a trip count less than 1; extents that the host cannot compute are left to the launch.
+
+    Where it is one of the grid and computed in signed numbers, which do not wrap around, the serial code does nothing.
+    """
+    inner = [loop for stmt in walk_statements(program.body) if isinstance(stmt, Phase) for loop in stmt.threads]
+    signed_grid = {loop.extent for loop in program.grid if loop.type.signed}
     lines: list[str] = []
-    for extent in dict.fromkeys(loop.extent for loop in loops):
+    for extent in dict.fromkeys(loop.extent for loop in (*program.grid, *inner)):
         known = dict(signature.scalar_names)
         wanted = {part.name for part in walk_expression(extent) if isinstance(part, Var)}
+        through = derived_definitions(program.derived, wanted)
         try:
-            inner = _definitions(derived_definitions(program.derived, wanted), known)
+            definitions = _definitions(through, known)
             text = checked(extent, known)
         except ComputationError:
             continue
+        parts = [part for one in (extent, *(one.definition for one in through)) for part in walk_expression(one)]
+        signed = extent in signed_grid and not any(part.type.integer and not part.type.signed for part in parts)
         # The flag is a local one: a trip count that cannot be computed is not an empty nest.
         lines += [
             "    {",
             "        int metafork_failed = 0;",
-            *(f"        {line}" for line in inner),
+            *(f"        {line}" for line in definitions),
             f"        const int64_t metafork_extent = {text};",
-            "        metafork_empty = metafork_empty || (!metafork_failed && metafork_extent < 1);",
+            "        const bool metafork_none = !metafork_failed && metafork_extent < 1;",
+            "        metafork_empty = metafork_empty || metafork_none;",
+            *(["        metafork_nothing = metafork_nothing || metafork_none;"] if signed else []),
             "    }",
         ]
     return lines

@@ -71,6 +71,7 @@ class HostFunction:
         self.mistakes: list[tuple[str, Span]] = []
         self.body = body
         self.faults: dict[str, str] = {}  # macros that cannot be expanded, with the reason
+        self.outer = {**globals_, **parameters}
         self.variables: list[Variable] = [*globals_.values(), *parameters.values()]
         whole = Stretch(0)
         self._visit_items(body, {**globals_, **parameters}, (), whole)
@@ -88,6 +89,10 @@ class HostFunction:
             for start, end in self._uncertain
             for at in (span.start, span.end - 1)
         )
+
+    def holds_condition(self, span: Span) -> bool:
+        """Return whether an undecided ``#if`` stands in a stretch of the text."""
+        return any(span.start < start < span.end for start, _ in self._uncertain)
 
     # --- the walk ---------------------------------------------------------------------------------------------
 

@@ -59,9 +59,17 @@ CHAR_MIN CHAR_MAX SCHAR_MIN SHRT_MIN INT_MIN LONG_MIN LLONG_MIN LLONG_MAX ULONG_
 INT8_MIN INT8_MAX INT16_MIN INT16_MAX INT32_MIN INT64_MIN UINT8_MAX UINT16_MAX UINT32_MAX UINT64_MAX
 INTPTR_MAX PTRDIFF_MAX FLT_DIG DBL_DIG FLT_RADIX LDBL_MAX LDBL_MIN LDBL_EPSILON LC_ALL LC_NUMERIC PATH_MAX
 isnan isinf isfinite isnormal signbit fpclassify offsetof va_start va_end va_arg va_copy setjmp longjmp
+metafork_keep metafork_drop
 """
 
 _HARMLESS = frozenset({*MATH_FUNCTIONS, *PRINTING_FUNCTIONS})
+_SILENT = frozenset(
+    {
+        *("malloc", "clock", "rand", "random", "drand48", "lrand48", "omp_get_wtime", "isnan", "isinf", "isfinite"),
+        *("isnormal", "signbit", "tolower", "toupper", "isalpha", "isdigit", "isspace"),
+    }
+)
+"""Functions that touch nothing which has a name in a program."""
 _CERTAIN = frozenset({*C_WORDS, *_OTHER_WORDS, *HEADER_TYPES, *OTHER_TYPES})
 _OF_HEADERS = frozenset({*_LIBRARY.split(), *_HARMLESS, *SCANNING_FUNCTIONS, *CONSTANTS})
 
@@ -84,6 +92,10 @@ class KnownNames:
     def harmless(self, name: str) -> bool:
         """Return whether a call of a function, which nothing in scope hides, leaves all variables as they are."""
         return self.trusted and name in _HARMLESS
+
+    def silent(self, name: str) -> bool:
+        """Return whether a function of C touches no memory but its own."""
+        return self.trusted and name in _SILENT
 
     def scans(self, name: str) -> bool:
         """Return whether a function writes through its arguments only, and keeps none of them."""

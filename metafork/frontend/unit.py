@@ -30,6 +30,7 @@ from metafork.frontend.mapping_pragma import pragma_before, with_mapping
 from metafork.frontend.preprocessor import CONDITIONAL_WORDS, Included, Preprocessed
 from metafork.frontend.program import ProgramBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
+from metafork.frontend.residency import host_accesses
 from metafork.frontend.structure import Structure, is_schedule_keyword, similar
 from metafork.frontend.symbols import Origin, ScalarSymbol, Symbol
 from metafork.frontend.tokens import (
@@ -48,7 +49,9 @@ from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
 
-_OF_THE_DISPATCH = frozenset({"metafork_array", "metafork_begin", "metafork_release", "metafork_unchanged"})
+_OF_THE_DISPATCH = frozenset(
+    f"metafork_{word}" for word in ("forget", "leave", "local", "settle", "touch", "touch_all", "unchanged")
+)
 
 MOST_TOKENS = 150_000
 """Tokens of a function with a schedule, macros expanded: some seconds of parsing."""
@@ -283,6 +286,7 @@ class UnitParser:
                 span=whole,
                 body=body_span,
                 static=any(token.text == "static" for token in tokens[text.first : text.name]),
+                accesses=host_accesses(host, tokens, preprocessed.directives),
             )
         )
         self._add_schedules(preprocessed, host, name)
@@ -446,7 +450,16 @@ class UnitParser:
                 variable.is_parameter = True
             dropped += left_out(item, taken)
         self._functions.append(
-            Function(self._name, "void", tuple(parameters), whole, whole, fragment=True, dropped=tuple(dropped))
+            Function(
+                self._name,
+                "void",
+                tuple(parameters),
+                whole,
+                whole,
+                fragment=True,
+                dropped=tuple(dropped),
+                accesses=host_accesses(host, preprocessed.tokens, preprocessed.directives),
+            )
         )
         self._add_schedules(preprocessed, host, self._name)
 

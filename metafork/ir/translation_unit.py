@@ -6,6 +6,7 @@ Whoever prints the host side replaces the span of each schedule in the text and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source, Span
@@ -28,6 +29,54 @@ class FunctionParameter:
 
 
 @dataclass(frozen=True, slots=True)
+class HostAccess:
+    """What host code touches: ``name[indices[0]][indices[1]]...``, the rest of the extents as a whole.
+
+    ``indices`` are texts in C whose values hold where the access is announced.  Without a name it is everything that
+    there is.  What is written without being read is overwritten as a whole.  Of a ``parameter`` (an array, which C
+    passes as a pointer) the size is that of its declaration, of an ``object`` that of C's ``sizeof``; of a ``pointer``
+    single elements are named.
+    """
+
+    name: str
+    kind: Literal["parameter", "object", "pointer", "everything"]
+    indices: tuple[str, ...]
+    reads: bool
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlace:
+    """A place of the text, by offsets, in front of which accesses are announced.
+
+    A ``statement`` stands in a block or behind a label, where another one can be put in front of it; one that stands
+    ``alone``, as a branch or the body of a loop, takes braces; an ``expression`` is evaluated at that place, perhaps
+    many times.
+    """
+
+    start: int
+    end: int
+    kind: Literal["statement", "alone", "expression"]
+    accesses: tuple[HostAccess, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostArray:
+    """An array that lives in a block of a function; ``declared`` is the offset behind its declaration."""
+
+    name: str
+    declared: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostAccesses:
+    """All of a function's host code that may touch arrays, and the arrays that end with one of its blocks."""
+
+    places: tuple[HostPlace, ...] = ()
+    arrays: tuple[HostArray, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Function:
     """A function that holds at least one schedule.
 
@@ -35,6 +84,9 @@ class Function:
     specifiers; ``static`` functions have no place in the generated header.  A bare fragment is one synthesised
     function (``fragment`` is true): its span and its body are the whole text; the declarations that became
     parameters are ``dropped``, spans of the text that the host side leaves out.
+
+    ``accesses`` are ``None`` where the host code is not known well enough: then arrays stay on the device only during
+    the loops of ``TranslationUnit.transfers``.
     """
 
     name: str
@@ -45,6 +97,7 @@ class Function:
     static: bool = False
     fragment: bool = False
     dropped: tuple[Span, ...] = ()
+    accesses: HostAccesses | None = None
 
 
 @dataclass(frozen=True, slots=True)

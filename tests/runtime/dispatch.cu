@@ -17,11 +17,10 @@ int main(int argc, char **argv)
     long long arguments[9] = {};
     for (int i = 1; i < argc && i < 10; i++) arguments[i - 1] = atoll(argv[i]);
     int data[4] = {1, 2, 3, 4};
-    metafork_array array = {data, 0, nullptr, 0, 0, 0};
-    metafork_array *arrays[] = {&array};
+    void *const arrays[] = {data};
     const int64_t bytes[] = {sizeof data};
     const int ran = metafork_dispatch<2>(
-        &schedule, arrays, bytes, false, false,
+        &schedule, arrays, bytes, false, false, false,
         [&](const metafork_machine *, int64_t *values) {
             values[0] = 32;
             values[1] = arguments[1];
@@ -36,6 +35,7 @@ int main(int argc, char **argv)
             static_cast<int *>(device[0])[1] = leaf * 10;
             return (int)arguments[8];
         });
+    metafork_leave(nullptr);
     printf("%d: %d %d\n", ran, data[0], data[1]);
-    return array.metafork_device == nullptr ? 0 : 1;
+    return metafork_residents_of_thread()->count;
 }

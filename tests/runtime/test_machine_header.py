@@ -110,4 +110,4 @@ def test_host_h_needs_no_other_header(tmp_path):
     done = run(["gcc", "-E", f"-I{INCLUDE}", tmp_path / "alone.c"])
     assert "features.h" not in done.stdout
     assert "typedef" not in done.stdout.split("host.h", 1)[0]
-    assert "metafork_array" in done.stdout
+    assert "metafork_touch" in done.stdout

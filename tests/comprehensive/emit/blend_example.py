@@ -28,7 +28,15 @@ from metafork.ir.program import (
     Version,
     binary,
 )
-from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
+from metafork.ir.translation_unit import (
+    Function,
+    FunctionParameter,
+    HostAccess,
+    HostAccesses,
+    HostPlace,
+    Schedule,
+    TranslationUnit,
+)
 
 FLOAT, INT, UNSIGNED, LONG = ScalarType.FLOAT, ScalarType.INT, ScalarType.UNSIGNED_INT, ScalarType.LONG_LONG
 
@@ -181,7 +189,7 @@ def tree(program_, words, lowest=0, dim=(N, B), performance=None):
 BLEND_SPAN = span(TEXT, "meta_schedule /* both */", "      }\n  }")
 RELAX_SPAN = span(TEXT, "meta_schedule {\n      meta_for", "+ 2];\n    }")
 COPY_SPAN = span(TEXT, "meta_schedule\n", "+ 1];")
-LOOP_SPAN = span(TEXT, "for (int t", "b[i * B + j + 1];\n  }")
+STORE_SPAN = span(TEXT, "other[0] = (float)t;")
 INDEX = plus(times(var("i"), var("B")), var("j"))
 SHIFTED = plus(INDEX, number(1))
 
@@ -237,6 +245,8 @@ def vector(name):
     return FunctionParameter(name, f"float {name}[N]", array=Array(name, FLOAT, (var("N"),)))
 
 
+STORE = HostAccess("other", "parameter", ("0",), reads=False, writes=True)
+
 UNIT = TranslationUnit(
     source=Source("blend.mf", TEXT),
     name="blend",
@@ -247,6 +257,7 @@ UNIT = TranslationUnit(
             (scalar("N"), scalar("B"), scalar("alpha", "float"), vector("a"), vector("c")),
             span(TEXT, "void blend", "\n}"),
             span(TEXT, "{\n  int dim = N / B", "\n}"),
+            accesses=HostAccesses(),
         ),
         Function(
             "relax",
@@ -254,6 +265,7 @@ UNIT = TranslationUnit(
             (scalar("N"), scalar("B"), scalar("steps"), vector("a"), vector("b"), vector("other")),
             span(TEXT, "void relax", "\n}"),
             span(TEXT, "{\n  int dim = (N - 2)", "\n}"),
+            accesses=HostAccesses((HostPlace(STORE_SPAN.start, STORE_SPAN.end, "statement", (STORE,)),)),
         ),
     ),
     schedules=(
@@ -261,7 +273,7 @@ UNIT = TranslationUnit(
         Schedule(1, "relax", RELAX_SPAN, RELAX),
         Schedule(2, "relax", COPY_SPAN, COPY),
     ),
-    transfers=(Transfer(LOOP_SPAN, (1, 2), ("a", "b")),),
+    transfers=(),
 )
 
 GUARD = "for (int i = blockIdx.x; i < dim; i += gridDim.x)"

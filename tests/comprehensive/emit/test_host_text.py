@@ -50,27 +50,40 @@ def compiles(tmp_path, header, host):
     succeed(["g++", "-std=c++17", "-x", "c++", "-Wpedantic", *flags, tmp_path / "user.c", "-o", tmp_path / "cc.o"])
 
 
-def test_a_loop_that_leaves_the_arrays_alone_keeps_them_on_the_device(tmp_path):
+def test_a_loop_that_leaves_the_arrays_alone_announces_nothing(tmp_path):
     header, host = texts(loop())
-    assert "metafork_begin(metafork_region0, 2" in host
-    assert host.count("metafork_release(metafork_region0, 2)") == 1
-    assert host.index("metafork_begin") < host.index("for (int t") < host.index("metafork_run_wave_k0(metafork_arrays")
+    assert "metafork_touch(" not in host
+    assert "metafork_settle(" not in host
+    assert host.count("cleanup(metafork_leave)") == 1
     compiles(tmp_path, header, host)
+
+
+TOUCH_A = "metafork_touch((const void *)a, (long long)(0) * (long long)sizeof(a[0]), (long long)sizeof(a[0]), {});"
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("before", "announced"),
     [
-        {"before": "a[0] = 1;"},
-        {"before": "if (t > 3) return;"},
-        {"before": "c[0] = 1;", "parameter": ", float *c"},
+        ("a[0] = 1;", TOUCH_A.format(2) + " a[0] = 1;"),
+        ("a[0] += 1;", TOUCH_A.format(3) + " a[0] += 1;"),
+        ("if (a[0] > 3) return;", TOUCH_A.format(1) + " if (a[0] > 3) return;"),
+        ("if (t > 3) a[0] = 1;", "if (t > 3) { " + TOUCH_A.format(2) + " a[0] = 1; }"),
+        ("if (t) ; else if (a[0] > 0) return;", "else { " + TOUCH_A.format(1) + " if (a[0] > 0) return; }"),
+        ("for (int k = 0; k < B; k++) a[k] = 1;", "metafork_touch((const void *)a, 0, metafork_size_a, 3); for"),
+        ("marker();", "metafork_touch_all(3); marker();"),
     ],
 )
-def test_other_loops_do_not(tmp_path, changes):
-    header, host = texts(loop(**changes))
-    kept = re.search(r"metafork_array metafork_region0\[\d\] = \{\{\(void \*\)(\w+)", host)
-    assert kept is None or kept[1] == "b"
+def test_host_code_announces_what_it_touches(tmp_path, before, announced):
+    header, host = texts("int marker(void);\n" + loop(before))
+    assert announced in host
     compiles(tmp_path, header, host)
+
+
+@pytest.mark.parametrize("before", ["\n#pragma GCC ivdep\n for (int k = 0; k < B; k++) a[k] = 1;", "WHAT_IS_THIS(t);"])
+def test_where_it_cannot_everything_comes_back(before):
+    _, host = texts(loop(before))
+    assert "metafork_touch" not in host
+    assert host.count("metafork_settle();") == 2
 
 
 def test_the_text_around_schedules_is_carried_over(tmp_path):

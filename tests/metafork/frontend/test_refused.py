@@ -287,7 +287,7 @@ CASES = {
     "extent of a call on the host": ("MF0312", thread("a[i] = 1;").replace("float a[n]", "float a[«size(n)»]")),
     "word of the dispatch": (
         "MF0313",
-        thread("metafork_begin[i] = 1;").replace("float a[n]", "float «metafork_begin»[n]"),
+        thread("metafork_touch[i] = 1;").replace("float a[n]", "float «metafork_touch»[n]"),
     ),
     "octal": ("MF0010", thread("a[i] = «089»;")),
     "huge constant": ("MF0314", thread("a[i] = «99999999999999999999»;")),

@@ -1,13 +1,13 @@
 /* Running a schedule on host arrays: which leaf, and what happens where none applies.  C++ (nvcc, or the CPU build).
  *
- * metafork_dispatch moves arrays, picks the leaf and launches it; where it returns 0, host arrays are current and unchanged,
- * and the caller runs the serial code.
+ * metafork_dispatch moves arrays, picks the leaf and launches it; where it returns 0, the host's arrays are current and what
+ * the schedule writes is the host's to write: the caller runs the serial code.
  */
 #ifndef METAFORK_DISPATCH_H
 #define METAFORK_DISPATCH_H
 
-#include "metafork/arrays.h"
 #include "metafork/exact.h"
+#include "metafork/residents.h"
 
 #include <stdarg.h>
 
@@ -165,40 +165,44 @@ static inline int64_t metafork_own_limit(const metafork_machine *machine, const 
 
 /* ---- running a schedule on host arrays ---- */
 
-/* Make the host's arrays current and the device's stale, for the serial code; returns 0. */
-__attribute__((unused)) static int metafork_back_to_host(const metafork_schedule *schedule, metafork_array *const *arrays) {
-    for (int i = 0; i < schedule->array_count; i++) metafork_drop(arrays[i]);
-    if (metafork_enabled("METAFORK_STRICT")) abort();
+/* Leave the schedule's arrays to the serial code, which may write those that the schedule writes; returns 0. */
+static inline int metafork_to_serial(const metafork_schedule *schedule, void *const *hosts, const int64_t *bytes) {
+    for (int i = 0; i < schedule->array_count; i++)
+        metafork_touch(hosts[i], 0, bytes[i], schedule->arrays[i].written ? METAFORK_UPDATES : METAFORK_READS);
     return 0;
 }
 
+/* The same because something is at fault, which strict mode does not let pass. */
+__attribute__((unused)) static int metafork_back_to_host(const metafork_schedule *schedule, void *const *hosts, const int64_t *bytes) {
+    if (metafork_enabled("METAFORK_STRICT")) abort();
+    return metafork_to_serial(schedule, hosts, bytes);
+}
+
 /* Run one schedule.  `bytes` are the sizes of the arrays; `failed` says that a size or a parameter does not fit 64 bits, `empty`
- * that a trip count is less than 1.  attempt(leaf, launch, shape, device pointers) checks a leaf or launches it;
- * values(machine, out) fills the vector that conditions are evaluated on and returns the selected leaf, 0 for none,
- * -1 outside of Start, -2 where a value does not fit.  Returns 1, or 0 where the serial code must run. */
+ * that a trip count is less than 1, `nothing` that it is one of the grid, all in signed numbers: then no serial code runs.
+ * attempt(leaf, launch, shape, device pointers) checks a leaf or launches it; select(machine, out) fills the vector that
+ * conditions are evaluated on and returns the selected leaf, 0 for none, -1 outside of Start, -2 where a value does not fit.
+ * Returns 1, or 0 where the serial code must run. */
 template <int Values, class Select, class Attempt>
-static int metafork_dispatch(const metafork_schedule *schedule, metafork_array *const *arrays, const int64_t *bytes, bool failed, bool empty,
+static int metafork_dispatch(const metafork_schedule *schedule, void *const *arrays, const int64_t *bytes, bool failed, bool empty, bool nothing,
                              const Select &select, const Attempt &attempt) {
     const int count = schedule->array_count;
-    if (failed || empty) {
-        /* An empty nest is no fault: nothing is said, and strict mode goes on. */
-        for (int i = 0; i < count; i++) metafork_drop(arrays[i]);
+    if (nothing) return 0;
+    if (failed) {
+        metafork_touch_all(METAFORK_UPDATES);
         if (empty) return 0;
         metafork_serial(schedule, METAFORK_SAY_SIZE, "a parameter or the size of an array does not fit its type");
-        return metafork_back_to_host(schedule, arrays);
+        return metafork_back_to_host(schedule, arrays, bytes);
     }
-    for (int i = 0; i < count; i++) {
-        /* No bytes: this schedule does not touch the array, and it may stay as it is. */
-        if (bytes[i] == 0 && arrays[i]->metafork_resident) continue;
-        if (arrays[i]->metafork_bytes != bytes[i]) metafork_drop(arrays[i]);
-        arrays[i]->metafork_bytes = bytes[i];
-    }
+    /* An empty nest is no fault: nothing is said, and strict mode goes on. */
+    if (empty) return metafork_to_serial(schedule, arrays, bytes);
     for (int i = 0; i < count; i++)
         for (int j = 0; j < i; j++)
-            if ((schedule->arrays[i].written || schedule->arrays[j].written) && metafork_overlap(arrays[i], arrays[j])) {
+            if ((schedule->arrays[i].written || schedule->arrays[j].written) &&
+                metafork_overlap((uintptr_t)arrays[i], bytes[i], (uintptr_t)arrays[j], bytes[j])) {
                 metafork_serial(schedule, METAFORK_SAY_OVERLAP, "arrays %s and %s overlap and one is written", schedule->arrays[j].name,
                                 schedule->arrays[i].name);
-                return metafork_back_to_host(schedule, arrays);
+                return metafork_back_to_host(schedule, arrays, bytes);
             }
 
     metafork_machine machine;
@@ -206,7 +210,7 @@ static int metafork_dispatch(const metafork_schedule *schedule, metafork_array *
     if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
     if (error != METAFORK_OK) {
         metafork_serial(schedule, METAFORK_SAY_ERROR, "the machine cannot be queried: %s", metafork_message(error));
-        return metafork_back_to_host(schedule, arrays);
+        return metafork_back_to_host(schedule, arrays, bytes);
     }
     metafork_check_targets(schedule, &machine);
     int64_t values[Values] = {};
@@ -217,7 +221,8 @@ static int metafork_dispatch(const metafork_schedule *schedule, metafork_array *
         if (chosen == -1 && metafork_enabled("METAFORK_STRICT"))
             for (int i = 0; i < schedule->start_count; i++)
                 if (!metafork_holds(&schedule->start[i], values)) metafork_print_violation("start", 0, &schedule->start[i], -1, values);
-        return metafork_back_to_host(schedule, arrays);
+        metafork_touch_all(METAFORK_UPDATES); /* the sizes of arrays may mean nothing */
+        return metafork_back_to_host(schedule, arrays, bytes);
     }
 
     /* First the leaf of the tree, then all in order of preference. */
@@ -240,7 +245,7 @@ static int metafork_dispatch(const metafork_schedule *schedule, metafork_array *
                             (long long)shape.grid[0], (long long)shape.grid[1], (long long)shape.grid[2], (long long)shape.block[0],
                             (long long)shape.block[1], (long long)shape.block[2], (long long)shape.shared_bytes, metafork_message(refused));
             }
-        return metafork_back_to_host(schedule, arrays);
+        return metafork_back_to_host(schedule, arrays, bytes);
     }
 
     /* Which leaf runs is decided by its dynamic kernel. */
@@ -248,11 +253,10 @@ static int metafork_dispatch(const metafork_schedule *schedule, metafork_array *
         &shape, [&](bool go, metafork_shape *own) { return attempt(leaf, go, own, nullptr); },
         [&](const metafork_shape *own) { return metafork_within_limits(schedule, leaf, own, values, machine.warp_size, false); });
 
-    void *pointers[64] = {};
-    for (int i = 0; i < count && error == METAFORK_OK; i++) {
-        error = metafork_bring(arrays[i]);
-        pointers[i] = arrays[i]->metafork_device;
-    }
+    void *pointers[METAFORK_MOST_ARRAYS] = {};
+    const char *names[METAFORK_MOST_ARRAYS] = {};
+    for (int i = 0; i < count; i++) names[i] = schedule->arrays[i].name;
+    error = metafork_bring(device, arrays, bytes, names, count, pointers);
     const char *step = "moving arrays to the device";
     if (error == METAFORK_OK) {
         step = "the launch";
@@ -261,12 +265,10 @@ static int metafork_dispatch(const metafork_schedule *schedule, metafork_array *
     }
     if (error != METAFORK_OK) {
         metafork_serial(schedule, METAFORK_SAY_ERROR, "leaf %d: %s failed: %s", leaf, step, metafork_message(error));
-        return metafork_back_to_host(schedule, arrays);
+        return metafork_back_to_host(schedule, arrays, bytes);
     }
-    for (int i = 0; i < count; i++) {
-        if (schedule->arrays[i].written) arrays[i]->metafork_device_newer = 1;
-        if (!arrays[i]->metafork_resident) metafork_drop(arrays[i]);
-    }
+    for (int i = 0; i < count; i++)
+        if (schedule->arrays[i].written) metafork_written(arrays[i], bytes[i]);
     return 1;
 }
 

@@ -1,5 +1,9 @@
-/* What a generated *_host.c needs of the dispatcher.  C; no system header, so that it may come before any text of the user,
- * and no name without the prefix, so that no macro of the user can reach it.
+/* What a generated *_host.c needs of the dispatcher, and the two calls that keep arrays on the device across functions.
+ * C; no system header, so that it may come before any text of the user, and no name without the prefix, so that no macro of
+ * the user can reach it.
+ *
+ * A function with schedules remembers which bytes of which arrays are newer on the device and which on the host
+ * (metafork/residents.h), by address: which name leads there does not matter.
  */
 #ifndef METAFORK_HOST_H
 #define METAFORK_HOST_H
@@ -8,24 +12,38 @@
 extern "C" {
 #endif
 
-/* An array of the host and its copy on the device. */
-typedef struct metafork_array {
-    void *metafork_host;
-    long long metafork_bytes;
-    void *metafork_device;
-    int metafork_resident;     /* the copy stays on the device between schedules, until metafork_release */
-    int metafork_copied;       /* the copy on the device is current */
-    int metafork_device_newer; /* the host's is not */
-} metafork_array;
+/* Let the array that holds this address stay on the device when a function with schedules returns, until metafork_drop.
+ * Meanwhile only those functions may read or write it, and it must not be freed.  Counts for the calling thread. */
+void metafork_keep(const void *metafork_pointer);
+
+/* End that: the host's array is current when this returns, and its copy is freed. */
+void metafork_drop(const void *metafork_pointer);
+
+/* ---- called by generated code ---- */
+
+/* An array that lives in a block of a function. */
+struct metafork_local {
+    const void *metafork_start;
+    unsigned long long metafork_bytes;
+};
 
 /* Pass on whether the arrays of a schedule are what they were declared as; where not, say that its serial code runs. */
 int metafork_unchanged(int metafork_same, const char *metafork_name);
 
-/* Let the arrays of a serial loop stay on the device, unless one of them overlaps another or one of `others`. */
-void metafork_begin(metafork_array *metafork_arrays, int metafork_count, const metafork_array *metafork_others, int metafork_other_count);
+/* The host is about to read (1), overwrite (2), or read and write or write in part (3) these bytes. */
+void metafork_touch(const void *metafork_start, long long metafork_offset, long long metafork_bytes, int metafork_how);
 
-/* Bring the arrays back to the host and free their copies. */
-void metafork_release(metafork_array *metafork_arrays, int metafork_count);
+/* The same for everything that a copy exists of. */
+void metafork_touch_all(int metafork_how);
+
+/* A function with schedules is left: what need not be kept comes back. */
+void metafork_leave(const char *metafork_frame);
+
+/* An array's life ends, and with it that of its copy; nothing comes back. */
+void metafork_forget(const struct metafork_local *metafork_array);
+
+/* Code that is not followed comes: everything comes back, and may be written. */
+void metafork_settle(void);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,109 @@
+"""Arrays move when a side needs what the other has: the results of the serial elision, and the copies, counted.
+
+All functions of ``CASES`` stand in one file, which is optimized, built for the CPU with sanitizers, and run once for
+each case.  The reference is the same file compiled as C.
+"""
+
+import os
+import re
+from collections import Counter
+
+import pytest
+
+from tests.end_to_end.test_unknown_code import METAFORK, run
+from tests.end_to_end.transfer_cases import CASES, HEAD, schedule
+from tests.runtime.compiling import needs_nvcc
+
+PRELUDE = (
+    "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+    "void metafork_keep(const void *);\nvoid metafork_drop(const void *);\n"
+    "void elsewhere(int n, float *x);\nvoid through(int s);\n"
+    "float total = 2;\nfloat table[8];\n"
+    "#define REPEAT(v, m) for (int v = 0; v < (m); v++)\n#define LATER(v) z[2] = (v)\n"
+    "#define PAIR(s) x[s] = y[s]; y[s + 1] = x[s];\n#define UNTIL(c) while (!(c))\n"
+    "#define MANY(v) "
+    + " ".join(f"v[{k}] = v[{k + 1}];" for k in range(0, 24, 2))
+    + "\nstatic void halve(int n, int B, float y[n])\n{ for (int i = 0; i < n; i++) y[i] = y[i] / 2; }\n"
+    "void add(int n, int B, float x[n], float y[n])\n{ " + schedule("x[i] = x[i] + y[i];") + " }\n"
+)
+DRIVER = """
+#include <stdio.h>
+#include <stdlib.h>
+{declarations}
+extern float table[8];
+extern float total;
+void elsewhere(int n, float *x) {{ for (int i = 0; i < n; i++) x[i] = x[i] / 2; }}
+void through(int s) {{ table[s] += 1; }}
+#ifdef ELISION
+void metafork_keep(const void *p) {{ (void)p; }}
+void metafork_drop(const void *p) {{ (void)p; }}
+#endif
+int main(int argc, char **argv)
+{{
+  int n = 24, B = 4, T = 21, number = atoi(argv[argc - 1]);
+  float *A = malloc(n * n * sizeof *A);
+  float *x = malloc(n * sizeof *x), *y = malloc(n * sizeof *y), *z = malloc(n * sizeof *z);
+  for (int k = 0; k < n * n; k++) A[k] = (float)(k * 37 % 101) * 0.37f;
+  for (int k = 0; k < n; k++) x[k] = k + 0.5f, y[k] = (float)(k * 7 % 5) + 0.25f, z[k] = 3 * k;
+  switch (number) {{
+{calls}  }}
+  for (int k = 0; k < n * n; k++) printf("%a\\n", A[k]);
+  for (int k = 0; k < n; k++) printf("%a %a %a\\n", x[k], y[k], z[k]);
+  for (int k = 0; k < 8; k++) printf("%a %a\\n", table[k], total);
+  free(A), free(x), free(y), free(z);
+  return 0;
+}}
+"""
+
+
+def driver():
+    calls = "".join(f"    case {n}: case_{n}(n, B, T, (void *)A, x, y, z); break;\n" for n in range(len(CASES)))
+    parameters = "(int, int, int, void *, float *, float *, float *)"
+    declarations = "".join(f"void case_{n}{parameters};\n" for n in range(len(CASES)))
+    return DRIVER.format(calls=calls, declarations=declarations)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """The drop-in under sanitizers, and the serial elision, of all cases at once."""
+    folder = tmp_path_factory.mktemp("transfers")
+    text = PRELUDE + "".join(f"void case_{k}{HEAD}\n{{\n{one.body}\n}}\n" for k, one in enumerate(CASES.values()))
+    (folder / "cases.mf").write_text(text)
+    run(METAFORK, "optimize", "cases.mf", "--counters", "threads_per_block", "--strategies", "granularity", cwd=folder)
+    (folder / "driver.c").write_text(driver())
+    own = ["-I.", "-Icases.out/include"]
+    sanitize = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
+    c = ["gcc", "-std=gnu11", "-O1", "-w", "-ffp-contract=off", *sanitize, *own]
+    run(*c, "-c", "cases.out/cases_host.c", "-DMETAFORK_CPU", "-o", "host.o", cwd=folder)
+    cxx = ["g++", "-std=c++17", "-O1", "-x", "c++", "-DMETAFORK_CPU", "-Icases.out", *sanitize, *own]
+    run(*cxx, "-c", "cases.out/cases.cu", "-o", "device.o", cwd=folder)
+    run(*c, "-c", "driver.c", "-o", "driver.o", cwd=folder)
+    run("g++", *sanitize, "host.o", "device.o", "driver.o", "-lm", "-o", "ours", cwd=folder)
+    elision = ["-Dmeta_for=for", "-Dmeta_schedule=", "-DELISION", "-include", "assert.h"]
+    run(*c, *elision, "-x", "c", "cases.mf", "driver.c", "-lm", "-o", "theirs", cwd=folder)
+    return folder
+
+
+def copies(trace, way):
+    """Return, for each array, how often how many bytes of it were moved."""
+    found = {}
+    for size, name in re.findall(rf"^metafork: (\d+) bytes of (\w+) {way} the device$", trace, re.MULTILINE):
+        found.setdefault(name, Counter())[int(size)] += 1
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_drop_in_is_the_serial_elision_and_moves_no_more_than_it_must(programs, name):
+    number, case = list(CASES).index(name), CASES[name]
+    expected = run("./theirs", number, cwd=programs).stdout
+    done = run("./ours", number, cwd=programs, env={**os.environ, "METAFORK_TRACE": "2"})
+    assert done.stdout == expected
+    assert re.search(r"^metafork: cases_k\d+ leaf \d+ ", done.stderr, re.MULTILINE), done.stderr
+    if case.to is not None:
+        assert (copies(done.stderr, "to"), copies(done.stderr, "from")) == (case.to, case.back)
+
+
+@needs_nvcc
+def test_nvcc_takes_the_file(programs):
+    options = ["-arch=sm_80", "-fmad=false", "-Icases.out", "-Icases.out/include"]
+    run("nvcc", *options, "-c", "cases.out/cases.cu", "-o", "cuda.o", cwd=programs)

@@ -1,0 +1,197 @@
+"""Functions whose arrays move: what each is, and how many bytes of which array go to the device and come back.
+
+All take the same arguments (``HEAD``).  Sizes: n = 24 and T = 21 steps; a vector has 96 bytes, the matrix A 2304.
+"""
+
+from dataclasses import dataclass
+
+HEAD = "(int n, int B, int T, float A[n][n], float x[n], float y[n], float z[n])"
+EACH = "meta_for (int b = 0; b < (n + B - 1) / B; b++) meta_for (int t = 0; t < B; t++)"
+STEP = "meta_schedule { " + EACH + " { int i = b * B + t; if (i < n) { BODY } } }"
+
+
+def schedule(body):
+    return STEP.replace("BODY", body)
+
+
+@dataclass(frozen=True)
+class Case:
+    """``to`` and ``back`` map an array to the sizes of its copies in bytes, with how often; ``None``: not counted."""
+
+    body: str
+    to: dict[str, dict[int, int]] | None = None
+    back: dict[str, dict[int, int]] | None = None
+
+
+X_IS_Y = schedule("x[i] = 0.5f * y[i] + x[i];")
+Y_IS_X = schedule("y[i] = 0.25f * x[i] + y[i];")
+ONCE = {96: 1}
+BOTH = {"x": ONCE, "y": ONCE}
+
+CASES = {
+    "gemver": Case(
+        "meta_schedule { meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < n; j++)"
+        " A[i][j] = A[i][j] + x[i] * y[j] + z[i] * y[j]; }"
+        + schedule("for (int j = 0; j < n; j++) x[i] = x[i] + 0.5f * A[j][i] * y[j];")
+        + "for (int i = 0; i < n; i++) x[i] = x[i] + z[i];"
+        + schedule("for (int j = 0; j < n; j++) z[i] = z[i] + 1.5f * A[i][j] * x[j];"),
+        {"A": {2304: 1}, "x": {96: 2}, "y": ONCE, "z": ONCE},
+        {"A": {2304: 1}, "x": ONCE, "z": ONCE},
+    ),
+    "trisolv": Case(
+        "for (int i = 0; i < n; i++) x[i] = y[i];"
+        "for (int j = 0; j < n; j++) { x[j] = x[j] / (A[j][j] + 100); "
+        + schedule("if (i > j) x[i] = x[i] - A[i][j] * x[j];")
+        + " }",
+        {"A": {2304: 1}, "x": {96: 1, 4: 23}},
+        {"x": {96: 1, 4: 23}},
+    ),
+    "cholesky": Case(
+        "for (int k = 0; k < n; k++) {\n  A[k][k] = sqrtf(A[k][k] * A[k][k]);\n  int rest = n - k - 1;\n"
+        "  meta_schedule { meta_for (int c = 0; c < (rest + B - 1) / B; c++) meta_for (int t = 0; t < B; t++) {"
+        " int i = k + 1 + c * B + t; if (i < n) A[i][k] = A[i][k] / (A[k][k] + 64); } }\n"
+        "  meta_schedule { meta_for (int i = 0; i < rest; i++) meta_for (int j = 0; j < rest; j++)"
+        " if (j <= i) A[k + 1 + i][k + 1 + j] = A[k + 1 + i][k + 1 + j] - A[k + 1 + i][k] * A[k + 1 + j][k]; }\n}",
+        {"A": {2304: 1, 4: 22}},
+        {"A": {2300: 1, 4: 23}},
+    ),
+    "two arrays in turn": Case("for (int s = 0; s < T; s++) { " + X_IS_Y + Y_IS_X + " }", BOTH, BOTH),
+    "pointers that change places": Case(
+        "float *h; for (int s = 0; s < T; s++) { " + schedule("x[i] = 0.5f * y[i] + s;") + " h = x; x = y; y = h; }",
+        BOTH,
+        BOTH,
+    ),
+    "a sum every tenth step": Case(
+        "float sum = 0; for (int s = 0; s < T; s++) { "
+        + X_IS_Y
+        + "if (s % 10 == 0) { for (int i = 0; i < n; i++) sum += x[i]; z[s] = sum; } }",
+        BOTH,
+        {"x": {96: 3}},
+    ),
+    "an early return": Case(
+        "for (int s = 0; s < T; s++) { " + X_IS_Y + " if (x[3] > 10) return; y[2] = s; }",
+        {"x": ONCE, "y": {96: 1, 4: 10}},
+        {"x": {96: 1, 4: 11}},
+    ),
+    "a jump out": Case(
+        "for (int s = 0; s < T; s++) for (int r = 0; r < 2; r++) { " + X_IS_Y + " if (x[1] > 20) goto done; }"
+        " z[0] = 1; done: z[1] = x[1];",
+        BOTH,
+        {"x": {96: 1, 4: 17}},
+    ),
+    "a jump back": Case(
+        "int s = 0; again: " + X_IS_Y + " s++; for (int k = 0; k < 2; k++) { mid: y[k] += s; } "
+        "if (s < 4) goto again; if (s == 4) { s++; int k = 0; (void)k; goto again; }",
+    ),
+    "a break and a continue": Case(
+        "for (int s = 0; s < T; s++) { if (s % 2) continue; " + X_IS_Y + " if (s > 7) break; z[s] = s; }",
+        BOTH,
+        {"x": ONCE},
+    ),
+    "an unknown function": Case(
+        "for (int s = 0; s < 3; s++) { " + X_IS_Y + " elsewhere(n, x); }", {"x": {96: 3}, "y": {96: 3}}, {"x": {96: 3}}
+    ),
+    "a function of the file": Case(
+        "for (int s = 0; s < 3; s++) { " + X_IS_Y + " halve(n, B, y); }", {"x": {96: 3}, "y": {96: 3}}, {"x": {96: 3}}
+    ),
+    "branches": Case(
+        "for (int s = 0; s < T; s++) if (s % 3 == 0) "
+        + X_IS_Y
+        + " else if (z[0] < 50) "
+        + Y_IS_X
+        + " else z[1] = x[1];",
+        BOTH,
+        BOTH,
+    ),
+    "a condition that reads": Case(
+        "int s = 0; while (x[0] < 40 && s < T) { s++; "
+        + X_IS_Y
+        + " } do "
+        + Y_IS_X
+        + " while (y[5] < 30 && ++s < T); for (s = 0; x[2] > s * 9; y[1] = ++s) "
+        + X_IS_Y,
+    ),
+    "a switch": Case(
+        "for (int s = 0; s < 6; s++) switch (s % 3) { case 0: x[s] = s; " + X_IS_Y + " case 1: y[s] = x[s]; break; "
+        "default: " + Y_IS_X + " }",
+    ),
+    "an alias of the host": Case(
+        "float *p = x + 4; for (int s = 0; s < 4; s++) { " + X_IS_Y + " p[s] = p[s] + 1; *p = s; }",
+        {"x": {96: 1, 4: 3, 8: 1}, "y": ONCE},
+        {"x": {4: 4, 16: 1, 8: 1, 64: 1}},
+    ),
+    "the same array twice": Case("z = y; for (int s = 0; s < 4; s++) { " + X_IS_Y + " z[s] = x[s]; } "),
+    "overlapping pointers": Case("float *p = x; for (int s = 0; s < 4; s++) { " + X_IS_Y + " p++; p[0] = y[s]; }"),
+    "an array of the function": Case(
+        "float w[n]; for (int i = 0; i < n; i++) w[i] = i; for (int s = 0; s < 3; s++) { "
+        + schedule("w[i] = w[i] + x[i];")
+        + " } "
+        + schedule("y[i] = y[i] + w[i];"),
+        {"w": ONCE, "x": ONCE, "y": ONCE},
+        {"y": ONCE},
+    ),
+    "an array of a block": Case(
+        "for (int s = 0; s < 3; s++) { float w[n]; for (int i = 0; i < n; i++) w[i] = i + s; "
+        + schedule("w[i] = w[i] + x[i];")
+        + schedule("y[i] = y[i] + w[i];")
+        + " if (s == 2) break; if (y[0] > 1e6f) return; }",
+        {"w": {96: 3}, "x": ONCE, "y": ONCE},
+        {"y": {96: 1, 4: 2}},
+    ),
+    "a small array in a switch": Case(
+        "for (int s = 0; s < 3; s++) switch (s) { float w[24]; case 0: case 1: for (int i = 0; i < n; i++) w[i] = s; "
+        + schedule("w[i] = w[i] + x[i];")
+        + " y[s] = w[s]; break; default: y[s] = 3; }",
+    ),
+    "a macro that counts": Case(
+        "REPEAT(s, 3) { " + X_IS_Y + " y[0] = s; LATER(x[1]); }",
+        {"x": ONCE, "y": {96: 1, 4: 2}},
+        {"x": {96: 1, 4: 3}},
+    ),
+    "a macro of two statements": Case(
+        "REPEAT(s, 3) { " + X_IS_Y + " PAIR(s) }", {"x": {96: 3}, "y": {96: 3}}, {"x": {96: 3}}
+    ),
+    "a macro that hides a condition": Case("UNTIL(x[0] > 20) " + X_IS_Y + " y[0] = x[0];"),
+    "a pragma": Case(
+        "for (int s = 0; s < 3; s++) { " + X_IS_Y + "\n#pragma GCC ivdep\nfor (int i = 0; i < n; i++) y[i] += x[i];\n}",
+        {"x": {96: 3}, "y": {96: 3}},
+        {"x": {96: 3}},
+    ),
+    "a condition of the preprocessor": Case(
+        "for (int s = 0; s < 3; s++) { "
+        + X_IS_Y
+        + "\n#ifdef NEVER_GIVEN\nfloat *q = y; q[0] = 1;\n#else\ny[s] = x[s];\n"
+        "#endif\n}",
+        {"x": {96: 1}, "y": {96: 1, 4: 2}},
+        {"x": {96: 1, 4: 3}},
+    ),
+    "rows": Case(
+        "for (int s = 0; s < 4; s++) {"
+        " meta_schedule { meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < n; j++) A[i][j] = A[i][j] + s; }"
+        " for (int j = 0; j < n; j++) x[j] += A[s][j]; A[s][0] = x[s]; }",
+        {"A": {2304: 1, 4: 3}},
+        {"A": {96: 4, 288: 1, 1920: 1}},
+    ),
+    "many elements": Case(
+        "for (int s = 0; s < 3; s++) { " + X_IS_Y + " MANY(x) MANY(y) }",
+    ),
+    "a global": Case(
+        "for (int s = 0; s < 3; s++) { " + X_IS_Y + " total += x[s]; table[s] = y[s] + table[0]; y[s] = total; }"
+    ),
+    "a global in a schedule": Case(
+        "for (int i = 0; i < 8; i++) table[i] = i; for (int s = 0; s < 3; s++) { "
+        + schedule("if (i < 8) table[i] = table[i] + x[i];")
+        + " y[s] = table[s + 1]; through(s); }",
+        {"table": {32: 3}, "x": {96: 3}},
+        {"table": {32: 3, 4: 3}},
+    ),
+    "stopped by a bad leaf": Case(
+        "for (int s = 0; s < 3; s++) { " + X_IS_Y + " B = s == 0 ? 2000 : 4; " + Y_IS_X + " }"
+    ),
+    "a kept array": Case(
+        "metafork_keep(x); metafork_keep(y); for (int s = 0; s < 3; s++) add(n, B, x, y);"
+        " metafork_drop(x); metafork_drop(y); " + X_IS_Y,
+        {"x": {96: 2}, "y": {96: 2}},
+        {"x": {96: 2}},
+    ),
+}

@@ -1,0 +1,144 @@
+// Which side is newer: random touches, launches and calls on one buffer, against what the bytes must be.
+#include <stdlib.h>
+#include <string.h>
+
+static long long most_bytes = 1ll << 40; // of one copy on the device
+static int room = 1 << 30;               // how many copies fit
+static int allocated;
+static void *limited(size_t size)
+{
+    if ((long long)size > most_bytes || allocated >= room) return nullptr;
+    allocated++;
+    return malloc(size);
+}
+static void release(void *memory)
+{
+    allocated--;
+    free(memory);
+}
+#define malloc limited
+#define free release
+#include "metafork/arrays.h"
+#undef malloc
+#undef free
+#include "metafork/residents.h"
+
+enum { SIZE = 400, MOST = 4 };
+static unsigned char data[SIZE], truth[SIZE];
+static unsigned long long state;
+
+static int below(int n)
+{
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    return (int)((state >> 33) % (unsigned long long)n);
+}
+
+static void check(int first, int behind, const char *what, int step)
+{
+    for (int i = first; i < behind; i++)
+        if (data[i] != truth[i]) {
+            printf("step %d: %s: byte %d is %d, not %d\n", step, what, i, data[i], truth[i]);
+            exit(1);
+        }
+}
+
+static void launch(int step)
+{
+    const int count = 1 + below(MOST);
+    void *hosts[MOST], *pointers[MOST] = {};
+    int64_t bytes[MOST];
+    const char *names[MOST] = {"a", "b", "c", "d"};
+    const int writer = below(3) == 0 ? -1 : 0;
+    for (int k = 0; k < count; k++) {
+        const int first = below(SIZE / 20) * 20, most = SIZE - first;
+        hosts[k] = data + first;
+        bytes[k] = below(8) == 0 ? 0 : 1 + below(most);
+    }
+    if (writer == 0)
+        for (int k = 1; k < count; k++)
+            if (metafork_overlap((uintptr_t)hosts[0], bytes[0], (uintptr_t)hosts[k], bytes[k])) bytes[k] = 0;
+    const int error = metafork_bring(0, hosts, bytes, names, count, pointers);
+    if (error != METAFORK_OK) {
+        // The serial code runs.
+        for (int k = 0; k < count; k++) metafork_touch(hosts[k], 0, bytes[k], k == writer ? METAFORK_UPDATES : METAFORK_READS);
+        for (int k = 0; k < count; k++) check((int)((unsigned char *)hosts[k] - data), (int)((unsigned char *)hosts[k] - data + bytes[k]), "serial", step);
+        return;
+    }
+    for (int k = 0; k < count; k++)
+        for (int i = 0; i < bytes[k]; i++) {
+            unsigned char *const now = static_cast<unsigned char *>(pointers[k]) + i;
+            const int at = (int)((unsigned char *)hosts[k] - data) + i;
+            if (*now != truth[at]) {
+                printf("step %d: array %d: byte %d on the device is %d, not %d\n", step, k, at, *now, truth[at]);
+                exit(1);
+            }
+            if (k == writer) *now = truth[at] = (unsigned char)below(256);
+        }
+    if (writer == 0) metafork_written(hosts[0], bytes[0]);
+}
+
+int main(int argc, char **argv)
+{
+    state = (unsigned long long)atoll(argv[1]);
+    if (argc > 2) room = atoi(argv[2]);
+    if (argc > 3) most_bytes = atoll(argv[3]);
+    const int rarely = atoll(argv[1]) % 2 == 0 ? 1 : 20; // with many touches in between
+    bool kept = false;
+    for (int step = 0; step < 4000; step++) {
+        const int first = below(SIZE), length = below(3 * rarely) == 0 ? 1 + below(SIZE - first) : 1 + below(first + 4 < SIZE ? 4 : 1);
+        switch (below(kept ? 9 : 8)) {
+        case 0:
+            metafork_touch(data, first, length, METAFORK_READS);
+            check(first, first + length, "a read", step);
+            break;
+        case 1:
+        case 2:
+            metafork_touch(data, first, length, METAFORK_WRITES);
+            for (int i = first; i < first + length; i++) data[i] = truth[i] = (unsigned char)below(256);
+            break;
+        case 3:
+            metafork_touch(data, first, length, METAFORK_UPDATES);
+            check(first, first + length, "an update", step);
+            for (int i = first; i < first + length; i++)
+                if (below(2)) data[i] = truth[i] = (unsigned char)below(256);
+            break;
+        case 4:
+        case 5:
+            if (below(rarely) == 0) launch(step);
+            break;
+        case 6:
+            if (below(10 * rarely) == 0) {
+                metafork_leave(nullptr);
+                if (!kept) check(0, SIZE, "a return", step);
+                if (!kept && metafork_residents_of_thread()->count != 0) return 2;
+            } else if (below(10 * rarely) == 0) {
+                const metafork_local local = {data + first, (unsigned long long)length};
+                metafork_forget(&local);
+                for (int i = first; i < first + length; i++) data[i] = truth[i] = 7;
+            }
+            break;
+        case 7:
+            if (below(20) == 0) {
+                metafork_keep(data + 100);
+                kept = true;
+            } else if (below(20 * rarely) == 0) {
+                metafork_touch_all(below(2) ? METAFORK_READS : METAFORK_UPDATES);
+                check(0, SIZE, "everything", step);
+            } else if (below(20 * rarely) == 0) {
+                metafork_settle();
+                check(0, SIZE, "an end of what is known", step);
+            }
+            break;
+        case 8:
+            if (below(20) == 0) {
+                metafork_drop(data + 100);
+                kept = false;
+            }
+            break;
+        }
+    }
+    metafork_drop(data + 100);
+    metafork_leave(nullptr);
+    check(0, SIZE, "the end", -1);
+    return metafork_residents_of_thread()->count + allocated;
+}
