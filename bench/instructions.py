@@ -83,6 +83,7 @@ def with_constants(text, shape, launches):
             f"  {line}\n" for line in lines
         )
 
+    text = re.sub(r" *METAFORK_ROLLED\n", "", text)  # as where metafork itself knows the constants
     return re.sub(r"METAFORK_KERNEL\((\w+), \(([^)]*)\), \(([^)]*)\)\)\n\{\n", instance, text)
 
 
