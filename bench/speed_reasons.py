@@ -7,7 +7,7 @@ _ROW = (
 )
 _CUBE = (
     "one result a thread, so no plane is kept in registers; the window with its border is larger than the block, "
-    "and is copied by loops with guards in which few lanes work"
+    "and is copied by loops in which few lanes work"
 )
 
 REASONS = {
@@ -18,18 +18,16 @@ REASONS = {
     ),
     "matmul, literal 4 by 4": (
         "the results are in registers; what is left are shared memory read 4 bytes at a time, its indices, and "
-        "the copies with their loops and guards, since block, `K` and `n` are unknown to the compiler"
+        "the copies with their loops, since block, `K` and `n` are unknown to the compiler"
     ),
     "matmul, tall": _ROW,
     "matmul, batched": _ROW,
     "matmul, strided": _ROW,
     "copy": ("`cache(a, c)` of the program sends both arrays through shared memory, which a copy has no use for"),
-    "transposition": (
-        "two tiles where one is enough, each copied by loops with guards, and bank conflicts in one of them"
-    ),
+    "transposition": ("two tiles where one is enough, each copied by a loop, and bank conflicts in one of them"),
     "1D mean of three": (
         "the window goes through shared memory, though the first-level cache would serve its reuse; copy and "
-        "results are loops of unknown length, with indices computed anew in each round"
+        "results are loops of unknown length"
     ),
     "2D Jacobi, nine points": (
         "one result a thread, so no row is kept in registers; the window with its border is copied by warps of "
@@ -47,16 +45,16 @@ REASONS = {
         "each product reads pixel and weight from shared memory; rows and weights are not kept in registers"
     ),
     "convolution, 8 to 8 channels": (
-        "one result a thread: each product reads pixel and weight from global memory, with 64-bit indices; nothing "
-        "is cached, since the windows of a block grow with `C`"
+        "one result a thread: each product reads pixel and weight from global memory, each with an index of its own; "
+        "nothing is cached, since the windows of a block grow with `C`"
     ),
     "Floyd-Warshall": (
-        "one element a thread, four accesses with 64-bit indices and two conditions for one sum; the expert's "
-        "takes 4 by 4 elements, 16 bytes at a time"
+        "one element a thread, four accesses and two conditions for one sum; the expert's takes 4 by 4 elements, "
+        "16 bytes at a time"
     ),
     "LU": (
         "the column to divide goes through shared memory element by element in one thread; the update's windows "
-        "are used once, and cost loops, guards and barriers"
+        "are used once, and cost loops and barriers"
     ),
     "n-body": (
         "a body is read by four loads from global memory where the expert's takes one 16-byte load from shared "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
-from metafork.analysis.bounds import stays_within
+from metafork.analysis.bounds import extreme, stays_within
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.copy_walk import copy_walk, trips_of
 from metafork.analysis.memory.tile_layout import place_in_line, place_in_tile
@@ -20,6 +20,7 @@ from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, condition_of, conjunction, may_be_negative
 from metafork.ir.program import (
     Assign,
+    Binary,
     Call,
     Cast,
     Conditional,
@@ -64,6 +65,10 @@ class RowPlaces:
     declarations: list[Stmt] = field(default_factory=list)
     known: dict[Polynomial, RowPlace] = field(default_factory=dict)
     copied: set[str] = field(default_factory=set)
+    host: frozenset[str] = frozenset()
+    """The symbols that the host can compute."""
+    spans: list[Polynomial] = field(default_factory=list)
+    """What coordinates reach that ``int`` holds where it holds these (``Kernel.spans``)."""
 
     def prefix(self, name: str) -> str:
         """Return what the variables of another copy to or from a window are called after."""
@@ -191,10 +196,10 @@ def load(window: Window, name: str, site: Site) -> list[Stmt]:
     """Return the loops that fill a window from global memory, staying inside the array."""
     prefix = site.rows.prefix(name)
     counters = tuple(Var(f"{prefix}_{axis}", INT) for axis in range(len(window.extents)))
-    values, declarations, guards = _global_coordinates(
-        window, window.lows, window.strides, window.extents, counters, site
-    )
     walk = _Walk(prefix, counters, window.extents, site)
+    values, declarations, guards = _global_coordinates(
+        window, window.lows, window.strides, window.extents, counters, site, walk.ends
+    )
     place = walk.place_in(window, counters, site.symbols)
     target = Element(name, (place,), window.array.element)
     source = Element(window.array.name, (_place(window, values, site),), window.array.element)
@@ -207,7 +212,7 @@ def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[Stmt]:
     """Return the loops that copy back what one reference wrote, under its guards."""
     prefix = site.rows.prefix(name)
     counters = tuple(Var(f"{prefix}_{axis}", INT) for axis in range(len(box.extents)))
-    values, declarations, _ = _global_coordinates(window, box.lows, box.scales, box.extents, counters, site)
+    values, declarations, _ = _global_coordinates(window, box.lows, box.scales, box.extents, counters, site, {})
     symbols = dict(site.symbols)
     needed = {symbol for constraint in box.guards for symbol in constraint.symbols}
     decoded: list[Stmt] = []
@@ -252,8 +257,13 @@ def _global_coordinates(
     extents: tuple[Polynomial, ...],
     counters: tuple[Var, ...],
     site: Site,
+    ends: dict[int, Expr | None],
 ) -> tuple[tuple[Expr, ...], list[Stmt], list[Expr]]:
-    """Return the coordinates in the array, their declarations, and the conditions that keep them inside it."""
+    """Return the coordinates in the array, their declarations, and the conditions that keep them inside it.
+
+    An axis in ``ends`` gets its value there, the end of its counter, in place of a condition that the array's extent
+    asks for.
+    """
     values: list[Expr] = []
     declarations: list[Stmt] = []
     guards: list[Expr] = []
@@ -266,22 +276,66 @@ def _global_coordinates(
         symbols = {**site.symbols, **{other.name: other for other in counters}}
         wide = len(counters) == 1 or may_be_negative(polynomial) or not _indexed_in_int(window)
         value = Var(f"{counter.name}_at", LONG if wide else INT)
-        declarations.append(Declare(value.name, value.type, code_of(polynomial, symbols, wide=wide)))
+        code = code_of(polynomial, symbols, wide=wide)
+        reach = _reach(polynomial, loops, site) if wide else None
+        if reach is not None:
+            site.rows.spans.append(reach)
+            code = _in_offsets(code)
+        declarations.append(Declare(value.name, value.type, code))
         values.append(value)
     declared = site.extents[window.array.name]
     if not window.factors:
         for axis, index in enumerate(values):
-            bound = declared[axis]
-            guards += _bounds(polynomials[axis], bound, index, site.extent_code[window.array.name][axis], loops, site)
+            extent_code = site.extent_code[window.array.name][axis]
+            both = _bounds(polynomials[axis], declared[axis], index, extent_code, loops, site)
+            if both[1] is not None and axis in ends and strides[axis] == 1:
+                ends[axis] = _end(extent_code, lows[axis], extents[axis], index.type, site)
+                both = both[0], None
+            guards += [bound for bound in both if bound is not None]
         return tuple(values), declarations, guards
     for factor, column, polynomial in zip(window.factors, values[1:], polynomials[1:], strict=True):
-        guards += _bounds(polynomial, factor, column, code_of(factor, site.symbols), loops, site)
+        both = _bounds(polynomial, factor, column, code_of(factor, site.symbols), loops, site)
+        guards += [bound for bound in both if bound is not None]
     linear = polynomials[0]
     for factor, polynomial in zip(window.factors, polynomials[1:], strict=True):
         linear = linear * factor + polynomial
     offset = linear_offset(tuple(values), array_extents(window.array.name, window.factors, site))
-    guards += _bounds(linear, declared[0], offset, site.extent_code[window.array.name][0], loops, site)
-    return tuple(values), declarations, guards
+    both = _bounds(linear, declared[0], offset, site.extent_code[window.array.name][0], loops, site)
+    return tuple(values), declarations, [*guards, *(bound for bound in both if bound is not None)]
+
+
+def _end(array: Expr, low: Polynomial, window: Polynomial, type_: ScalarType, site: Site) -> Expr:
+    """Return how many elements of an axis of a window lie below the end of the array, at most all; or less than 1."""
+    wide = type_ is not INT or not INT.holds(array.type)
+    room = binary("-", as_long(array) if wide else array, code_of(low, site.symbols, wide=wide))
+    some = Conditional(binary("<", IntConst(0), room), as_int(room), IntConst(0), INT) if wide else room
+    whole = code_of(window, site.symbols)
+    return Conditional(binary("<", room, whole), some, whole, INT)
+
+
+def _reach(value: Polynomial, loops: list[LoopRange], site: Site) -> Polynomial | None:
+    """Return the largest value of a sum of terms that are not negative, ``None`` where one may be, or it is unknown."""
+    for mono, coefficient in value.terms().items():
+        if coefficient < 0:
+            return None
+        lowest = extreme(Polynomial({mono: coefficient}), loops, site.prover, largest=False)
+        if lowest is None or not site.prover.certifies(at_most(0, lowest)):
+            return None
+    highest = extreme(value, loops, site.prover, largest=True)
+    return highest if highest is not None and highest.symbols <= site.rows.host else None
+
+
+def _in_offsets(code: Expr) -> Expr:
+    """Return a sum in ``long long`` as one in the type of offsets."""
+    match code:
+        case Binary(op=op, left=left, right=right):
+            return binary(op, _in_offsets(left), _in_offsets(right))
+        case Cast(type=type_, operand=operand) if type_ == LONG:
+            return _offset(operand)
+        case IntConst(value=value, type=type_) if type_ == LONG and value < 1 << 31:
+            return _offset(IntConst(value))
+        case _:
+            return code
 
 
 def _indexed_in_int(window: Window) -> bool:
@@ -291,15 +345,10 @@ def _indexed_in_int(window: Window) -> bool:
 
 def _bounds(
     value: Polynomial, extent: Polynomial | None, code: Expr, extent_code: Expr, loops: list[LoopRange], site: Site
-) -> list[Expr]:
-    """Return those of ``0 <= code`` and ``code < extent`` that are not proved."""
+) -> tuple[Expr | None, Expr | None]:
+    """Return ``0 <= code`` and ``code < extent``, ``None`` for what is proved."""
     low, high = (False, False) if extent is None else stays_within(value, extent, loops, site.prover, cheaply=True)
-    conditions: list[Expr] = []
-    if not low:
-        conditions.append(binary("<=", IntConst(0), code))
-    if not high:
-        conditions.append(binary("<", code, extent_code))
-    return conditions
+    return None if low else binary("<=", IntConst(0), code), None if high else binary("<", code, extent_code)
 
 
 def array_extents(name: str, factors: tuple[Polynomial, ...], site: Site) -> tuple[Expr, ...]:
@@ -313,14 +362,37 @@ def _place(window: Window, values: tuple[Expr, ...], site: Site) -> Expr:
     return offset_inside(values, array_extents(window.array.name, window.factors, site))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Walk:
-    """The loops of a copy over a box, as ``metafork.analysis.memory.copy_walk`` says."""
+    """The loops of a copy over a box, as ``metafork.analysis.memory.copy_walk`` says.
+
+    ``ends`` are the axes whose loop may end before the box does; the ends may be set until ``around``.
+    """
 
     name: str
     counters: tuple[Var, ...]
     extents: tuple[Polynomial, ...]
     site: Site
+    ends: dict[int, Expr | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        walk = copy_walk(self.extents, self.site.shape)
+        *outer, last = walk.axes
+        if walk.flat:
+            if self.site.exactly == self.extents[outer[-1]] * self.extents[last]:
+                outer.pop()  # no loop
+        elif not outer:
+            outer = [] if self._fills(last, 0, self.site.axes) else [last]
+        else:
+            if self.site.axes > 1 and self._fills(outer[-1], 1, self.site.axes):
+                outer.pop()
+            if not self._fills(last, 0, 1):
+                outer.append(last)
+        self.ends = dict.fromkeys(outer)
+
+    def _fills(self, axis: int, lowest: int, highest: int) -> bool:
+        """Say whether the threads of these dimensions are as many as an axis has elements."""
+        return not self.site.striding and product_of(self.site.shape[lowest:highest]) == self.extents[axis]
 
     @property
     def _line(self) -> Var:
@@ -348,14 +420,24 @@ class _Walk:
                 result = self._over(outer.pop(), result, 1, self.site.axes)
         for axis in reversed(outer):
             counter = self.counters[axis]
-            condition = binary("<", counter, self._extent(axis))
             first = Declare(counter.name, INT, IntConst(0))
-            result = (For(first, condition, _advance(counter, IntConst(1)), result, rolled=self._rolled(axis)),)
+            result = (
+                For(first, self._inside(axis), _advance(counter, IntConst(1)), result, rolled=self._rolled(axis)),
+            )
         fixed = [axis for axis in range(len(self.counters)) if axis not in walk.axes]
-        return [*(Declare(self.counters[axis].name, INT, IntConst(0)) for axis in fixed), *result]
+        ends = [Declare(self._end(axis).name, INT, end) for axis, end in self.ends.items() if end is not None]
+        return [*ends, *(Declare(self.counters[axis].name, INT, IntConst(0)) for axis in fixed), *result]
+
+    def _end(self, axis: int) -> Var:
+        return Var(f"{self.counters[axis].name}_end", INT)
 
     def _extent(self, axis: int) -> Expr:
         return code_of(self.extents[axis], self.site.symbols)
+
+    def _inside(self, axis: int) -> Expr:
+        """Return the condition of the loop over an axis."""
+        end = self._extent(axis) if self.ends.get(axis) is None else self._end(axis)
+        return binary("<", self.counters[axis], end)
 
     def _rolled(self, *axes: int) -> bool:
         """Say whether a loop over these axes is better not unrolled: unless threads and elements are constants."""
@@ -367,10 +449,9 @@ class _Walk:
         index, count = _linear(highest, lowest)
         counter = self.counters[axis]
         first = Declare(counter.name, INT, as_int(index))
-        if not self.site.striding and product_of(self.site.shape[lowest:highest]) == self.extents[axis]:
+        if self._fills(axis, lowest, highest):
             return (first, *body)
-        condition = binary("<", counter, self._extent(axis))
-        return (For(first, condition, _advance(counter, as_int(count)), body, rolled=self._rolled(axis)),)
+        return (For(first, self._inside(axis), _advance(counter, as_int(count)), body, rolled=self._rolled(axis)),)
 
     def _as_line(self, rows: int, columns: int, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Spread two axes over all threads, row after row."""
@@ -387,7 +468,11 @@ class _Walk:
             length = self._extent(columns)
             wrap = (Assign(column, "-", length), _advance(row, IntConst(1)))
             advance += [_advance(column, place.columns), If(binary(">=", column, length), wrap)]
-        condition = binary("<", self._line, code_of(total, site.symbols))
+        elements = code_of(total, site.symbols)
+        if self.ends.get(rows) is not None:
+            inside = binary("*", self._end(rows), self._extent(columns))
+            elements = Conditional(binary("<", IntConst(0), self._end(rows)), inside, IntConst(0), INT)
+        condition = binary("<", self._line, elements)
         rolled = self._rolled(rows, columns)
         return (*start, For(first, condition, _advance(self._line, as_int(count)), (*body, *advance), rolled=rolled))
 

@@ -100,6 +100,7 @@ class _Lowering:
         taken = set(scalars) | {array.name for array in self.program.arrays} | _names(self.program)
         bodies: list[tuple[Expr | None, tuple[Stmt, ...]]] = []
         block_arrays: set[str] = set()
+        reached: list[Polynomial] = []
         for plan in self.memory.paths:
             names = self._window_names(plan, taken)
             # Paths lay out their memory each for itself: a name may stand for one place only.
@@ -119,10 +120,10 @@ class _Lowering:
                 Memory(code.name, Space.PRIVATE, code.structure.array.element, IntConst(code.structure.span))
                 for code in structures
             ]
-            lowering = PathLowering(
-                plan, self.scope, self._site(plan, symbols, taken), names, own, codes, structures, self._uneven(), taken
-            )
+            site = self._site(plan, symbols, taken)
+            lowering = PathLowering(plan, self.scope, site, names, own, codes, structures, self._uneven(), taken)
             body = lowering.lower()
+            reached += site.rows.spans
             bodies.append((_test(plan), body))
         body = _chain(bodies)
         if shared:
@@ -143,6 +144,7 @@ class _Lowering:
         arguments = tuple(Argument(n, v.type) for n, v in scalars.items() if n in used) + tuple(
             Argument(value.name, value.type) for value in self.program.values if value.name in used
         )
+        elements = (memory.extent for memory in globals_ if memory.name in _with_offsets(body))
         x, y, z = self._padded([code_of(extent, symbols, wide=True) for extent in self.shape])
         grid_x, grid_y, grid_z = self._padded([loop.extent for loop in reversed(self.program.grid)])
         return Kernel(
@@ -155,7 +157,7 @@ class _Lowering:
             code_of(self.memory.words * 4, symbols, wide=True),
             self._host_scalars(),
             self._widest(),
-            spans=tuple(dict.fromkeys(memory.extent for memory in globals_ if memory.name in _with_offsets(body))),
+            spans=(*dict.fromkeys((*elements, *(code_of(span, symbols, wide=True) for span in reached))),),
         )
 
     def _widest(self) -> Expr | None:
@@ -229,7 +231,8 @@ class _Lowering:
         prover = self.analyses.prover((*self.memory.facts.constraints, *known), self.memory.facts.derived)
         codes = {array.name: array.extents for array in arrays}
         striding = self.program.mapping.striding is not None
-        return Site(symbols, extents, codes, self.shape, striding, prover, RowPlaces(symbols, taken))
+        rows = RowPlaces(symbols, taken, host=frozenset(self._scalars()))
+        return Site(symbols, extents, codes, self.shape, striding, prover, rows)
 
     def _grid_loops(self, body: tuple[Stmt, ...], taken: set[str]) -> tuple[Stmt, ...]:
         """Wrap the body in one strided loop for each grid dimension."""
