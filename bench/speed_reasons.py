@@ -1,20 +1,19 @@
 """Why a program of instructions.py is above its goal, as read from its kernel; shown only where it is."""
 
 _ROW = (
-    "a thread has a row of results: each product reads `b` from shared memory, and `c` is read and written in "
-    "every step of `k`; what is missing are tiles of results in registers and values of `s` and the block known "
-    "to the compiler"
+    "a thread has four results of a row at a time: each product reads `b` from shared memory, with a symbolic stride, "
+    "and `c` is read and written in every step of `k`; a static instance keeps them in registers"
 )
 _CUBE = (
-    "one result a thread, so no plane is kept in registers; the window with its border is larger than the block, "
-    "and is copied by loops in which few lanes work"
+    "one result a thread, so no plane is kept in registers: each result loads its seven points, from the first-level "
+    "cache"
 )
 
 REASONS = {
     "matmul": _ROW,
     "matmul, s0 by s1 a thread": (
-        "`s0` and `s1` are no constants, so the results have no registers: `c` is read and written in global "
-        "memory for each product"
+        "4 by 4 results have registers for a tile of `K` steps only, since `s0` and `s1` are no constants: `c` is "
+        "read and written in every step of `k`; indices and copies have symbolic strides"
     ),
     "matmul, literal 4 by 4": (
         "the results are in registers; what is left are shared memory read 4 bytes at a time, its indices, and "
@@ -26,23 +25,23 @@ REASONS = {
     "copy": ("`cache(a, c)` of the program sends both arrays through shared memory, which a copy has no use for"),
     "transposition": ("two tiles where one is enough, each copied by a loop, and bank conflicts in one of them"),
     "1D mean of three": (
-        "the window goes through shared memory, though the first-level cache would serve its reuse; copy and "
-        "results are loops of unknown length"
+        "`cache(x)` of the program sends the window through shared memory, though the first-level cache would serve "
+        "its reuse; copy and results are loops of unknown length, with indices computed anew in each round"
     ),
     "2D Jacobi, nine points": (
-        "one result a thread, so no row is kept in registers; the window with its border is copied by warps of "
-        "which the second pass has two lanes"
+        "one result a thread, so no row is kept in registers; `cache(a)` of the program has the window with its border "
+        "copied by warps of which the second pass has two lanes"
     ),
     "2D Jacobi, five points, T": (
-        "the rows of a thread are `B0` apart, so none is kept in registers; the copy of the window has a second "
-        "pass with two lanes, and indices are recomputed at each access"
+        "the rows of a thread are `B0` apart, so none is kept in registers: each result loads its five points, from "
+        "the first-level cache, with indices recomputed at each access"
     ),
     "3D Jacobi, T": _CUBE,
     "3D heat, double, T": _CUBE,
     "axpy": ("one element an access where the expert's takes four, with index arithmetic for each"),
     "matvec, transposed": ("one column a thread and one element of `x` a load; the expert's takes four of each"),
     "convolution 3 by 3": (
-        "each product reads pixel and weight from shared memory; rows and weights are not kept in registers"
+        "each product loads pixel and weight, from the first-level cache; rows and weights are not kept in registers"
     ),
     "convolution, 8 to 8 channels": (
         "one result a thread: each product reads pixel and weight from global memory, each with an index of its own; "
@@ -52,10 +51,7 @@ REASONS = {
         "one element a thread, four accesses and two conditions for one sum; the expert's takes 4 by 4 elements, "
         "16 bytes at a time"
     ),
-    "LU": (
-        "the column to divide goes through shared memory element by element in one thread; the update's windows "
-        "are used once, and cost loops and barriers"
-    ),
+    "LU": ("one element a thread: three accesses, each with an index of its own, and two conditions for one product"),
     "n-body": (
         "a body is read by four loads from global memory where the expert's takes one 16-byte load from shared "
         "memory; a program that walks in tiles (below) does better"

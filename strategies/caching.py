@@ -6,6 +6,12 @@
 
 The accept side of the counter keeps the arrays; the strategy, on the refuse side, takes all of them out at once.
 Without a ``cache`` clause ``with_cached_arrays`` decides beforehand, by reuse between threads and by coalescing.
+
+What a window is worth.  A copy costs a load, a store and a barrier, and each access an index.  It pays where accesses
+that do not coalesce become ones that do, and where a thread's loop reads elements that other threads read too (the
+operands of a product), or a loop around reads them again.  It does not where each thread reads only some of the
+elements that others read (a stencil, the update of an elimination), or one element that all read: the first-level cache
+serves these; nor where a box has far more elements than are read (a wavefront's).
 """
 
 from __future__ import annotations
@@ -160,6 +166,9 @@ def _judged(program: Program, array: Array, analyses: Analyses) -> Remark:
         return _refused(program, array, memory.left_out[0])
     data = {parameter.name for parameter in program.parameters if parameter.kind is ParameterKind.DATA}
     worth = _worth(memory, data, analyses)
+    if isinstance(worth, _Served):
+        span = worth.access.element.span
+        return Remark("shared memory", array.name, False, worth.reason, array.span, span, array.name)
     if worth is None:
         why = "neighbours share no element of it, and their accesses coalesce"
         plans = block_memory(program, analyses).paths
@@ -193,19 +202,33 @@ def _with_clause(remark: Remark, kept: Sequence[str]) -> Remark:
     return replace(remark, hint=f"add cache({', '.join((*kept, remark.subject))})")
 
 
-def _worth(memory: BlockMemory, data: set[str], analyses: Analyses) -> tuple[str, Reference, bool] | None:
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """Why an array whose elements threads share has no use for shared memory, and by which access."""
+
+    reason: str
+    access: Reference
+
+
+def _worth(memory: BlockMemory, data: set[str], analyses: Analyses) -> tuple[str, Reference, bool] | _Served | None:
     """Say why the windows of one array are worth their memory, by which access, and whether one is too large."""
     prover = analyses.prover(memory.facts.constraints, memory.facts.derived)
     found: tuple[str, Reference] | None = None
+    served: _Served | None = None
     for plan in memory.paths:
         for held in plan.windows:
-            why = _shared_by_threads(held, prover) or _uncoalesced(held)
+            reasons = [why for why in (_shared_by_threads(held, prover), _uncoalesced(held)) if why is not None]
+            why = next((one for one in reasons if not isinstance(one, _Served)), None)
+            if why is not None and _too_wide(held):
+                reasons = [_Served(f"{why[0]}, but the box around what they touch has far more elements", why[1])]
+                why = None
             if why is None:
+                served = served or next((one for one in reasons if isinstance(one, _Served)), None)
                 continue
             if _grows(held.words, data, Scope.of(memory.facts)):
                 return (*why, True)
             found = found or why
-    return None if found is None else (*found, False)
+    return served if found is None else (*found, False)
 
 
 def _grows(words: Polynomial, data: set[str], scope: Scope) -> bool:
@@ -221,14 +244,15 @@ def _threads(reference: Reference) -> list[LoopRange]:
     return [loop for loop in reference.loops if loop.kind is LoopKind.THREAD]
 
 
-def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference] | None:
-    """Say how several threads touch one element, and by which access, if they do."""
+def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference] | _Served | None:
+    """Say how several threads touch one element, and by which access, if they do; or why that is cheap as it is."""
     window = held.window
     places = {
         tuple(index.substitute(thread_renaming(reference)) for index in coordinates(reference, window.factors))
         for reference in window.references
         if reference.reads
     }
+    shared: list[tuple[str, Reference, bool]] = []
     for reference in window.references:
         if not reference.reads:
             continue
@@ -236,28 +260,80 @@ def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference
         occurring = {name for index in own for name in index.symbols}
         idle = [loop for loop in _threads(reference) if loop.var not in occurring and loop.trips != ONE]
         if idle and reference.phase is not None:
-            return f"threads that differ in {idle[0].var} read the same elements", reference
-        if _overlapping(reference, held, prover):
-            return "iterations of neighbouring threads overlap", reference
+            often = any(_many_rounds(loop) for loop in reference.loops if loop.var in occurring)
+            shared.append((f"threads that differ in {idle[0].var} read the same elements", reference, often))
+        overlapping = _overlapping(reference, held, prover)
+        if overlapping is not None:
+            often = _many_rounds(overlapping)
+            shared.append(("iterations of neighbouring threads overlap", reference, often))
     if len(places) > 1:
-        return "neighbouring threads read common elements", window.references[0]
-    return None
+        shared.append(("neighbouring threads read common elements", window.references[0], False))
+    if not shared:
+        return None
+    why, access, often = next((one for one in shared if one[2]), shared[0])
+    stays = any(
+        _many_rounds(loop, LoopKind.BLOCK) and loop.var not in window.level
+        for reference in window.references
+        for loop in reference.loops
+    )
+    if window.elements == ONE:
+        return _Served(f"{why}, but it is one element at a time, which all of them load at once", access)
+    if not (often or stays):
+        return _Served(f"{why}, but each thread only some of them, which the first-level cache serves", access)
+    return why, access
 
 
-def _overlapping(reference: Reference, held: HeldWindow, prover: Prover) -> bool:
-    """Say whether a serial loop makes threads step on each other's elements (``a[i + k]``)."""
+SOME = 8
+"""Fewer rounds of a loop, by a constant, are only some."""
+
+
+def _many_rounds(loop: LoopRange, kind: LoopKind = LoopKind.SERIAL) -> bool:
+    """Say whether a loop is of a kind (a thread's own) and has more than some rounds."""
+    trips = loop.trips
+    return loop.kind is kind and (trips is None or not trips.is_constant or trips.constant_value() >= SOME)
+
+
+def _too_wide(held: HeldWindow) -> bool:
+    """Say whether a window grows faster with the parameters than the accesses to it (an antidiagonal's box)."""
+    window = held.window
+    made = max(_degree(_times_made(reference, window.level)) for reference in window.references)
+    return _degree(window.elements) > made
+
+
+def _times_made(reference: Reference, level: Sequence[str]) -> Polynomial:
+    """Return how many times a block makes an access while a window lives; loops of unknown length are left out."""
+    product = ONE
+    for loop in reference.loops:
+        inside = loop.kind in (LoopKind.THREAD, LoopKind.SERIAL) or (
+            loop.kind is LoopKind.BLOCK and loop.var not in level
+        )
+        if inside and loop.trips is not None:
+            product = product * loop.trips
+    return product
+
+
+def _degree(value: Polynomial) -> int:
+    return max((sum(exponent for _, exponent in mono) for mono in value.terms()), default=0)
+
+
+def _overlapping(reference: Reference, held: HeldWindow, prover: Prover) -> LoopRange | None:
+    """Return the loop that makes threads step on each other's elements (``a[i + k]``), if one does."""
     for index in coordinates(reference, held.window.factors):
         digits = [loop for loop in reference.loops if loop.kind in (LoopKind.THREAD, LoopKind.SERIAL)]
         occurring = [loop for loop in digits if loop.var in index.symbols]
         if not any(loop.kind is LoopKind.THREAD for loop in occurring):
             continue
         if not is_mixed_radix(index, occurring, prover):
-            return True
-    return False
+            alone = [loop for loop in occurring if loop.kind is LoopKind.THREAD]
+            for loop in occurring:
+                if loop.kind is LoopKind.SERIAL and not is_mixed_radix(index, [*alone, loop], prover):
+                    return loop
+            return occurring[-1]
+    return None
 
 
-def _uncoalesced(held: HeldWindow) -> tuple[str, Reference] | None:
-    """Say which access strides through memory, if the copy of the window would not."""
+def _uncoalesced(held: HeldWindow) -> tuple[str, Reference] | _Served | None:
+    """Say which access strides through memory, if the copy of the window would not; or that it would too."""
     if held.store is Store.THROUGH:
         return None
     for reference in held.window.references:
@@ -269,5 +345,8 @@ def _uncoalesced(held: HeldWindow) -> tuple[str, Reference] | None:
         step = own[-1].coefficient(neighbour)
         strides = any(index.coefficient(neighbour) != 0 for index in own[:-1])
         if strides or (step is not None and step != 0 and step != ONE):
-            return f"accesses of threads that are neighbours in {neighbour} do not coalesce", reference
+            why = f"accesses of threads that are neighbours in {neighbour} do not coalesce"
+            if held.window.extents[-1] == ONE:
+                return _Served(f"{why}, and neither would the copy of a column", reference)
+            return why, reference
     return None

@@ -16,7 +16,7 @@ JACOBI = """
 void jacobi1d(int T, int N, int s, int B, int a[2 * N]) {
   int dim = (N - 2) / (s * B);
   for (int t = 0; t < T; ++t)
-    meta_schedule {
+    meta_schedule cache(a) {
       meta_for (int i = 0; i < dim; i++)
         meta_for (int j = 0; j < B; j++)
           for (int k = 0; k < s; ++k) {

@@ -37,7 +37,7 @@ def test_the_papers_programs():
     ("body", "cached"),
     [
         ("b[i * B + j] = a[i * B + j];", ()),
-        ("b[i * B + j] = a[i * B + j] + a[i * B + j + 1];", ("a",)),
+        ("b[i * B + j] = a[i * B + j] + a[i * B + j + 1];", ()),
         ("b[i * B + j] = a[4 * (i * B + j)];", ("a",)),
         ("for (int k = 0; k < m; k++) b[i * B + j] += a[k];", ("a",)),
         ("for (int k = 0; k < m; k++) b[i * B + j] += a[i * B + j + k];", ("a",)),
@@ -47,6 +47,92 @@ def test_the_papers_programs():
 )
 def test_without_a_clause_reuse_and_coalescing_decide(body, cached):
     assert choice(nest(body)).program.mapping.cached == cached
+
+
+SERVED = {
+    "a stencil": ("b[i * B + j] = a[i * B + j] + a[i * B + j + 1] + a[i * B + j + 2];", "the first-level cache serves"),
+    "a stencil with a short loop": (
+        "for (int k = 0; k < 3; k++) b[i * B + j] += a[i * B + j + k];",
+        "only some of them",
+    ),
+    "one element": ("b[i * B + j] = a[i];", "it is one element at a time"),
+    "weights": ("for (int k = 0; k < m; k++) b[(i * m + k) * B + j] = a[0] + a[1] + a[2];", "only some of them"),
+    "a factor a row": ("for (int k = 0; k < m; k++) b[(i * m + k) * B + j] *= a[i];", "one element at a time"),
+}
+
+
+@pytest.mark.parametrize(("body", "reason"), SERVED.values(), ids=SERVED)
+def test_what_the_first_level_cache_serves_stays_out_and_the_clause_forces_it(body, reason):
+    chosen = choice(nest(body))
+    assert chosen.program.mapping.cached == ()
+    assert reason in dict(chosen.reasons)["a"]
+    (hint,) = [remark.hint for remark in chosen.remarks if remark.subject == "a"]
+    assert hint == "add cache(a)"
+    assert choice(nest(body, "cache(a)")).program.mapping.cached == ("a",)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int k = 0; k < 16; k++) b[i * B + j] += a[i * 16 + k];",  # an operand of a product
+        "for (int k = 0; k < 9; k++) b[i * B + j] += a[i * B + j + k];",  # as many as a stencil seldom has
+    ],
+)
+def test_what_a_thread_reads_many_of_is_cached(body):
+    assert choice(nest(body)).program.mapping.cached == ("a",)
+
+
+def test_a_window_that_stays_for_a_loop_around_is_cached():
+    text = """
+void f(int N, int B, int m, const float a[N + 2], float b[N]) {
+  int dim = N / B;
+  meta_schedule {
+    meta_for (int i = 0; i < dim; i++)
+      for (int t = 0; t < %s; t++)
+        meta_for (int j = 0; j < B; j++)
+          b[i * B + j] = b[i * B + j] / 2 + a[i * B + j] + a[i * B + j + 1];
+  }
+}"""
+    assert choice(text % "m").program.mapping.cached == ("a",)
+    assert choice(text % "2").program.mapping.cached == ()
+
+
+COLUMN = """
+void column(int n, int B, const float a[n][n], float b[n]) {
+  int dim = n / B;
+  meta_schedule {
+    meta_for (int i = 0; i < dim; i++)
+      meta_for (int j = 0; j < B; j++)
+        b[i * B + j] = a[i * B + j][0];
+  }
+}"""
+
+
+def test_the_copy_of_a_column_would_coalesce_no_better():
+    chosen = choice(COLUMN)
+    assert chosen.program.mapping.cached == ()
+    assert "neither would the copy of a column" in dict(chosen.reasons)["a"]
+    several = COLUMN.replace(
+        "b[i * B + j] = a[i * B + j][0]", "for (int k = 0; k < B; k++) b[i * B + j] += a[i * B + j][k]"
+    )
+    assert choice(several).program.mapping.cached == ("a",)
+
+
+def test_a_box_of_which_few_elements_are_read_stays_out():
+    """The B threads of an antidiagonal touch B elements of a box of B by B."""
+    text = """
+void wave(int n, int B, const float a[n][n], float b[n]) {
+  int dim = n / B;
+  meta_schedule {
+    meta_for (int i = 0; i < dim; i++)
+      for (int d = 0; d < n - B; d++)
+        meta_for (int j = 0; j < B; j++)
+          b[i * B + j] += a[B + d - j][i * B + j];
+  }
+}"""
+    chosen = choice(text)
+    assert chosen.program.mapping.cached == ()
+    assert "the box around what they touch has far more elements" in dict(chosen.reasons)["a"]
 
 
 def test_a_clause_decides_by_itself():

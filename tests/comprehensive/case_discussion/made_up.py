@@ -47,6 +47,7 @@ class MadeStrategy:
     improves: frozenset[str]
     on_ir: bool = False
     at_leaf: bool = False
+    at_fork: bool = False
     refuses: Callable[[Version], str | None] = lambda version: None
 
     def apply(self, version, analyses=None):

@@ -249,6 +249,50 @@ def test_a_strategy_at_the_leaf_is_left_out_where_a_counter_gets_worse():
     assert any(subject == "worse" and "a counter may get worse" in sentence for subject, sentence in outcome.notes)
 
 
+def forked(**fixed):
+    def registers(version):
+        return 9 + 3 * ("dear" in version) + 2 * ("tile" in version)
+
+    counters = [
+        MadeCounter("registers_per_thread", "R", registers),
+        MadeCounter(
+            "shared_memory",
+            "Z",
+            lambda version: (S * B if "smaller" in version else 2 * S * B) + 4 * registers(version),
+        ),
+    ]
+    strategies = [
+        MadeStrategy("free", frozenset({"other"}), at_leaf=True),
+        MadeStrategy("dear", frozenset({"other"}), at_leaf=True),
+        MadeStrategy("tile", frozenset({"other"}), at_leaf=True, at_fork=True),
+        MadeStrategy("smaller", frozenset({"shared_memory"})),
+    ]
+    begin = start(fixed=fixed)
+    outcome = Discussion(begin, counters, strategies).run(())
+    assert_sound(outcome, begin, strategies)
+    return outcome, texts(outcome, begin)
+
+
+def test_a_leaf_forks_by_the_counters_that_a_strategy_worsens():
+    outcome, systems = forked()
+    assert [case.strategies for case in outcome.cases] == [
+        ("free", "dear", "tile"),
+        ("free",),
+        ("smaller", "free", "dear", "tile"),
+        ("smaller", "free"),
+    ]
+    assert systems[0] == [["14 <= R", "2*s*B + 56 <= Z"]]
+    assert len(systems[1]) == 2
+    assert [case.counters["registers_per_thread"].numerator for case in outcome.cases[:2]] == [14, 9]
+
+
+def test_a_fixed_machine_has_one_side_of_a_fork():
+    rich, _ = forked(R=63, Z=10**9)
+    assert {case.strategies for case in rich.cases} >= {("free", "dear", "tile")}
+    poor, _ = forked(R=10)
+    assert [case.strategies for case in poor.cases] == [("free",), ("smaller", "free")]
+
+
 def test_equal_versions_are_one_leaf_and_their_systems_are_joined_where_possible():
     # The strategy applied on a refusal and the one applied at the leaf make the same version.
     counters = [MadeCounter("registers_per_thread", "R", lambda version: 7 if version else 9)]

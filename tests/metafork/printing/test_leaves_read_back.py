@@ -49,8 +49,8 @@ def test_leaves_of_examples(name):
 
 
 def test_every_item_is_read():
-    program = read(TILES % "#pragma metafork mapping striding(64) layout(x, row, 3, 1) transposed(y)")
-    assert program.mapping.striding == 64
+    program = read(TILES % "#pragma metafork mapping striding(64) layout(x, row, 3, 1) transposed(y) jammed(4)")
+    assert (program.mapping.striding, program.mapping.jammed) == (64, 4)
     assert program.mapping.layouts == (("x", Layout("row", 3, 1)),)
     assert program.mapping.transposed == ("y",)
     assert (program.mapping.cached, program.mapping.decided) == (("x",), True)
@@ -68,6 +68,7 @@ def test_other_pragmas_mean_nothing():
         ("striding(0)", "no number from 1 to 1024"),
         ("striding(99999999999999999999)", "no number from 1 to 1024"),
         ("striding(32) striding(64)", "stands twice"),
+        ("jammed(1)", "no number from 2 to 16"),
         ("striding(32", "no item of a mapping"),
         ("stride(32)", "no item of a mapping"),
         ("layout(x, row, 5)", "no item of a mapping"),

@@ -1,0 +1,55 @@
+import pytest
+
+from comprehensive.emit.leaf_code import leaf_code
+from comprehensive.optimize import optimize
+from metafork.analysis.analyses import Analyses
+from metafork.ir.ir_strategies import Pipeline
+from metafork.ir.program import For, Version, walk_statements
+from strategies.register_tile import STRATEGY, RegisterTile
+from strategies.scalar_replacement import STRATEGY as SCALAR_REPLACEMENT
+from strategies.strategy import Applied, NotApplied
+from tests.metafork.programs import MATADD, MATMUL, program
+
+CHOSEN = {"counters": ("registers_per_thread",), "strategies": ("scalar_replacement", "register_tile")}
+
+
+def test_products_have_tiles_and_sums_have_none():
+    applied = STRATEGY.apply(SCALAR_REPLACEMENT.apply(Version(program(MATMUL)), Analyses()).version, Analyses())
+    assert isinstance(applied, Applied)
+    assert applied.version.program.mapping.jammed == 4
+    assert isinstance(STRATEGY.apply(applied.version, Analyses()), NotApplied)
+    assert isinstance(STRATEGY.apply(Version(program(MATADD)), Analyses()), NotApplied)
+
+
+def test_where_registers_are_short_there_are_no_tiles():
+    version = SCALAR_REPLACEMENT.apply(Version(program(MATMUL)), Analyses()).version
+    short = Version(version.program, (Pipeline("rolled", ("O3-rolled",)),))
+    assert isinstance(STRATEGY.apply(short, Analyses()), NotApplied)
+
+
+def test_the_option_is_checked():
+    with pytest.raises(ValueError, match="from 2 to 16"):
+        RegisterTile(most=1)
+
+
+def test_leaves_of_a_product_differ_by_the_registers_of_a_tile():
+    (tree,) = optimize(MATMUL, **CHOSEN).schedules
+    tiled, plain = tree.leaves
+    assert (tiled.version.program.mapping.jammed, plain.version.program.mapping.jammed) == (4, None)
+    ((needs,),) = tiled.systems
+    assert needs.left == tiled.counters["registers_per_thread"].numerator
+    assert needs.negated() in plain.systems[0]
+
+
+def test_an_instance_has_its_tile_whatever_order_its_loops_stand_in():
+    inside = "for (int w = 0; w < s; w++)"
+    start = MATMUL.index("for (int z")
+    head = MATMUL[start : MATMUL.index(")", start) + 1]
+    turned = MATMUL.replace(head, "HERE").replace(inside, head).replace("HERE", inside)
+    assert turned != MATMUL
+    (tree,) = optimize(turned, **CHOSEN, static={"s": (3,)}).schedules
+    for leaf in tree.leaves:
+        kernel = leaf_code(leaf.of(leaf.instances[0])).kernel
+        counters = [stmt.init.name for stmt in walk_statements(kernel.body) if isinstance(stmt, For)]
+        assert "z" in counters
+        assert "w" not in counters
