@@ -10,7 +10,7 @@ Without a ``cache`` clause ``with_cached_arrays`` decides beforehand, by reuse b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, LeftOut, UnknownSizeError, block_memory
+from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.memory.private_windows import thread_renaming
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
@@ -158,8 +159,7 @@ def _judged(program: Program, array: Array, analyses: Analyses) -> Remark:
     memory = block_memory(program.mapped(cached=(array.name,)), analyses)
     if memory.left_out:
         return _refused(program, array, memory.left_out[0])
-    data = {parameter.name for parameter in program.parameters if parameter.kind is ParameterKind.DATA}
-    worth = _worth(memory, data, analyses)
+    worth = _worth(memory, Growth.of(program, analyses), analyses)
     if worth is None:
         why = "neighbours share no element of it, and their accesses coalesce"
         fault = _first_access(program, array, analyses)
@@ -189,7 +189,7 @@ def _with_clause(remark: Remark, kept: Sequence[str]) -> Remark:
     return replace(remark, hint=f"add cache({', '.join((*kept, remark.subject))})")
 
 
-def _worth(memory: BlockMemory, data: set[str], analyses: Analyses) -> tuple[str, Reference, bool] | None:
+def _worth(memory: BlockMemory, growth: Growth, analyses: Analyses) -> tuple[str, Reference, bool] | None:
     """Say why the windows of one array are worth their memory, by which access, and whether one is too large."""
     prover = analyses.prover(memory.facts.constraints, memory.facts.derived)
     found: tuple[str, Reference] | None = None
@@ -198,19 +198,68 @@ def _worth(memory: BlockMemory, data: set[str], analyses: Analyses) -> tuple[str
             why = _shared_by_threads(held, prover) or _uncoalesced(held)
             if why is None:
                 continue
-            if _grows(held.words, data, Scope.of(memory.facts)):
+            if growth.grows(held.words, Scope.of(memory.facts)):
                 return (*why, True)
             found = found or why
     return None if found is None else (*found, False)
 
 
-def _grows(words: Polynomial, data: set[str], scope: Scope) -> bool:
-    """Say whether a size depends on a data parameter, by itself or through a derived symbol."""
-    reached = set(words.symbols)
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Which sizes grow with the data.
+
+    ``data`` are the parameters that size an array, ``near`` the symbols that a block keeps small all the same: those of
+    its own extents, of which a machine allows a thousand threads, and of loops that slide along the index of a thread
+    (a filter), where the grid does not depend on them.
+    """
+
+    data: frozenset[str]
+    near: frozenset[str]
+
+    @staticmethod
+    def of(program: Program, analyses: Analyses) -> Growth:
+        """Return what is known of the sizes of a program."""
+        facts = analyses.facts(program)
+        scope = Scope.of(facts)
+        data = frozenset(p.name for p in program.parameters if p.kind is ParameterKind.DATA)
+        own = frozenset(
+            name
+            for phase in phases(program)
+            for loop in phase.threads
+            for name in getattr(scope.polynomial(loop.extent), "symbols", ())
+        )
+        slides = {
+            name
+            for reference in analyses.references(program, facts)
+            for index in reference.indices
+            if index is not None
+            for loop in _sliding(reference, index)
+            for name in getattr(loop.trips, "symbols", ())
+        }
+        grid = {n for loop in program.grid for n in getattr(scope.polynomial(loop.extent), "symbols", ())}
+        return Growth(data, own | (slides - _reached(grid, scope, own)))
+
+    def grows(self, size: Polynomial, scope: Scope) -> bool:
+        """Say whether a size depends on the data, by itself or through a derived symbol."""
+        return bool(_reached(size.symbols, scope, self.near) & self.data - self.near)
+
+
+def _reached(symbols: Iterable[str], scope: Scope, near: Collection[str]) -> set[str]:
+    """Return symbols and those that they are defined by, but for what ``near`` ones are defined by."""
+    reached = set(symbols)
     for symbol in reversed(scope.derived):
-        if symbol.name in reached:
+        if symbol.name in reached and symbol.name not in near:
             reached |= {name for operand in symbol.operands for name in operand.symbols}
-    return bool(reached & data)
+    return reached
+
+
+def _sliding(reference: Reference, index: Polynomial) -> Iterator[LoopRange]:
+    """Yield the serial loops whose iterations shift the elements of neighbouring threads: ``x[i*B + u + k]``."""
+    steps = [index.coefficient(loop.var) for loop in _threads(reference)]
+    for loop in reference.loops:
+        step = index.coefficient(loop.var)
+        if loop.kind is LoopKind.SERIAL and step and any(other in (step, -step) for other in steps):
+            yield loop
 
 
 def _threads(reference: Reference) -> list[LoopRange]:
@@ -243,7 +292,9 @@ def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference
 def _overlapping(reference: Reference, held: HeldWindow, prover: Prover) -> bool:
     """Say whether a serial loop makes threads step on each other's elements (``a[i + k]``)."""
     for index in coordinates(reference, held.window.factors):
+        clamped = [range_ for _, range_ in reference.distances]
         digits = [loop for loop in reference.loops if loop.kind in (LoopKind.THREAD, LoopKind.SERIAL)]
+        digits = [loop for loop in digits if loop not in clamped]
         occurring = [loop for loop in digits if loop.var in index.symbols]
         if not any(loop.kind is LoopKind.THREAD for loop in occurring):
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from metafork.analysis.counted_loops import counted_loop
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import (
     Assign,
@@ -48,14 +49,14 @@ def bounded_loop_hint(program: Program, variable: str) -> str:
 
 def loop_hint(loop: For) -> str:
     """Say how a loop gets a bound in parameters; empty for loops that do not count up from 0."""
-    match loop:
-        case For(
-            init=Declare(name=name, value=IntConst(value=0)),
-            condition=Binary(op="<" | "<=", left=Var(name=tested)) as condition,
-        ) if name == tested:
-            return f"let {name} run to a bound in parameters, and write {_guard(condition)} inside"
-        case _:
-            return ""
+    view = counted_loop(loop)
+    limit = None if view is None else view.only_limit()
+    if view is None or limit is None or view.first != IntConst(0) or limit[0] not in ("<", "<="):
+        return ""
+    name = view.variable.name
+    return (
+        f"let {name} run to a bound in parameters, and write {_guard(binary(limit[0], view.variable, limit[1]))} inside"
+    )
 
 
 def _guard(condition: Expr) -> str:
