@@ -28,7 +28,7 @@ from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import Reference
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
-from strategies.hints import bounded_loop_hint
+from strategies.hints import bounded_loop_hint, wrapped_index_hint
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign
 
 
@@ -151,6 +151,8 @@ def _first_access(program: Program, array: Array, analyses: Analyses) -> Span:
 def _refused(program: Program, array: Array, left: LeftOut) -> Remark:
     fault = NOWHERE if left.access is None else left.access.element.span
     hint = bounded_loop_hint(program, left.loop) if left.loop else ""
+    if left.access is not None and not left.access.writes and None in left.access.indices:
+        hint = wrapped_index_hint(program, left.access.element)
     return Remark("shared memory", array.name, False, left.reason, array.span, fault, hint)
 
 

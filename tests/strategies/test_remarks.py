@@ -111,6 +111,12 @@ HINTS = [
         ("shared memory", "a"),
     ),
     (
+        nest("y[i * B + u] = a[i * B + u] + a[(i * B + u + 1) % n];"),
+        nest("y[i * B + u] = a[i * B + u] + (i * B + u + 1 < n ? a[i * B + u + 1] : a[i * B + u + 1 - n]);"),
+        "write i * B + u + 1 < n ? a[i * B + u + 1] : a[i * B + u + 1 - n], where that is the same",
+        ("shared memory", "a"),
+    ),
+    (
         nest("for (unsigned k = 1; k <= s; k++) y[(i * s + k - 1) * B + u] = k;"),
         nest("for (int k = 0; k < s; k++) y[(i * s + (k + 1) - 1) * B + u] = k + 1;"),
         "count from 0 while k < s, and write k + 1 inside",
