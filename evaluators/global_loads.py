@@ -23,6 +23,7 @@ from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.bounds import extreme
+from metafork.analysis.counted_loops import counted_loop
 from metafork.analysis.facts import Facts, Scope, assigned_scalars
 from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range
 from metafork.analysis.memory.block_memory import largest
@@ -271,17 +272,12 @@ class _Count:
 
     def _shared_trips(self, loop: For) -> Polynomial | None:
         """Return the most iterations of a thread in a shared loop, ``i = thread; i < n; i += threads``."""
-        match loop:
-            case For(
-                init=Declare(name=name, value=start) | Assign(target=Var(name=name), op="", value=start),
-                condition=Binary(op="<", left=Var(name=tested), right=limit),
-                step=Assign(target=Var(name=stepped), op="+", value=step),
-            ) if start is not None and name == tested == stepped and _names_in(start, "threadIdx."):
-                pass
-            case _:
-                return None
-        threads, extent = self._block_extent(step), self._scope.polynomial(limit)
-        if threads is None or extent is None or not _names_in(step, "blockDim."):
+        view = counted_loop(loop)
+        limit = None if view is None else view.only_limit()
+        if view is None or limit is None or view.down or limit[0] != "<" or not _names_in(view.first, "threadIdx."):
+            return None
+        threads, extent = self._block_extent(view.step), self._scope.polynomial(limit[1])
+        if threads is None or extent is None or not _names_in(view.step, "blockDim."):
             return None
         widest = extreme(extent, self._loops, self._prover, largest=True)
         return None if widest is None else self._scope.quotient("ceiling", *_without_common(widest, threads))

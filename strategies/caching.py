@@ -16,7 +16,7 @@ serves these; nor where a box has far more elements than are read (a wavefront's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -27,13 +27,14 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, LeftOut, UnknownSizeError, block_memory
+from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.memory.private_windows import left_in_global_memory, thread_renaming
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import Reference
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
-from strategies.hints import bounded_loop_hint
+from strategies.hints import bounded_loop_hint, wrapped_index_hint
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign
 
 
@@ -156,6 +157,8 @@ def _first_access(program: Program, array: Array, analyses: Analyses) -> Span:
 def _refused(program: Program, array: Array, left: LeftOut) -> Remark:
     fault = NOWHERE if left.access is None else left.access.element.span
     hint = bounded_loop_hint(program, left.loop) if left.loop else ""
+    if left.access is not None and not left.access.writes and None in left.access.indices:
+        hint = wrapped_index_hint(program, left.access.element)
     return Remark("shared memory", array.name, False, left.reason, array.span, fault, hint)
 
 
@@ -164,8 +167,7 @@ def _judged(program: Program, array: Array, analyses: Analyses) -> Remark:
     memory = block_memory(program.mapped(cached=(array.name,)), analyses)
     if memory.left_out:
         return _refused(program, array, memory.left_out[0])
-    data = {parameter.name for parameter in program.parameters if parameter.kind is ParameterKind.DATA}
-    worth = _worth(memory, data, analyses)
+    worth = _worth(memory, Growth.of(program, analyses), analyses)
     if isinstance(worth, _Served):
         span = worth.access.element.span
         return Remark("shared memory", array.name, False, worth.reason, array.span, span, array.name)
@@ -210,7 +212,7 @@ class _Served:
     access: Reference
 
 
-def _worth(memory: BlockMemory, data: set[str], analyses: Analyses) -> tuple[str, Reference, bool] | _Served | None:
+def _worth(memory: BlockMemory, growth: Growth, analyses: Analyses) -> tuple[str, Reference, bool] | _Served | None:
     """Say why the windows of one array are worth their memory, by which access, and whether one is too large."""
     prover = analyses.prover(memory.facts.constraints, memory.facts.derived)
     found: tuple[str, Reference] | None = None
@@ -225,19 +227,68 @@ def _worth(memory: BlockMemory, data: set[str], analyses: Analyses) -> tuple[str
             if why is None:
                 served = served or next((one for one in reasons if isinstance(one, _Served)), None)
                 continue
-            if _grows(held.words, data, Scope.of(memory.facts)):
+            if growth.grows(held.words, Scope.of(memory.facts)):
                 return (*why, True)
             found = found or why
     return served if found is None else (*found, False)
 
 
-def _grows(words: Polynomial, data: set[str], scope: Scope) -> bool:
-    """Say whether a size depends on a data parameter, by itself or through a derived symbol."""
-    reached = set(words.symbols)
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Which sizes grow with the data.
+
+    ``data`` are the parameters that size an array, ``near`` the symbols that a block keeps small all the same: those of
+    its own extents, of which a machine allows a thousand threads, and of loops that slide along the index of a thread
+    (a filter), where the grid does not depend on them.
+    """
+
+    data: frozenset[str]
+    near: frozenset[str]
+
+    @staticmethod
+    def of(program: Program, analyses: Analyses) -> Growth:
+        """Return what is known of the sizes of a program."""
+        facts = analyses.facts(program)
+        scope = Scope.of(facts)
+        data = frozenset(p.name for p in program.parameters if p.kind is ParameterKind.DATA)
+        own = frozenset(
+            name
+            for phase in phases(program)
+            for loop in phase.threads
+            for name in getattr(scope.polynomial(loop.extent), "symbols", ())
+        )
+        slides = {
+            name
+            for reference in analyses.references(program, facts)
+            for index in reference.indices
+            if index is not None
+            for loop in _sliding(reference, index)
+            for name in getattr(loop.trips, "symbols", ())
+        }
+        grid = {n for loop in program.grid for n in getattr(scope.polynomial(loop.extent), "symbols", ())}
+        return Growth(data, own | (slides - _reached(grid, scope, own)))
+
+    def grows(self, size: Polynomial, scope: Scope) -> bool:
+        """Say whether a size depends on the data, by itself or through a derived symbol."""
+        return bool(_reached(size.symbols, scope, self.near) & self.data - self.near)
+
+
+def _reached(symbols: Iterable[str], scope: Scope, near: Collection[str]) -> set[str]:
+    """Return symbols and those that they are defined by, but for what ``near`` ones are defined by."""
+    reached = set(symbols)
     for symbol in reversed(scope.derived):
-        if symbol.name in reached:
+        if symbol.name in reached and symbol.name not in near:
             reached |= {name for operand in symbol.operands for name in operand.symbols}
-    return bool(reached & data)
+    return reached
+
+
+def _sliding(reference: Reference, index: Polynomial) -> Iterator[LoopRange]:
+    """Yield the serial loops whose iterations shift the elements of neighbouring threads: ``x[i*B + u + k]``."""
+    steps = [index.coefficient(loop.var) for loop in _threads(reference)]
+    for loop in reference.loops:
+        step = index.coefficient(loop.var)
+        if loop.kind is LoopKind.SERIAL and step and any(other in (step, -step) for other in steps):
+            yield loop
 
 
 def _threads(reference: Reference) -> list[LoopRange]:
@@ -319,7 +370,9 @@ def _degree(value: Polynomial) -> int:
 def _overlapping(reference: Reference, held: HeldWindow, prover: Prover) -> LoopRange | None:
     """Return the loop that makes threads step on each other's elements (``a[i + k]``), if one does."""
     for index in coordinates(reference, held.window.factors):
+        clamped = [range_ for _, range_ in reference.distances]
         digits = [loop for loop in reference.loops if loop.kind in (LoopKind.THREAD, LoopKind.SERIAL)]
+        digits = [loop for loop in digits if loop not in clamped]
         occurring = [loop for loop in digits if loop.var in index.symbols]
         if not any(loop.kind is LoopKind.THREAD for loop in occurring):
             continue

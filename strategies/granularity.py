@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from metafork.analysis.analyses import Analyses
@@ -64,8 +65,9 @@ from strategies.hints import loop_hint, loop_name, loops_off_the_spine
 from strategies.loops.dependence import iterations_independent
 from strategies.loops.grid_index import join
 from strategies.loops.grid_tile import Joining
+from strategies.loops.normal_form import from_zero
 from strategies.loops.rolling import definition_of, rolled_bodies
-from strategies.loops.spine import Body, Spine, counted_extent, replaced_on_spine, shadowed_name, spine_of
+from strategies.loops.spine import Body, Spine, counted_extent, leaves, replaced_on_spine, shadowed_name, spine_of
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign
 
 
@@ -161,6 +163,12 @@ def _candidates(program: Program, analyses: Analyses) -> Iterator[_Candidate]:
     spine = spine_of(program)
     for loop in spine.loops:
         yield _Candidate(program, loop, loop_name(loop), loop_name(loop), loop.span)
+    scope = Scope.of(analyses.facts(program))
+    for loop in spine.uncounted:
+        normal = None if leaves(loop.body) else from_zero(loop, program, scope)
+        if normal is not None:
+            new = replace(program, body=replaced_on_spine(program.body, loop, partial(_put, normal)))
+            yield _Candidate(new, normal, loop_name(loop), loop_name(loop), loop.span)
     yield from _rolled(program, spine, analyses)  # of block-level code nothing is rolled: phases are never alike
 
 
@@ -178,14 +186,19 @@ def _rolled(program: Program, spine: Spine, analyses: Analyses) -> Iterator[_Can
         assert isinstance(loop, For)
         first = spine.innermost[0]
 
-        def rolled(level: Body, position: int, body: Body = body) -> Body:
-            del level, position
-            return body
-
-        new = replace(program, body=replaced_on_spine(program.body, first, rolled))
+        new = replace(program, body=replaced_on_spine(program.body, first, partial(_all, body)))
         origin = f"{_repetitions(loop)} statements that repeat with a shift, rolled into a loop over {variable},"
         subject = f"the repetition of {_repetitions(loop)} statements (rolled into a loop over {variable})"
         yield _Candidate(new, loop, origin, subject, spine.innermost[-1].span)
+
+
+def _put(loop: For, level: Body, position: int) -> Body:
+    return (*level[:position], loop, *level[position + 1 :])
+
+
+def _all(body: Body, level: Body, position: int) -> Body:
+    del level, position
+    return body
 
 
 def _repetitions(loop: For) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from metafork.analysis.counted_loops import counted_loop
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import (
     Assign,
     Binary,
     Declare,
+    Element,
     Expr,
     For,
     If,
@@ -46,16 +48,36 @@ def bounded_loop_hint(program: Program, variable: str) -> str:
     return ""
 
 
+def wrapped_index_hint(program: Program, access: Element) -> str:
+    """Say how an index that wraps at the border of its array is written so that it is understood."""
+    definitions = {stmt.name: stmt.value for stmt in walk_statements(program.body) if isinstance(stmt, Declare)}
+    for axis, index in enumerate(access.indices):
+        value = definitions.get(index.name) if isinstance(index, Var) else index
+        match value:
+            case Binary(op="%", left=left, right=right):
+                below = simplified(left)
+                above = simplified(binary("-", left, right))
+                sides = [
+                    replace(access, indices=(*access.indices[:axis], side, *access.indices[axis + 1 :]))
+                    for side in (below, above)
+                ]
+                condition = expression(binary("<", below, right))
+                return f"write {condition} ? {expression(sides[0])} : {expression(sides[1])}, where that is the same"
+            case _:
+                pass
+    return ""
+
+
 def loop_hint(loop: For) -> str:
     """Say how a loop gets a bound in parameters; empty for loops that do not count up from 0."""
-    match loop:
-        case For(
-            init=Declare(name=name, value=IntConst(value=0)),
-            condition=Binary(op="<" | "<=", left=Var(name=tested)) as condition,
-        ) if name == tested:
-            return f"let {name} run to a bound in parameters, and write {_guard(condition)} inside"
-        case _:
-            return ""
+    view = counted_loop(loop)
+    limit = None if view is None else view.only_limit()
+    if view is None or limit is None or view.first != IntConst(0) or limit[0] not in ("<", "<="):
+        return ""
+    name = view.variable.name
+    return (
+        f"let {name} run to a bound in parameters, and write {_guard(binary(limit[0], view.variable, limit[1]))} inside"
+    )
 
 
 def _guard(condition: Expr) -> str:
@@ -92,25 +114,23 @@ _FORM = "it does not count from 0 by ones to a bound of its own"
 
 def _counted_form(loop: For) -> str:
     """Say how a loop that counts by ones gets to count from 0; empty for others."""
-    match loop:
-        case For(
-            init=Declare(name=name, value=low),
-            condition=Binary(op="<" | "<=" as op, left=Var(name=tested), right=limit) as condition,
-            step=Assign(target=Var(name=stepped) as variable, op="+", value=IntConst(value=1)),
-        ) if name == tested == stepped and low is not None:
-            match low:
-                case IntConst(value=first):
-                    extent = binary("-", limit, IntConst(first - (op == "<=")))
-                    if first - (op == "<=") < 0:
-                        extent = binary("+", limit, IntConst(1 - first))
-                case _:
-                    extent = binary("-", limit, low)
-                    extent = binary("+", extent, IntConst(1)) if op == "<=" else extent
-            head = expression(simplified(replace(condition, op="<", right=simplified(extent))))
-            inside = expression(simplified(binary("+", variable, low)))
-            return f"count from 0 while {head}" + (f", and write {inside} inside" if inside != name else "")
+    view = counted_loop(loop)
+    limit = None if view is None else view.only_limit()
+    if view is None or limit is None or not view.declared or view.down or not view.unit or limit[0] not in ("<", "<="):
+        return ""
+    more = int(limit[0] == "<=")
+    match view.first:
+        case IntConst(value=first) if first - more >= 0:
+            extent = binary("-", limit[1], IntConst(first - more))
+        case IntConst(value=first):
+            extent = binary("+", limit[1], IntConst(more - first))
         case _:
-            return ""
+            extent = binary("-", limit[1], view.first)
+            extent = binary("+", extent, IntConst(1)) if more else extent
+    head = expression(simplified(binary("<", view.variable, simplified(extent))))
+    inside = expression(simplified(binary("+", view.variable, view.first)))
+    written = f", and write {inside} inside" if inside != view.variable.name else ""
+    return f"count from 0 while {head}{written}"
 
 
 def _outermost_loops(stmt: Stmt) -> Iterator[For | While]:

@@ -37,6 +37,7 @@ from functools import partial
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.analysis.analyses import Analyses
+from metafork.analysis.counted_loops import counted_loop
 from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.messages.source import NOWHERE
@@ -114,17 +115,27 @@ def _rewritten(program: Program, analyses: Analyses) -> Applied | NotApplied:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """``for (int var = low; var < limit; var += step)``, or ``<=``; the body does not assign ``var``."""
+    """A counted loop: it runs at all where ``condition`` holds of ``low``, and goes on as ``bounds`` say."""
 
     var: str
     low: Expr
-    limit: Expr
-    condition: Binary
+    condition: Expr
+    step: Expr
 
     @property
-    def bounds(self) -> tuple[Expr, Expr]:
-        """What the number of iterations depends on."""
-        return self.low, self.limit
+    def bounds(self) -> tuple[Expr, ...]:
+        """What the iterations depend on."""
+        return self.low, self.condition, self.step
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The scalars that the iterations depend on."""
+        return frozenset().union(*(variables(bound) for bound in self.bounds)) - {self.var}
+
+    @property
+    def runs(self) -> Expr:
+        """Whether it runs at all."""
+        return substitute(self.condition, {self.var: self.low})
 
 
 @dataclass(slots=True)
@@ -212,7 +223,7 @@ class _Rewriter:
         code: list[Stmt] = [*before, replace(loop, body=self.thread(body)), *after]
         if self._runs(counted):
             return code
-        return [If(substitute(counted.condition, {counted.var: counted.low}), tuple(code))]
+        return [If(counted.runs, tuple(code))]
 
     def _remark(self, array: str, taken: bool, reason: str, place: Element) -> Remark:
         return Remark("registers", array, taken, reason, self.arrays[array].span, place.span)
@@ -230,11 +241,8 @@ class _Rewriter:
 
     def _runs(self, counted: _Counted) -> bool:
         """Say whether a loop is proved to run at least once."""
-        sides = self.scope.compared(counted.low, counted.limit)
-        if sides is None:
-            return False
-        low, limit = sides
-        return bool(self.prover.proves(at_most(low + (1 if counted.condition.op == "<" else 0), limit)))
+        constraints = self.scope.constraints(counted.runs)
+        return constraints is not None and bool(self.prover.proves(constraints))
 
     def _fresh(self, name: str) -> str:
         found = fresh_name(name, self.taken)
@@ -284,9 +292,8 @@ class _Rewriter:
         first = {outer.var, *(stmt.name for stmt in pure)}
         names = {one.var for one in inner}
         bounds = [bound for one in inner for bound in one.bounds]
-        inner_reads = set().union(*(variables(bound) for bound in bounds))
-        outer_reads = set().union(*(variables(bound) for bound in outer.bounds))
-        if len(names) < len(inner) or first & (inner_reads | names) or names & outer_reads:
+        inner_reads = frozenset[str]().union(*(one.reads for one in inner))
+        if len(names) < len(inner) or first & (inner_reads | names) or names & outer.reads:
             return False
         declared = [stmt.name for stmt in (*pure, *body) if isinstance(stmt, Declare)]
         if len(set(declared)) < len(declared):
@@ -332,7 +339,11 @@ class _Rewriter:
 
     def _stays_short(self, step: Polynomial, loop: _Counted, index: Expr) -> bool:
         """Say whether a whole loop takes an index of unsigned type less far than once through that type's values."""
-        sides = self.scope.compared(loop.low, loop.limit)
+        match loop.condition:
+            case Binary(op="<" | "<=", left=Var(name=name), right=limit) if name == loop.var:
+                sides = self.scope.compared(loop.low, limit)
+            case _:
+                return False
         if sides is None or not all(side.symbols <= self.scope.constants for side in sides):
             return False
         return self.scope.ranges.needed(step * (sides[1] - sides[0] + ONE), None, index.type.greatest) == ()
@@ -342,21 +353,15 @@ STRATEGY = ScalarReplacement()
 
 
 def _counted(loop: For) -> _Counted | None:
-    match loop:
-        case For(
-            init=Declare(name=name, type=type_, value=low)
-            | Assign(target=Var(name=name, type=type_), op="", value=low),
-            condition=Binary(op="<" | "<=", left=Var(name=tested), right=limit) as condition,
-            step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=step)),
-        ) if low is not None and name == tested == stepped and step >= 1 and type_.integer:
-            if isinstance(low, IntConst) and not type_.signed and 0 <= low.value <= type_.greatest:
-                low = IntConst(low.value, type_)
-            alike = low.type is type_ or (isinstance(low, IntConst) and type_.signed)
-            changed = _changed(loop.body)
-            if not alike or name in changed or variables(limit) & (changed | {name}):
-                return None
-            return _Counted(name, low, limit, condition)
-    return None
+    view = counted_loop(loop)
+    if view is None or view.others or loop.condition is None:
+        return None
+    type_, low = view.variable.type, view.first
+    if isinstance(low, IntConst) and not type_.signed and 0 <= low.value <= type_.greatest:
+        low = IntConst(low.value, type_)
+    alike = low.type is type_ or (isinstance(low, IntConst) and type_.signed)
+    counted = _Counted(view.variable.name, low, loop.condition, view.step)
+    return counted if alike and not counted.reads & _changed(loop.body) else None
 
 
 def _changed(body: Body) -> frozenset[str]:

@@ -8,7 +8,7 @@ conditions say of m is a question of ranges (``metafork.analysis.loop_ranges``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from metafork.ir.arithmetic.types import ScalarType, common_type
@@ -58,7 +58,10 @@ class CountedLoop:
 
     def limits(self) -> Iterator[tuple[str, Expr]]:
         """Yield the conditions ``variable op limit`` as (op, limit), whichever side the variable stands on."""
-        for condition in self.conditions:
+        yield from self._limits(self.conditions)
+
+    def _limits(self, conditions: Iterable[Expr]) -> Iterator[tuple[str, Expr]]:
+        for condition in conditions:
             match condition:
                 case Binary(op=op, left=Var(name=name), right=limit) if name == self.variable.name:
                     pass
@@ -70,9 +73,10 @@ class CountedLoop:
                 yield op, limit
 
     def only_limit(self) -> tuple[str, Expr] | None:
-        """Return the loop's one condition ``variable op limit`` where there is no other one."""
-        found = tuple(self.limits())
-        return found[0] if len(found) == len(self.conditions) == 1 and not self.others else None
+        """Return the loop's condition where it is ``variable op limit`` alone, whatever the limit is."""
+        conditions = (*self.conditions, *self.others)
+        found = tuple(self._limits(conditions))
+        return found[0] if len(found) == len(conditions) == 1 else None
 
     def spans(self) -> Iterator[Expr]:
         """Yield what is at least 1 where the loop runs at all; by ones, the least of it is the trip count."""

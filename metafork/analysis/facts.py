@@ -22,6 +22,7 @@ from typing import TypeVar
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal, less_than
 from metafork.algebra.symbols import DerivedKind, DerivedSymbol, Extremum
+from metafork.analysis.counted_loops import counted_loop
 from metafork.analysis.host_arithmetic import signed_parts
 from metafork.analysis.value_ranges import ValueRanges, ordinary
 from metafork.ir.arithmetic.types import ScalarType, common_type
@@ -31,7 +32,6 @@ from metafork.ir.program import (
     Call,
     Cast,
     Conditional,
-    Declare,
     Element,
     Expr,
     FloatConst,
@@ -44,7 +44,6 @@ from metafork.ir.program import (
     Unary,
     Var,
     While,
-    binary,
     expressions_of,
     walk_expression,
     walk_statements,
@@ -463,28 +462,9 @@ def _trip_counts(program: Program) -> Iterator[Expr]:
         for thread in stmt.threads:
             yield thread.extent
         for inner in walk_statements(stmt.body):
-            if isinstance(inner, For):
-                count = trip_count(inner)
-                if count is not None:
-                    yield count
-
-
-def trip_count(loop: For) -> Expr | None:
-    """Return ``high - low`` of a loop ``for (int k = low; k < high; k++)`` whose body does not assign k, else ``None``.
-
-    ``<=`` counts one more.
-    """
-    match loop:
-        case For(
-            init=Declare(name=name, value=low) | Assign(target=Var(name=name), op="", value=low),
-            condition=Binary(op=("<" | "<=") as op, left=Var(name=tested), right=high),
-            step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=1)),
-            body=body,
-        ) if low is not None and name == tested == stepped and name not in assigned_scalars(body):
-            count = high if low == IntConst(0) else binary("-", high, low)
-            return count if op == "<" else binary("+", count, IntConst(1))
-        case _:
-            return None
+            view = counted_loop(inner) if isinstance(inner, For) else None
+            if view is not None:
+                yield from view.spans()
 
 
 def assigned_scalars(body: Iterable[Stmt]) -> frozenset[str]:

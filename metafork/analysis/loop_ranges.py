@@ -19,6 +19,9 @@ from metafork.analysis.facts import Scope
 from metafork.ir.arithmetic.types import common_type
 from metafork.ir.program import Binary, Break, Expr, For, Var, walk_statements
 
+FARTHEST = 8
+"""An index that is clamped by more than so much is not followed."""
+
 
 class LoopKind(Enum):
     """Where a loop stands: the grid, between grid and threads, the threads, or inside a thread."""
@@ -245,6 +248,24 @@ class _Reading:
             return inner.within(following, type_, low=True)
         # By ones it comes to its limit before it leaves a type that holds the limit, and does not end otherwise.
         return self.view.unit or inner.within(following, type_, high=True)
+
+
+def distance(scope: Scope, index: Expr, symbol: str) -> LoopRange | None:
+    """Return how far an index that is the least or largest of several values may lie from one of them.
+
+    ``max(i - 1, 0)`` with ``0 <= i`` is ``i - 1`` or one more.  ``None`` where it may lie far from all of them.
+    """
+    found = extremum_of(scope, index)
+    if found is None:
+        return None
+    for operand in found.operands:
+        for reach in range(1, FARTHEST + 1):
+            apart = [other - operand if found.kind == "maximum" else operand - other for other in found.operands]
+            if all(scope.ranges.needed(one, None, reach) == () for one in apart if one):
+                step = ONE if found.kind == "maximum" else -ONE
+                trips = Polynomial.constant(reach + 1)
+                return LoopRange(symbol, trips, LoopKind.SERIAL, dense=False, low=operand, step=step)
+    return None
 
 
 def _slack(constraint: Constraint) -> Polynomial:

@@ -15,7 +15,7 @@ from metafork.algebra.symbols import DerivedSymbol, Extremum
 from metafork.analysis.conditions import Meaning, meaning
 from metafork.analysis.extrema import chosen, extremum_of
 from metafork.analysis.facts import Facts, Scope, assigned_scalars
-from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range
+from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range, distance
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Assign,
@@ -89,6 +89,12 @@ class Reference:
     bounded: bool
     phase: int | None
     order: int
+    clamped: tuple[int, ...] = ()
+
+    @property
+    def distances(self) -> tuple[tuple[int, LoopRange], ...]:
+        """The clamped axes, each with the range of its distance; ``low`` is the value that it is a distance from."""
+        return tuple(zip(self.clamped, self.loops[len(self.loops) - len(self.clamped) :], strict=True))
 
     @property
     def array(self) -> str:
@@ -366,18 +372,26 @@ class _Walk:
         self._guards.pop()
 
     def _reference(self, element: Element, *, reads: bool, writes: bool) -> Reference:
-        indices = tuple(self._scope.polynomial(index) for index in element.indices)
         self._order += 1
+        indices: list[Polynomial | None] = []
+        distances: dict[int, LoopRange] = {}
+        for axis, index in enumerate(element.indices):
+            value = self._scope.polynomial(index)
+            near = distance(self._scope, index, f"{element.array} {self._order}.{axis}") if value is None else None
+            if near is not None:
+                distances[axis], value = near, near.value
+            indices.append(value)
         return Reference(
             element,
-            indices,
+            tuple(indices),
             reads,
             writes,
-            tuple(self._loops),
+            (*self._loops, *distances.values()),
             tuple(self._guards),
             self._bounded,
             self._phase,
             self._order,
+            tuple(distances),
         )
 
 

@@ -9,7 +9,7 @@ are many such questions, and the same ones again in every version of a program.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
@@ -79,7 +79,7 @@ class ValueRanges:
         for bound, largest in ((low, False), (high, True)):
             if bound is None or self._follows(self._slack(value, bound, largest), self._guards):
                 continue
-            extremes = self._extremes(value, largest=largest)
+            extremes = [*self._extremes(value, largest=largest), *self._guarded(value, bound, largest)]
             if any(self._follows(self._slack(extreme, bound, largest), self._premises) for extreme in extremes):
                 continue
             extreme = next((one for one in extremes if not one.symbols & self._loops.keys()), None)
@@ -126,6 +126,13 @@ class ValueRanges:
                 by_terms = _by_terms(by_terms, symbol, last, largest=largest)
         bounds = [by_terms] if linear is None else [linear, by_terms]
         return list(dict.fromkeys(bounds))
+
+    def _guarded(self, value: Polynomial, bound: int, largest: bool) -> Iterator[Polynomial]:
+        """Yield bounds of a value that a guard gives: at most 9 where it is ``x + 2`` and x < 8 holds."""
+        for guard in self._guards:
+            if guard.symbols & value.symbols:
+                rest = self._slack(value, bound, largest) - (guard.right - guard.left - (guard.relation == "<"))
+                yield bound - rest if largest else bound + rest
 
     def _sign(self, value: Polynomial) -> int | None:
         if self._certain(value):

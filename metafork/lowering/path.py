@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.analysis.facts import Scope
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
@@ -390,12 +390,17 @@ class PathLowering:
         if held is None:
             return self._global(element, indices)
         window = held.window
+        symbols = self._symbols
+        for axis, range_ in reference.distances:
+            value = indices[axis]
+            sides = (value if promoted(value.type) is INT else Cast(LONG, value)), code_of(range_.low, symbols)
+            symbols = {**symbols, range_.var: binary("-", *(sides if range_.step == ONE else reversed(sides)))}
         offsets: list[Expr] = []
         for index, low, stride in zip(coordinates(reference, window.factors), window.lows, window.strides, strict=True):
             offset = (index - low).divide_exactly(Polynomial.constant(stride))
             assert offset is not None
-            offsets.append(code_of(offset, self._symbols))
-        return Element(self.names[id(held)], (window_offset(window, tuple(offsets), self._symbols),), element.type)
+            offsets.append(code_of(offset, symbols))
+        return Element(self.names[id(held)], (window_offset(window, tuple(offsets), symbols),), element.type)
 
     def _global(self, element: Element, indices: tuple[Expr, ...]) -> Element:
         extents = self.site.extent_code[element.array]

@@ -10,15 +10,16 @@ So two accesses are compared for k < k' and k' < k, at one grid point, and at on
 phase that no block-level loop repeats (``k`` itself included); otherwise at any two threads, for a barrier between
 the two may order them today.  All other loop variables are free on both sides.
 
-A pair is disjoint when one index of the two differs always.  Three provers are asked in turn, cheapest first: signs of
+A pair is disjoint when one index of the two differs always; a linear index is split into row and column before, where
+that is proved (``metafork.analysis.memory.windows``).  Three provers are asked in turn, cheapest first: signs of
 coefficients after substituting ranges (``certified``, which settles products of symbols such as ``k*B + j``), islpy
 where everything is affine, and Z3.  Uniform conditions are decided path by path before (Figure 7's ``t % 2``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, equal, less_than
@@ -27,6 +28,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, uniform_paths
 from metafork.analysis.facts import Facts, Scope
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.memory.windows import coordinates, split_factors
 from metafork.analysis.references import Reference
 from metafork.ir.program import Program
 from strategies.loops.affine import affine_conflict
@@ -70,20 +72,20 @@ def iterations_independent(
     """
     facts = analyses.facts(program)
     for path in uniform_paths(program):
-        found = _on_path(path, analyses.references(path.program, facts), facts, loop, private)
+        found = _on_path(path, analyses, facts, loop, private)
         if not found:
             return found
     return Independence(Verdict.YES)
 
 
-def _on_path(
-    path: UniformPath, accesses: tuple[Reference, ...], facts: Facts, loop: str, private: frozenset[str]
-) -> Independence:
+def _on_path(path: UniformPath, analyses: Analyses, facts: Facts, loop: str, private: frozenset[str]) -> Independence:
+    accesses = analyses.references(path.program, facts)
     written = {access.array for access in accesses if access.writes} - private
     accesses = tuple(access for access in accesses if access.array in written)
     scope = Scope.of(facts)
     decided = tuple(c for condition, truth in path.conditions for c in scope.implied(condition, truth))
     premises = (*facts.constraints, *decided)
+    accesses = _in_coordinates(path.program, accesses, analyses.prover(premises, facts.derived))
     seen = set()
     for first in accesses:
         for second in accesses:
@@ -97,6 +99,19 @@ def _on_path(
             if not proof:
                 return Independence(proof.verdict, proof.reason, _at_fault(first, second, loop))
     return Independence(Verdict.YES)
+
+
+def _in_coordinates(program: Program, accesses: Sequence[Reference], prover: Prover) -> tuple[Reference, ...]:
+    """Return accesses with linear indices split into row and column, where every access to the array allows that."""
+    split: dict[str, tuple[Polynomial, ...]] = {}
+    for array in program.arrays:
+        own = [access for access in accesses if access.array == array.name]
+        if own and all(index is not None for access in own for index in access.indices):
+            split[array.name] = split_factors(program, prover, array, own)
+    return tuple(
+        replace(access, indices=coordinates(access, split[access.array])) if split.get(access.array) else access
+        for access in accesses
+    )
 
 
 def _at_fault(first: Reference, second: Reference, loop: str) -> Reference:
@@ -190,8 +205,7 @@ class _Pair:
             known += [
                 constraint.substitute(values)
                 for range_ in access.loops
-                if range_.var != self._loop
-                for constraint in range_.constraints()
+                for constraint in (range_.inside if range_.var == self._loop else range_.constraints())
             ]
             known += [constraint.substitute(values) for guard in access.guards for constraint in guard.constraints]
         left = [index.substitute(here) for index in self._indices()]

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from metafork.analysis.counted_loops import counted_loop
 from metafork.ir.messages.source import Span
 from metafork.ir.program import (
     Assign,
-    Binary,
     BlockArray,
     Break,
     Continue,
@@ -90,15 +90,11 @@ class _Purity:
 
 def counted_extent(loop: For) -> Expr | None:
     """Return e of a loop ``for (int k = 0; k < e; k++)`` whose body does not assign k, else ``None``."""
-    match loop:
-        case For(
-            init=Declare(name=name, value=IntConst(value=0)),
-            condition=Binary(op="<", left=Var(name=tested), right=extent),
-            step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=1)),
-        ) if name == tested == stepped and name not in assigned_variables(loop.body):
-            return extent
-        case _:
-            return None
+    view = counted_loop(loop)
+    limit = None if view is None else view.only_limit()
+    if view is None or limit is None or not view.declared or view.down or not view.unit:
+        return None
+    return limit[1] if limit[0] == "<" and view.first == IntConst(0) else None
 
 
 def spine_of(program: Program) -> Spine:

@@ -109,6 +109,7 @@ def test_striding_threads_share_the_iterations():
         ("for (int k = 0; k < m; k++) b[i * B + j] = b[i * B + j] + a[k];", 2 * m),
         ("for (int k = 0; k < m; k++) for (int l = 0; l < k; l++) b[i * B + j] += a[k + l];", 2 * m * (m - 1)),
         ("for (int k = j; k < B; k++) b[i * B + j] += a[k];", 2 * B),
+        ("for (int k = m; k > 0; k--) b[i * B + j] += a[k];", 2 * m),
         ("for (int k = 0; k < m; k++) { if (a[k] > 0) break; b[i * B + j] = k; }", m),
         ("if (j > 3) b[i * B + j] = a[j]; else b[i * B + j] = a[j] + a[j + 1] + a[j + 2];", 3),
         ("b[i * B + j] = j > 3 ? a[j] : a[j] + a[j + 1];", 2),
@@ -142,7 +143,7 @@ def test_a_step_rounds_up():
     ("body", "word"),
     [
         ("int k = 0; while (a[k] > 0) k++; b[i * B + j] = k;", "unknown shape"),
-        ("for (int k = m; k > 0; k--) b[i * B + j] += a[k];", "unknown shape"),
+        ("for (int k = m; k > 0; k /= 2) b[i * B + j] += a[k];", "unknown shape"),
         ("for (int k = 0; k < (int)a[j]; k++) b[i * B + j] += 1;", "no known polynomial"),
     ],
 )

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import check_program
 from metafork.ir.program import For, If, Phase, Version, walk_statements
+from metafork.printing.expressions import expression
 from metafork.printing.metafork_text import metafork_text
 from strategies.cse import STRATEGIES
 from strategies.granularity import STRATEGY
@@ -373,3 +374,55 @@ def test_repetitions_inside_a_loop_of_a_thread_are_thread_code_too():
     before, after = applied(text)
     assert any("< d * 2" in line for line in lines(after)), lines(after)
     same_meaning(before, after, [{"N": 12, "s": 1, "B": 3}])
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for (int k = 1; k <= s; k++) { int p = i * s * B + (k - 1) * B + j;",
+        "for (int k = 0; k < s * B; k += B) { int p = i * s * B + k + j;",
+        "for (int k = s * B; k > 0; k = k - B) { int p = i * s * B + k - B + j;",
+        "for (int k = s - 1; k >= 0; --k) { int p = (i * s + k) * B + j;",
+        "for (long long k = 2 * B; (2 + s) * B > k; k += B) { long long p = i * s * B + (k - 2 * B) + j;",
+    ],
+)
+def test_a_loop_that_does_not_count_from_0_by_ones_joins_the_grid(loop):
+    text = f"""
+    void stepped(int N, int s, int B, const float a[N], float c[N]) {{
+      meta_schedule {{
+        meta_for (int i = 0; i < N / (s * B); i++)
+          meta_for (int j = 0; j < B; j++)
+            {loop} c[p] = a[p] + k; }}
+      }}
+    }}"""
+    points = [{"N": n, "s": s, "B": b} for n, s, b in ((12, 3, 2), (7, 1, 3), (9, 2, 2))]
+    same_meaning(*applied(text), points)
+
+
+PRODUCT = """
+void product(int N, int s, int B, const float a[{extents}], const float b[{extents}], float c[{extents}]) {{
+  meta_schedule {{
+    meta_for (int i = 0; i < N / B; i++)
+      meta_for (int j = 0; j < N / (s * B); j++)
+        for (int k = 0; k < N; k += B)
+          meta_for (int u = 0; u < B; u++)
+            meta_for (int v = 0; v < B; v++)
+              for (int m = k; m < k + B && m < N; m++)
+                for (int w = 0; w < s; w++)
+                  {update}
+  }}
+}}"""
+LINEAR_PRODUCT = PRODUCT.format(
+    extents="N * N",
+    update="c[(i * B + u) * N + (j * s + w) * B + v] += a[(i * B + u) * N + m] * b[m * N + (j * s + w) * B + v];",
+)
+SQUARE_PRODUCT = PRODUCT.replace("[{extents}]", "[N][N]").format(
+    update="c[i * B + u][(j * s + w) * B + v] += a[i * B + u][m] * b[m][(j * s + w) * B + v];"
+)
+
+
+@pytest.mark.parametrize("text", [LINEAR_PRODUCT, SQUARE_PRODUCT])
+def test_a_linear_index_joins_as_rows_and_columns_do(text):
+    before, after = applied(text)
+    assert [expression(loop.extent) for loop in after.grid] == ["N / B", "N / (s * B) * s"]
+    same_meaning(before, after, [{"N": n, "s": s, "B": b} for n, s, b in ((4, 2, 2), (5, 2, 1), (6, 1, 3))])

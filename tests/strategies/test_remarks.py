@@ -111,21 +111,15 @@ HINTS = [
         ("shared memory", "a"),
     ),
     (
-        nest("for (int k = 1; k <= s; k++) y[(i * s + k - 1) * B + u] = k;"),
+        nest("y[i * B + u] = a[i * B + u] + a[(i * B + u + 1) % n];"),
+        nest("y[i * B + u] = a[i * B + u] + (i * B + u + 1 < n ? a[i * B + u + 1] : a[i * B + u + 1 - n]);"),
+        "write i * B + u + 1 < n ? a[i * B + u + 1] : a[i * B + u + 1 - n], where that is the same",
+        ("shared memory", "a"),
+    ),
+    (
+        nest("for (unsigned k = 1; k <= s; k++) y[(i * s + k - 1) * B + u] = k;"),
         nest("for (int k = 0; k < s; k++) y[(i * s + (k + 1) - 1) * B + u] = k + 1;"),
         "count from 0 while k < s, and write k + 1 inside",
-        ("grid", "the loop over k"),
-    ),
-    (
-        nest("for (int k = m; k < m + s; k++) y[(i * s + k - m) * B + u] = k;"),
-        nest("for (int k = 0; k < m + s - m; k++) y[(i * s + (k + m) - m) * B + u] = k + m;"),
-        "count from 0 while k < m + s - m, and write k + m inside",
-        ("grid", "the loop over k"),
-    ),
-    (
-        nest("for (int k = 0; k <= s; k++) z[i * B + u][k] = k;"),
-        nest("for (int k = 0; k < s + 1; k++) z[i * B + u][k] = k;"),
-        "count from 0 while k < s + 1",
         ("grid", "the loop over k"),
     ),
 ]
@@ -137,6 +131,20 @@ def test_the_rewriting_that_a_hint_names_is_taken_up(before, after, hint, key):
     assert not refused.taken
     assert refused.hint == hint
     assert remarks(after)[key].taken
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int k = 1; k <= s; k++) y[(i * s + k - 1) * B + u] = k;",
+        "for (int k = m; k < m + s; k++) y[(i * s + k - m) * B + u] = k;",
+        "for (int k = 0; k <= s; k++) z[i * B + u][k] = k;",
+        "for (int k = s; k > 0; k--) y[(i * s + k - 1) * B + u] = k;",
+        "for (int k = 0; k < s * B; k = B + k) y[i * s * B + k + u] = k;",
+    ],
+)
+def test_a_loop_that_counts_otherwise_joins_the_grid_as_it_stands(body):
+    assert remarks(nest(body))["grid", "the loop over k"].taken
 
 
 @pytest.mark.parametrize(

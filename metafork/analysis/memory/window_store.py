@@ -72,6 +72,8 @@ def _written_box(window: Window, reference: Reference, prover: Prover) -> Writte
     loop_symbols = {loop.var for loop in reference.loops}
     if any(loop.trips is None or not loop.dense or loop.trips.symbols & loop_symbols for loop in varying):
         return None
+    if any(loop.inside and not (loop.step == ONE or loop.step == -ONE) for loop in varying):
+        return None  # its trip count may be much too large, and the copy would walk all of it
     lows: list[Polynomial] = []
     scales: list[int] = []
     extents: list[Polynomial] = []

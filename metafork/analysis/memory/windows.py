@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from math import gcd
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
@@ -232,19 +232,18 @@ def _between(
 
     ``known`` are both as the ranges of loops say them.
     """
-    names = {loop.var for loop in varying}
-    slacks = [c.right - c.left - (1 if c.relation == "<" else 0) for c in reference.constraints() if c.relation != "=="]
-    least = [index - slack for slack in slacks if not (index - slack).symbols & names]
-    most = [index + slack for slack in slacks if not (index + slack).symbols & names]
-    lowest = extreme(index, varying, prover, largest=False)
-    if lowest is not None:
-        least.insert(0, lowest)
-    highest = extreme(index, varying, prover, largest=True)
-    if highest is not None:
-        most.insert(0, highest)
+    own = [constraint for loop in reference.loops for constraint in loop.inside]
+    conditions = [*own, *(constraint for guard in reference.guards for constraint in guard.constraints)]
+    slacks = [c.right - c.left - (1 if c.relation == "<" else 0) for c in conditions if c.relation != "=="]
+    slacks = [ZERO, *(slack for slack in slacks if slack.symbols & index.symbols)]
+    # A slack is not negative: it may be taken away from the index on one side, and added to it on the other.
+    least = [extreme(index - slack, varying, prover, largest=False) for slack in slacks]
+    most = [extreme(index + slack, varying, prover, largest=True) for slack in slacks]
     best = known
-    for low in least:
-        for high in most:
+    # A low end may hold what the index itself holds, so that it is known where the window is copied.
+    changing = {loop.var for loop in reference.loops if loop.kind is not LoopKind.GRID} - index.symbols
+    for low, high in product(least, most):
+        if low is not None and high is not None and not low.symbols & changing:
             span = extreme(high - low, reference.loops, prover, largest=True)
             if span is not None and (best is None or (span != best[1] and prover.proves(at_most(span, best[1])))):
                 best = low, span

@@ -1,7 +1,8 @@
 import pytest
 
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
-from metafork.analysis.facts import Scope, fresh_name, program_facts, trip_count
+from metafork.analysis.counted_loops import counted_loop
+from metafork.analysis.facts import Scope, fresh_name, program_facts
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import For, binary, walk_statements
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
@@ -182,21 +183,24 @@ def loops(text):
     ]
 
 
-def test_trip_counts():
+def test_what_is_at_least_one_where_a_loop_runs():
     scope = Scope({"m": Polynomial.symbol("m")}, ["m"])
     m = Polynomial.symbol("m")
 
-    def count(text):
-        found = trip_count(loops(f"int x = 0; int k; {text} x += 1; b[i * B + j] = x;")[0])
-        return None if found is None else scope.polynomial(found)
+    def spans(text):
+        view = counted_loop(loops(f"int x = 0; int k; {text} x += 1; b[i * B + j] = x;")[0])
+        return None if view is None else [scope.polynomial(span) for span in view.spans()]
 
-    assert count("for (int k = 0; k < m; k++)") == m
-    assert count("for (int k = 2; k < m; k++)") == m - 2
-    assert count("for (int k = 2; k <= m; ++k)") == m - 1
-    assert count("for (k = 0; k < m; k += 1)") == m
-    assert count("for (int k = 0; k < m; k += 2)") is None
-    assert count("for (int k = m; k > 0; k--)") is None
-    assert trip_count(loops("for (int k = 0; k < m; k++) { k = k + 1; b[i * B + j] = k; }")[0]) is None
+    assert spans("for (int k = 0; k < m; k++)") == [m]
+    assert spans("for (int k = 2; k < m; k++)") == [m - 2]
+    assert spans("for (int k = 2; k <= m; ++k)") == [m - 1]
+    assert spans("for (int k = 2; m >= k && k < 7; ++k)") == [m - 1, Polynomial.constant(5)]
+    assert spans("for (k = 0; k < m; k += 1)") == [m]
+    assert spans("for (int k = 0; k < m; k += 2)") == [m]
+    assert spans("for (int k = m; k > 0; k--)") == [m]
+    assert spans("for (int k = m; k >= 2; k = k - 3)") == [m - 1]
+    assert spans("for (int k = 0; k < m; k *= 2)") is None
+    assert counted_loop(loops("for (int k = 0; k < m; k++) { k = k + 1; b[i * B + j] = k; }")[0]) is None
 
 
 def test_types_of_parameters_do_not_matter_to_what_is_known():

@@ -55,8 +55,9 @@ def test_matmul():
 def test_loops_start_at_zero_whatever_the_program_says():
     (read, write) = of("for (int k = 3; k <= m; k += 2) b[i * B + j] = a[k];")
     loop = read.loops[-1]
-    assert (loop.low, loop.step, loop.dense) == (Polynomial.constant(3), 1, False)
-    assert read.indices == (k + 3,)
+    assert (loop.low, loop.step, loop.dense) == (Polynomial.constant(3), 2, True)
+    assert loop.inside == (at_most(2 * k + 3, Polynomial.symbol("m")),)
+    assert read.indices == (2 * k + 3,)
     assert write.indices == (i * B + j,)
 
 
@@ -68,7 +69,7 @@ def test_a_loop_with_a_constant_trip_count():
 
 
 def test_loops_of_unknown_shape():
-    (read, _) = of("int x = 0; for (int k = m; k > 0; k--) x += a[k]; b[i * B + j] = x;")
+    (read, _) = of("int x = 0; for (int k = m; k > 0; k /= 2) x += a[k]; b[i * B + j] = x;")
     assert read.indices == (None,)
     assert not read.bounded
     reads = of("int x = j; while (x < m) { x += a[x] + 1; } b[i * B + j] = x;")
