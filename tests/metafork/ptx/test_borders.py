@@ -134,6 +134,7 @@ def test_signed_indices(spelling):
     after, report = shuffled(before)
     assert sorted(deltas(report)) == [-1, 1]
     assert report.assumptions == ("signed-index",)
+    assert all(shuffle.bordered for shuffle in report.shuffles)
     assert_same(before, after)
     # One load of each lane stays; of the others those of the lanes at the ends of a warp, the borders among them.
     n = {"a constant power of two": 64, "a constant divisor": 96}.get(spelling, 128)
