@@ -1,5 +1,7 @@
 """Clamped and periodic borders: neighbours by shuffles, border lanes by their own loads, in every spelling."""
 
+from random import Random
+
 import numpy as np
 import pytest
 
@@ -208,6 +210,28 @@ def test_a_grid_stride_loop():
     assert_assembles(after)
     for n, block in ((300, (32, 1, 1)), (301, (40, 1, 1)), (64, (32, 1, 1)), (130, (32, 1, 1))):
         assert run(before, n=n, block=block, grid=(2, 1, 1)) == run(after, n=n, block=block, grid=(2, 1, 1))
+
+
+def test_passes_are_compared_where_lanes_may_be_in_different_ones():
+    before = kernel(f"""
+    mov.u32 %r20, %nctaid.x; mul.lo.s32 %r21, %r20, %r3; mov.u32 %r22, 0; mov.u32 %r23, %r5; mul.wide.s32 %rd8, %r21, 4;
+    mov.u64 %rd10, %rd4; mov.u64 %rd11, %rd5;
+    OUTER: mov.u32 %r5, %r23; mov.u64 %rd4, %rd10; mov.u64 %rd5, %rd11;
+    INNER:
+    {body(INDICES["max and min"])}
+    ld.global.nc.f32 %f4, [%rd4+8]; ld.global.nc.f32 %f5, [%rd4+-8]; add.f32 %f4, %f4, %f5; st.global.f32 [%rd5], %f4;
+    add.s32 %r5, %r5, %r21; add.s64 %rd4, %rd4, %rd8; add.s64 %rd5, %rd5, %rd8;
+    setp.lt.s32 %p4, %r5, %r1; @%p4 bra INNER;
+    add.s32 %r22, %r22, 1; setp.lt.s32 %p4, %r22, 2; @%p4 bra OUTER;
+    """)
+    after, report = shuffled(before)
+    assert sorted(deltas(report)) == [-2, -1, 1, 2]
+    assert sum(shuffle.checked and shuffle.bordered for shuffle in report.shuffles) == 2
+    assert_assembles(after)
+    for n, block in ((100, (32, 1, 1)), (75, (40, 1, 1))):
+        for order in (None, Random(1), Random(2)):
+            launch = {"n": n, "block": block, "grid": (1, 1, 1), "order": order}
+            assert run(before, n=n, block=block, grid=(1, 1, 1)) == run(after, **launch)
 
 
 class TestWhatIsNoBorder:
