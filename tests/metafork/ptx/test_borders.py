@@ -144,6 +144,19 @@ def test_signed_indices(spelling):
     assert loads(after, n) == n + 2 * n // 32
 
 
+INSIDE = "add.s32 %r5, %r5, -9; add.s32 %r1, %r1, -40; mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd1, %rd3;"
+"""Borders in the midst of whole warps, where no other check sends a lane to its own load."""
+
+
+@pytest.mark.parametrize("spelling", INDICES)
+def test_borders_inside_of_warps(spelling):
+    before = kernel(INSIDE + body(INDICES[spelling]))
+    after, report = shuffled(before)
+    assert sorted(deltas(report)) == [-1, 1]
+    for n, block in ((96, (32, 1, 1)), (128, (64, 1, 1)), (100, (40, 1, 1))):
+        assert run(before, n=n, block=block) == run(after, n=n, block=block), (n, block)
+
+
 @pytest.mark.parametrize("spelling", UNSIGNED_INDICES)
 def test_unsigned_indices(spelling):
     before = kernel(body(UNSIGNED_INDICES[spelling], UNSIGNED), index=UNSIGNED_INDEX)
@@ -307,13 +320,40 @@ class TestWhatIsNoBorder:
     def test_a_selection_under_a_predicate_that_the_path_decides(self):
         # The selection is made by %p3; that it is made at all, by %p2, which is true here.
         before = kernel(f"""
-        setp.gt.s32 %p2, %r1, 50; @!%p2 bra DONE; setp.gt.s32 %p3, %r5, 0; add.s32 %r6, %r5, -1; mov.u32 %r7, %r5;
+        setp.gt.s32 %p2, %r1, 50; @!%p2 bra DONE; setp.gt.s32 %p3, %r5, 9; add.s32 %r6, %r5, -1; mov.u32 %r7, %r5;
         @%p2 selp.b32 %r7, %r6, 0, %p3; {SIGNED.format(d=6, r="%r7")}
         ld.global.nc.f32 %f1, [%rd4]; ld.global.nc.f32 %f2, [%rd6]; add.f32 %f1, %f1, %f2; st.global.f32 [%rd5], %f1;
         """)
         after, _ = shuffled(before)
         for n in (40, 90):
-            assert run(before, n=n) == run(after, n=n)
+            assert run(before, n=n, block=(32, 1, 1)) == run(after, n=n, block=(32, 1, 1))
+
+    MADE_BEFORE = f"""
+    setp.gt.s32 %p2, %r1, 50; @!%p2 bra DONE; add.s32 %r6, %r5, -1; mov.u32 %r7, %r5; setp.gt.s32 %p3, %r1, 90;
+    @%p2 max.s32 %r7, %r6, 5; {SIGNED.format(d=6, r="%r7")}
+    """
+    """The maximum is known to be made, by an instruction that says that it may not be."""
+
+    def test_a_second_choice_of_the_value_on_one_path(self):
+        before = kernel(f"""
+        {self.MADE_BEFORE} @%p3 bra JOIN; max.s32 %r9, %r6, 5; st.global.u32 [%rd5+2048], %r9;
+        JOIN: ld.global.nc.f32 %f1, [%rd4]; ld.global.nc.f32 %f2, [%rd6]; add.f32 %f1, %f1, %f2;
+        st.global.f32 [%rd5], %f1;
+        """)
+        after, report = shuffled(before)
+        assert deltas(report) == []
+        assert after == before
+
+    def test_a_second_choice_of_the_value_behind_the_first_load(self):
+        # The middle one of the row would be the best source, but cannot be moved up to where its check is not made yet.
+        before = kernel(f"""
+        {self.MADE_BEFORE} ld.global.nc.f32 %f1, [%rd4]; max.s32 %r9, %r6, 5; ld.global.nc.f32 %f2, [%rd6];
+        ld.global.nc.f32 %f3, [%rd4+-8]; add.f32 %f1, %f1, %f2; add.f32 %f1, %f1, %f3; st.global.f32 [%rd5], %f1;
+        """)
+        after, report = shuffled(before)
+        assert sorted(deltas(report)) == [-2, -1]
+        for n in (60, 96):
+            assert run(before, n=n, block=(32, 1, 1)) == run(after, n=n, block=(32, 1, 1))
 
     def test_an_address_of_doublings(self):
         # Written without sharing, the address has 2^60 operations.
