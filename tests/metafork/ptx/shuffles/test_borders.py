@@ -334,9 +334,12 @@ class TestWhatIsNoBorder:
     """
     """The maximum is known to be made, by an instruction that says that it may not be."""
 
-    def test_a_second_choice_of_the_value_on_one_path(self):
+    @pytest.mark.parametrize("paths", [("max.s32 %r9, %r6, 5;", "add.s32 %r9, %r6, 5;"), ("", "max.s32 %r9, %r6, 5;")])
+    @pytest.mark.parametrize("turned", [False, True])
+    def test_a_second_choice_of_the_value_on_one_path(self, paths, turned):
+        one, other = reversed(paths) if turned else paths
         before = kernel(f"""
-        {self.MADE_BEFORE} @%p3 bra JOIN; max.s32 %r9, %r6, 5; st.global.u32 [%rd5+2048], %r9;
+        {self.MADE_BEFORE} mov.u32 %r9, 0; @%p3 bra OTHER; {one} bra JOIN; OTHER: {other}
         JOIN: ld.global.nc.f32 %f1, [%rd4]; ld.global.nc.f32 %f2, [%rd6]; add.f32 %f1, %f1, %f2;
         st.global.f32 [%rd5], %f1;
         """)
@@ -380,6 +383,17 @@ def test_transforming_twice_changes_nothing_more():
     twice, report = shuffled(once)
     assert twice == once
     assert report.shuffles == ()
+
+
+def test_a_remainder_of_unsigned_numbers_beyond_the_signed_ones():
+    # (i + 2^31 + 5) % (2^31 - 100) is i + 105, which is no difference of the two as signed numbers.
+    before = kernel(f"""
+    add.s32 %r6, %r5, -2147483643; rem.u32 %r7, %r6, 2147483548; {SIGNED.format(d=6, r="%r7")}
+    ld.global.nc.f32 %f1, [%rd4+416]; ld.global.nc.f32 %f2, [%rd6]; add.f32 %f1, %f1, %f2; st.global.f32 [%rd5], %f1;
+    """)
+    after, report = shuffled(before)
+    assert deltas(report) == [1]
+    assert_same(before, after)
 
 
 def test_random_borders():
