@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -17,6 +18,7 @@ from typing import Any
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
 from comprehensive.case_discussion.instances import InstanceMaker
+from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
 from comprehensive.case_discussion.trace import trace
 from comprehensive.explanation import explained
@@ -43,6 +45,13 @@ from strategies.checked import Checked
 from strategies.strategy import Remark, Strategy
 
 Progress = Callable[[str, Statistics], None]
+
+LEAST_READING = 2.0
+"""Seconds of processor time in which a file is read whatever the time limit; so for the remarks on a finished tree."""
+
+
+class NotReadInTimeError(Exception):
+    """The time limit passed while the file was read, and there is nothing to return; the message says so."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +144,8 @@ def optimize(
     Raises ``metafork.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError``,
     ``PluginError``, ``OptionError`` and ``metafork.runtime.machine.MachineError`` for names and values of options,
     ``options.StaticValueError`` for values of static parameters, ``InequalityError`` for an assumption that is none,
-    ``OSError`` where the file cannot be read.
+    ``OSError`` where the file cannot be read, and ``NotReadInTimeError`` where ``time_limit`` and some seconds of
+    processor time do not suffice for that.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     brought = tuple(load(name) for name in plugins)
@@ -144,7 +154,11 @@ def optimize(
     own = {c.symbol: limit for c in chosen for limit in [details_of(c).limit] if limit is not None}
     fixed = machine_values(machine, [c.symbol for c in chosen if c.kind == "performance"], own)
     source = source_of(path_or_text)
-    unit = exact_unit(with_assumptions(parse(source), assume))
+    try:
+        with until(deadline, LEAST_READING):
+            unit = exact_unit(with_assumptions(parse(source), assume))
+    except OutOfTimeError:
+        raise NotReadInTimeError("the time limit passed while the file was read") from None
     static = checked_static(unit, static or {})
     warnings = check_races(unit, strict=strict, deadline=deadline)
     taken = identifiers(source.text)
@@ -202,7 +216,9 @@ def discuss(
     start = start_of(program, counters, taken, fixed)
     discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress, analyses)
     outcome = discussion.run(Version(program))
-    remarks = explained(choice, strategies if outcome.complete else (), analyses)
+    remarks: tuple[Remark, ...] = ()
+    with suppress(OutOfTimeError), until(deadline, LEAST_READING):
+        remarks = explained(choice, strategies if outcome.complete else (), analyses)
     tree = _tree(program, start, outcome, strategies, choice.reasons, remarks)
     static = {name: values for name, values in (static or {}).items() if name in static_parameters(program)}
     if not static:

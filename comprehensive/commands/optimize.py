@@ -73,14 +73,14 @@ def command(
     form: str,
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
-    from comprehensive.optimize import optimize
+    from comprehensive.optimize import NotReadInTimeError, optimize
     from comprehensive.options import static_values
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 
     found: list[Diagnostic] = []
     texts: dict[str, str] = {}
     failed = False
-    incomplete: list[Path] = []
+    incomplete: list[tuple[Path, str]] = []
     deadline = None if time_limit is None else time.monotonic() + time_limit
     if depfile is not None and len(files) > 1:
         raise click.UsageError("--depfile takes one input file")
@@ -106,21 +106,23 @@ def command(
                 found += error.diagnostics
                 failed = True
                 continue
+            except NotReadInTimeError as error:
+                incomplete.append((path, f"{error}; nothing is written"))
+                continue
         found += result.warnings
-        if not result.complete:
-            incomplete.append(path)
         folder = _folder(path, output, len(files) > 1)
         if output is not None or not as_json:
-            drawn = None if deadline is None else max(_LEAST_DRAWN, deadline - time.monotonic())
-            _write(result, folder, target if emit == "ptx" else None, allow_fma, depfile, drawn)
+            result = _write(result, folder, target if emit == "ptx" else None, allow_fma, depfile, deadline)
+        if not result.complete:
+            incomplete.append((path, "the time limit ended the run early; the tree is incomplete"))
         if as_json:
             click.echo(result.to_json(), nl=False)
         else:
             click.echo(_summary(result, folder))
     if found or form != "text":
         print_diagnostics(found, texts, form)
-    for path in incomplete:
-        click.echo(f"metafork: {path}: the time limit ended the run early; the tree is incomplete", err=True)
+    for path, sentence in incomplete:
+        click.echo(f"metafork: {path}: {sentence}", err=True)
     context.exit(1 if failed else INCOMPLETE if incomplete else 0)
 
 
@@ -149,8 +151,9 @@ def _write(
     ptx_target: str | None,
     allow_fma: bool,
     depfile: Path | None,
-    seconds: float | None,
-) -> None:
+    deadline: float | None,
+) -> Result:
+    """Write the files of a result; return what of it was written, less than all where the deadline has passed."""
     from comprehensive.emit import ComputationError, TabulationError, write_outputs
     from comprehensive.leaf_files import LeafTexts
     from comprehensive.tree import page, render
@@ -158,9 +161,10 @@ def _write(
     from metafork.lowering.lowering import CannotLowerError
 
     stem = result.unit.name
-    texts = LeafTexts(result.analyses)
+    texts = LeafTexts(result.analyses, ptx_target)
     try:
-        leaves, problems = texts.files(result, ptx_target)
+        result = texts.in_time(result, deadline)
+        leaves, problems = texts.files(result)
     except CannotLowerError as error:
         raise click.ClickException(f"{result.unit.source.name}: a leaf has no kernel: {error}") from error
     except ExternalFunctionError as error:
@@ -174,6 +178,7 @@ def _write(
         "report.html": page.html(result.document, result.schedules, texts.sources(result)),
         **leaves,
     }
+    seconds = None if deadline is None else max(_LEAST_DRAWN, deadline - time.monotonic())
     try:
         extra[f"{stem}.tree.svg"] = result.to_svg(seconds)
     except (render.NoGraphvizError, render.TooLargeError) as error:
@@ -191,6 +196,7 @@ def _write(
         raise click.ClickException(f"{place} cannot be written: {error.strerror or error}") from error
     for problem in problems:
         click.echo(f"metafork: {problem}", err=True)
+    return result
 
 
 def _summary(result: Result, folder: Path) -> str:

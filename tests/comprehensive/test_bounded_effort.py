@@ -10,17 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive import registry
+from comprehensive import leaf_files, registry
 from comprehensive.case_discussion.discussion import Discussion
+from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.properties import Judge as Z3Judge
 from comprehensive.case_discussion.properties import Subject, covers_start, disjoint
-from comprehensive.optimize import optimize
+from comprehensive.emit import write_outputs
+from comprehensive.optimize import NotReadInTimeError, optimize
 from comprehensive.systems.solver import PathSolver
 from comprehensive.systems.systems import Systems
 from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover, Verdict
 from metafork.analysis.analyses import Analyses
+from metafork.frontend import parse
+from metafork.ir.messages.source import Source
 from strategies.loops.affine import affine_conflict
 from strategies.strategy import Applied
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, Result, start, symbol
@@ -157,6 +161,83 @@ def test_what_takes_too_long_is_given_up(monkeypatch, counting):
     assert result.schedules[0].leaves
     assert any("the time limit was reached before it was done" in note for _, note in result.schedules[0].notes)
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+def forever(*_):
+    while True:
+        sum(range(1000))
+
+
+def out_of_time(*_):
+    """What the timer does, at a place that does not depend on the clock."""
+    raise OutOfTimeError
+
+
+def test_a_block_has_its_least_time():
+    began = time.process_time()
+    with pytest.raises(OutOfTimeError), until(time.monotonic() - 5, least=0.1):
+        forever()
+    assert time.process_time() - began >= 0.1
+    with until(time.monotonic() - 5, least=1e9):
+        sum(range(10**6))
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+def test_reading_is_given_up(monkeypatch):
+    assert optimize(SMOOTH, counters=["shared_memory"], strategies=[], time_limit=0.0).schedules[0].leaves
+    monkeypatch.setattr("comprehensive.optimize.parse", forever)
+    monkeypatch.setattr("comprehensive.optimize.LEAST_READING", 0.01)
+    with pytest.raises(NotReadInTimeError, match="while the file was read"):
+        optimize(SMOOTH, time_limit=0.0)
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+def test_remarks_are_given_up(monkeypatch):
+    monkeypatch.setattr("comprehensive.optimize.explained", forever)
+    monkeypatch.setattr("comprehensive.optimize.LEAST_READING", 0.01)
+    unit = parse(Source("smooth.mf", SMOOTH))
+    monkeypatch.setattr("comprehensive.optimize.parse", lambda source: unit)
+    monkeypatch.setattr("comprehensive.optimize.exact_unit", lambda unit: unit)  # hardly any time is left for it
+    result = optimize(SMOOTH, counters=["shared_memory"], strategies=[], time_limit=0.0)
+    assert result.schedules[0].leaves
+
+
+@pytest.mark.parametrize("endless", [1, 2, 3, None])
+def test_leaves_whose_code_is_not_made_are_left_out(monkeypatch, tmp_path, endless):
+    source = Source("smooth.mf", SMOOTH)
+    result = optimize(source, counters=["shared_memory"], strategies=["granularity", "caching"])
+    (tree,) = result.schedules
+    assert len(tree.leaves) == 3
+    code_of = leaf_files.leaf_code
+    if endless is not None:
+        name = f"smooth_k0_leaf{max(endless, 2)}"
+        until_then = forever if endless == 1 else out_of_time
+        monkeypatch.setattr(
+            leaf_files, "leaf_code", lambda leaf, known: (until_then if leaf.kernel == name else code_of)(leaf, known)
+        )
+    monkeypatch.setattr(leaf_files, "LEAST_MAKING", 0.0 if endless == 1 else 1e9)
+    texts = leaf_files.LeafTexts(result.analyses, "sm_80")
+    kept = texts.in_time(result, time.monotonic())
+    # The first leaf is made in any case; without any time for the others they are not even begun.
+    expected = {1: 1, 2: 1, 3: 2, None: 3}[endless]
+    assert [leaf.id for leaf in kept.schedules[0].leaves] == list(range(1, expected + 1))
+    assert (kept is result) == (endless is None)
+    assert kept.complete == (endless is None)
+    files, problems = texts.files(kept)
+    assert (sorted(files), problems) == (
+        sorted(f"leaves/smooth_k0_leaf{n}.{kind}" for n in range(1, expected + 1) for kind in ("mf", "ll", "ptx")),
+        [],
+    )
+    if expected < 3:
+        assert f"the code of {3 - expected} of 3 leaves was not made" in kept.to_report()
+    write_outputs(kept, tmp_path, code_of=texts.code_of, extra={"smooth.tree.json": kept.to_json()})
+    # Where leaf 3 was, there is none now, and select says why.
+    point = ["n=1000002", "s=256", "B=256"]
+    process = metafork("select", str(tmp_path), "--machine", "sm_80,Z=64", *point, cwd=tmp_path)
+    out, err = process.communicate(timeout=120)
+    said = out + err
+    assert ("leaf 3, smooth_k0_leaf3" in said) == (expected == 3)
+    assert ("before the code of this leaf was made" in said) == (expected < 3)
 
 
 def test_every_kind_of_question_ends():

@@ -59,6 +59,11 @@ class Replacement:
         """The bytes of the whole access."""
         return self.part * self.elements
 
+    @property
+    def bordered(self) -> bool:
+        """Whether lanes at borders make the original load."""
+        return bool(self.own or self.asked)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

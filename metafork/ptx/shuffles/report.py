@@ -40,6 +40,7 @@ def _shuffle_document(shuffle: Shuffle) -> dict[str, Any]:
         "bytes": shuffle.size,
         "hoisted": shuffle.hoisted,
         "passes_checked": shuffle.checked,
+        "borders_checked": shuffle.bordered,
     }
 
 
@@ -56,6 +57,9 @@ def report_text(result: ShuffleResult) -> str:
             checked = sum(shuffle.checked for shuffle in kernel.shuffles)
             if checked:
                 lines.append(f"  {checked} of them compare the lanes' passes of the loops around")
+            bordered = sum(shuffle.bordered for shuffle in kernel.shuffles)
+            if bordered:
+                lines.append(f"  {bordered} of them leave the lanes at borders to their own loads")
             if kernel.assumptions:
                 lines.append(f"  assuming {', '.join(kernel.assumptions)}")
         lines += [f"  {left.span}: left alone: {left.reason}" for left in kernel.left_alone]

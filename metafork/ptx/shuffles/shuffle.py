@@ -63,7 +63,8 @@ class Options:
 class Shuffle:
     """One replaced load: where it and its source stand, the lanes between them (0: register reuse), bytes.
 
-    ``checked`` says that the code compares the passes of the loops around.
+    ``checked`` says that the code compares the passes of the loops around, ``bordered`` that it looks for lanes at
+    borders.
     """
 
     span: Span
@@ -72,6 +73,7 @@ class Shuffle:
     size: int
     hoisted: bool
     checked: bool
+    bordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,7 @@ def _kernel(kernel: Function, options: Options, refusal: str | None) -> tuple[Fu
         return kernel, KernelReport(kernel.name, 0, (), (), (), str(reason), assumptions, 0)
     spans = [instruction.span for instruction in body.instructions]
     replaced = [
-        Shuffle(spans[r.position], spans[r.source], r.delta, r.size, r.source in chosen.hoists, r.checked)
+        Shuffle(spans[r.position], spans[r.source], r.delta, r.size, r.source in chosen.hoists, r.checked, r.bordered)
         for r in chosen.replacements
     ]
     report = KernelReport(

@@ -103,6 +103,20 @@ def test_mistakes_in_options_are_status_2(run, options, message):
     assert message in result.stderr
 
 
+def test_a_time_limit_while_the_file_is_read(run, optimized, monkeypatch):
+    def forever(*_):
+        while True:
+            sum(range(1000))
+
+    before = {path: path.read_bytes() for path in optimized.rglob("*") if path.is_file()}
+    monkeypatch.setattr("comprehensive.optimize.parse", forever)
+    monkeypatch.setattr("comprehensive.optimize.LEAST_READING", 0.01)
+    result = run("optimize", EXAMPLE, *QUICK, "--time-limit", "0")
+    assert result.exit_code == 4
+    assert "jacobi1d.mf: the time limit passed while the file was read; nothing is written" in result.stderr
+    assert {path: path.read_bytes() for path in optimized.rglob("*") if path.is_file()} == before
+
+
 def test_a_time_limit_is_told(run):
     result = run("optimize", EXAMPLE, *QUICK, "--time-limit", "0")
     assert result.exit_code == 4

@@ -49,6 +49,20 @@ DONE:
 """
 
 
+PAIR = """
+    ld.global{nc}.f32 %f1, [%rd4];
+    {between}
+    ld.global{nc}.f32 %f2, [%rd4+4];
+    add.f32 %f3, %f1, %f2;
+    st.global.f32 [%rd5], %f3;
+"""
+
+
+def pair(between="", *, nc="", **options):
+    """Return a kernel of two neighbouring loads with something between them."""
+    return kernel(PAIR.format(between=between, nc=nc), **options)
+
+
 def shuffled(text, **options):
     """Return (transformed text, report of the only kernel)."""
     result = shuffle_text(text, Options(**options))

@@ -1,5 +1,7 @@
 """Clamped and periodic borders: neighbours by shuffles, border lanes by their own loads, in every spelling."""
 
+from random import Random
+
 import numpy as np
 import pytest
 
@@ -134,11 +136,25 @@ def test_signed_indices(spelling):
     after, report = shuffled(before)
     assert sorted(deltas(report)) == [-1, 1]
     assert report.assumptions == ("signed-index",)
+    assert all(shuffle.bordered for shuffle in report.shuffles)
     assert_same(before, after)
     # One load of each lane stays; of the others those of the lanes at the ends of a warp, the borders among them.
     n = {"a constant power of two": 64, "a constant divisor": 96}.get(spelling, 128)
     assert loads(before, n) == 3 * n
     assert loads(after, n) == n + 2 * n // 32
+
+
+INSIDE = "add.s32 %r5, %r5, -9; add.s32 %r1, %r1, -40; mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd1, %rd3;"
+"""Borders in the midst of whole warps, where no other check sends a lane to its own load."""
+
+
+@pytest.mark.parametrize("spelling", INDICES)
+def test_borders_inside_of_warps(spelling):
+    before = kernel(INSIDE + body(INDICES[spelling]))
+    after, report = shuffled(before)
+    assert sorted(deltas(report)) == [-1, 1]
+    for n, block in ((96, (32, 1, 1)), (128, (64, 1, 1)), (100, (40, 1, 1))):
+        assert run(before, n=n, block=block) == run(after, n=n, block=block), (n, block)
 
 
 @pytest.mark.parametrize("spelling", UNSIGNED_INDICES)
@@ -207,6 +223,28 @@ def test_a_grid_stride_loop():
     assert_assembles(after)
     for n, block in ((300, (32, 1, 1)), (301, (40, 1, 1)), (64, (32, 1, 1)), (130, (32, 1, 1))):
         assert run(before, n=n, block=block, grid=(2, 1, 1)) == run(after, n=n, block=block, grid=(2, 1, 1))
+
+
+def test_passes_are_compared_where_lanes_may_be_in_different_ones():
+    before = kernel(f"""
+    mov.u32 %r20, %nctaid.x; mul.lo.s32 %r21, %r20, %r3; mov.u32 %r22, 0; mov.u32 %r23, %r5; mul.wide.s32 %rd8, %r21, 4;
+    mov.u64 %rd10, %rd4; mov.u64 %rd11, %rd5;
+    OUTER: mov.u32 %r5, %r23; mov.u64 %rd4, %rd10; mov.u64 %rd5, %rd11;
+    INNER:
+    {body(INDICES["max and min"])}
+    ld.global.nc.f32 %f4, [%rd4+8]; ld.global.nc.f32 %f5, [%rd4+-8]; add.f32 %f4, %f4, %f5; st.global.f32 [%rd5], %f4;
+    add.s32 %r5, %r5, %r21; add.s64 %rd4, %rd4, %rd8; add.s64 %rd5, %rd5, %rd8;
+    setp.lt.s32 %p4, %r5, %r1; @%p4 bra INNER;
+    add.s32 %r22, %r22, 1; setp.lt.s32 %p4, %r22, 2; @%p4 bra OUTER;
+    """)
+    after, report = shuffled(before)
+    assert sorted(deltas(report)) == [-2, -1, 1, 2]
+    assert sum(shuffle.checked and shuffle.bordered for shuffle in report.shuffles) == 2
+    assert_assembles(after)
+    for n, block in ((100, (32, 1, 1)), (75, (40, 1, 1))):
+        for order in (None, Random(1), Random(2)):
+            launch = {"n": n, "block": block, "grid": (1, 1, 1), "order": order}
+            assert run(before, n=n, block=block, grid=(1, 1, 1)) == run(after, **launch)
 
 
 class TestWhatIsNoBorder:
@@ -282,13 +320,43 @@ class TestWhatIsNoBorder:
     def test_a_selection_under_a_predicate_that_the_path_decides(self):
         # The selection is made by %p3; that it is made at all, by %p2, which is true here.
         before = kernel(f"""
-        setp.gt.s32 %p2, %r1, 50; @!%p2 bra DONE; setp.gt.s32 %p3, %r5, 0; add.s32 %r6, %r5, -1; mov.u32 %r7, %r5;
+        setp.gt.s32 %p2, %r1, 50; @!%p2 bra DONE; setp.gt.s32 %p3, %r5, 9; add.s32 %r6, %r5, -1; mov.u32 %r7, %r5;
         @%p2 selp.b32 %r7, %r6, 0, %p3; {SIGNED.format(d=6, r="%r7")}
         ld.global.nc.f32 %f1, [%rd4]; ld.global.nc.f32 %f2, [%rd6]; add.f32 %f1, %f1, %f2; st.global.f32 [%rd5], %f1;
         """)
         after, _ = shuffled(before)
         for n in (40, 90):
-            assert run(before, n=n) == run(after, n=n)
+            assert run(before, n=n, block=(32, 1, 1)) == run(after, n=n, block=(32, 1, 1))
+
+    MADE_BEFORE = f"""
+    setp.gt.s32 %p2, %r1, 50; @!%p2 bra DONE; add.s32 %r6, %r5, -1; mov.u32 %r7, %r5; setp.gt.s32 %p3, %r1, 90;
+    @%p2 max.s32 %r7, %r6, 5; {SIGNED.format(d=6, r="%r7")}
+    """
+    """The maximum is known to be made, by an instruction that says that it may not be."""
+
+    @pytest.mark.parametrize("paths", [("max.s32 %r9, %r6, 5;", "add.s32 %r9, %r6, 5;"), ("", "max.s32 %r9, %r6, 5;")])
+    @pytest.mark.parametrize("turned", [False, True])
+    def test_a_second_choice_of_the_value_on_one_path(self, paths, turned):
+        one, other = reversed(paths) if turned else paths
+        before = kernel(f"""
+        {self.MADE_BEFORE} mov.u32 %r9, 0; @%p3 bra OTHER; {one} bra JOIN; OTHER: {other}
+        JOIN: ld.global.nc.f32 %f1, [%rd4]; ld.global.nc.f32 %f2, [%rd6]; add.f32 %f1, %f1, %f2;
+        st.global.f32 [%rd5], %f1;
+        """)
+        after, report = shuffled(before)
+        assert deltas(report) == []
+        assert after == before
+
+    def test_a_second_choice_of_the_value_behind_the_first_load(self):
+        # The middle one of the row would be the best source, but cannot be moved up to where its check is not made yet.
+        before = kernel(f"""
+        {self.MADE_BEFORE} ld.global.nc.f32 %f1, [%rd4]; max.s32 %r9, %r6, 5; ld.global.nc.f32 %f2, [%rd6];
+        ld.global.nc.f32 %f3, [%rd4+-8]; add.f32 %f1, %f1, %f2; add.f32 %f1, %f1, %f3; st.global.f32 [%rd5], %f1;
+        """)
+        after, report = shuffled(before)
+        assert sorted(deltas(report)) == [-2, -1]
+        for n in (60, 96):
+            assert run(before, n=n, block=(32, 1, 1)) == run(after, n=n, block=(32, 1, 1))
 
     def test_an_address_of_doublings(self):
         # Written without sharing, the address has 2^60 operations.
@@ -315,6 +383,17 @@ def test_transforming_twice_changes_nothing_more():
     twice, report = shuffled(once)
     assert twice == once
     assert report.shuffles == ()
+
+
+def test_a_remainder_of_unsigned_numbers_beyond_the_signed_ones():
+    # (i + 2^31 + 5) % (2^31 - 100) is i + 105, which is no difference of the two as signed numbers.
+    before = kernel(f"""
+    add.s32 %r6, %r5, -2147483643; rem.u32 %r7, %r6, 2147483548; {SIGNED.format(d=6, r="%r7")}
+    ld.global.nc.f32 %f1, [%rd4+416]; ld.global.nc.f32 %f2, [%rd6]; add.f32 %f1, %f1, %f2; st.global.f32 [%rd5], %f1;
+    """)
+    after, report = shuffled(before)
+    assert deltas(report) == [1]
+    assert_same(before, after)
 
 
 def test_random_borders():
