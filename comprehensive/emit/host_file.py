@@ -135,11 +135,11 @@ def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[Trans
 def _entry(unit: TranslationUnit, function: Function) -> str:
     """Return what stands at the beginning of a function: what some parameters are then, and that it will be left."""
     prefix = _prefix(unit)
+    frame = f" const char {prefix}frame __attribute__((cleanup(metafork_leave))) = metafork_enter();"
     values = _entry_values(unit, function)
     if function.accesses is None:
-        return f"{values} metafork_settle();"
-    sizes = entry_sizes(function, function.accesses, prefix)
-    return f" const char {prefix}frame __attribute__((cleanup(metafork_leave))) = 0;{sizes}{values}"
+        return f"{frame}{values} metafork_settle();"
+    return f"{frame}{entry_sizes(function, function.accesses, prefix)}{values}"
 
 
 def _entry_values(unit: TranslationUnit, function: Function) -> str:

@@ -12,7 +12,7 @@ array, there is no such announcing: ``metafork.frontend.transfers`` says what st
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from metafork.frontend import syntax
@@ -147,6 +147,7 @@ class _Follower:
             isinstance(one, syntax.LabelledStatement) and one.label not in ("case", "default")
             for one in syntax.walk_statements(body)
         )
+        self._moving = frozenset(_moving(body))
         self.places: list[HostPlace] = []
         self.arrays: list[HostArray] = []
 
@@ -254,6 +255,8 @@ class _Follower:
         for variable in self._scopes.declare(declaration, scope):
             if variable.element is None or variable.is_global or variable.is_parameter:
                 continue
+            if variable.name not in self._moving:
+                continue
             names = (one for extent in variable.extents for one in syntax.walk(extent))
             fixed = not any(isinstance(one, syntax.Name) for one in names)
             # C forbids jumps into the life of an array whose size varies, not of others.
@@ -290,6 +293,37 @@ class _Follower:
                 )
             case _:
                 return any(self._is_open(one) for one in syntax.direct_statements(statement))
+
+
+def _moving(body: syntax.Statement) -> Iterator[str]:
+    """Yield the names of all that a schedule may take: what one mentions, and what a pointer may be set to."""
+    for statement in syntax.walk_statements(body):
+        inside = isinstance(statement, syntax.ScheduleStatement)
+        if isinstance(statement, syntax.Opaque):
+            yield from (one.text for one in statement.tokens)
+        for one in syntax.walk_statements(statement) if inside else (statement,):
+            for expression in syntax.direct_expressions(one):
+                yield from _handled(expression, everything=inside)
+
+
+def _handled(expression: syntax.Expression, everything: bool) -> Iterator[str]:
+    match expression:
+        case syntax.Name(name=name):
+            yield name
+        case syntax.Unsupported(tokens=tokens):
+            yield from (one.text for one in tokens)
+        case syntax.Conversion(type=type_) if type_.words == ("void",) and not type_.pointers:
+            pass
+        case syntax.Subscript(base=syntax.Name(), index=index) if not everything:
+            yield from _handled(index, everything)
+        case syntax.Invocation(arguments=arguments) if not everything:
+            # What a function gives back is no array that a schedule takes (MF0316).
+            for one in arguments:
+                if not isinstance(one, syntax.Name):
+                    yield from _handled(one, everything)
+        case _:
+            for one in syntax.operands(expression):
+                yield from _handled(one, everything)
 
 
 def _groups(items: Sequence[syntax.Statement]) -> list[list[syntax.Statement]]:

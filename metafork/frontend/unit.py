@@ -50,7 +50,7 @@ from metafork.ir.messages.source import Source, Span
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
 
 _OF_THE_DISPATCH = frozenset(
-    f"metafork_{word}" for word in ("forget", "leave", "local", "settle", "touch", "touch_all", "unchanged")
+    f"metafork_{word}" for word in ("enter", "forget", "leave", "local", "settle", "touch", "touch_all", "unchanged")
 )
 
 MOST_TOKENS = 150_000

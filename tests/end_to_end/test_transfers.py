@@ -17,6 +17,7 @@ from tests.runtime.compiling import needs_nvcc
 PRELUDE = (
     "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
     "void metafork_keep(const void *);\nvoid metafork_drop(const void *);\n"
+    "#ifdef CONFIGURED\n#define NEVER_SEEN x[0] = 1;\n#else\n#define NEVER_SEEN\n#endif\n"
     "void elsewhere(int n, float *x);\nvoid through(int s);\n"
     "float total = 2;\nfloat table[8];\n"
     "#define REPEAT(v, m) for (int v = 0; v < (m); v++)\n#define LATER(v) z[2] = (v)\n"
@@ -37,7 +38,19 @@ void through(int s) {{ table[s] += 1; }}
 #ifdef ELISION
 void metafork_keep(const void *p) {{ (void)p; }}
 void metafork_drop(const void *p) {{ (void)p; }}
+#else
+#include "metafork/host.h"
 #endif
+void add(int n, int B, float *x, float *y);
+static void kept(int n, int B, float *x, float *y)
+{{
+  metafork_keep(x), metafork_keep(y);
+  for (int k = 0; k < 5; k++) add(n, B, x, y);
+  metafork_drop(x);
+  x[0] = 1;
+  add(n, B, x, y);
+  metafork_drop(y);
+}}
 int main(int argc, char **argv)
 {{
   int n = 24, B = 4, T = 21, number = atoi(argv[argc - 1]);
@@ -46,7 +59,8 @@ int main(int argc, char **argv)
   for (int k = 0; k < n * n; k++) A[k] = (float)(k * 37 % 101) * 0.37f;
   for (int k = 0; k < n; k++) x[k] = k + 0.5f, y[k] = (float)(k * 7 % 5) + 0.25f, z[k] = 3 * k;
   switch (number) {{
-{calls}  }}
+{calls}  default: kept(n, B, x, y);
+  }}
   for (int k = 0; k < n * n; k++) printf("%a\\n", A[k]);
   for (int k = 0; k < n; k++) printf("%a %a %a\\n", x[k], y[k], z[k]);
   for (int k = 0; k < 8; k++) printf("%a %a\\n", table[k], total);
@@ -101,6 +115,14 @@ def test_the_drop_in_is_the_serial_elision_and_moves_no_more_than_it_must(progra
     assert re.search(r"^metafork: cases_k\d+ leaf \d+ ", done.stderr, re.MULTILINE), done.stderr
     if case.to is not None:
         assert (copies(done.stderr, "to"), copies(done.stderr, "from")) == (case.to, case.back)
+
+
+def test_arrays_stay_where_they_are_kept(programs):
+    number = len(CASES)
+    done = run("./ours", number, cwd=programs, env={**os.environ, "METAFORK_TRACE": "2"})
+    assert done.stdout == run("./theirs", number, cwd=programs).stdout
+    assert copies(done.stderr, "to") == {"x": {96: 2}, "y": {96: 1}}
+    assert copies(done.stderr, "from") == {"x": {96: 2}}
 
 
 @needs_nvcc

@@ -188,10 +188,18 @@ CASES = {
     "stopped by a bad leaf": Case(
         "for (int s = 0; s < 3; s++) { " + X_IS_Y + " B = s == 0 ? 2000 : 4; " + Y_IS_X + " }"
     ),
-    "a kept array": Case(
-        "metafork_keep(x); metafork_keep(y); for (int s = 0; s < 3; s++) add(n, B, x, y);"
-        " metafork_drop(x); metafork_drop(y); " + X_IS_Y,
-        {"x": {96: 2}, "y": {96: 2}},
-        {"x": {96: 2}},
+    "a kept array and the host of another function": Case(
+        "metafork_keep(x); for (int s = 0; s < 3; s++) { add(n, B, x, y); z[s] = x[s]; x[s] = s; } "
+        + X_IS_Y
+        + " metafork_drop(x);",
+        {"x": {96: 4}, "y": {96: 4}},
+        {"x": {96: 4}},
+    ),
+    "a kept array and a host that is not followed": Case(
+        "metafork_keep(x); for (int s = 0; s < 3; s++) { add(n, B, x, y); NEVER_SEEN z[s] = x[s]; x[s] = s; } "
+        + X_IS_Y
+        + " z[4] = x[4]; metafork_drop(x);",
+        {"x": {96: 4}, "y": {96: 4}},
+        {"x": {96: 4}},
     ),
 }

@@ -35,6 +35,7 @@ int main(int argc, char **argv)
             static_cast<int *>(device[0])[1] = leaf * 10;
             return (int)arguments[8];
         });
+    metafork_enter();
     metafork_leave(nullptr);
     printf("%d: %d %d\n", ran, data[0], data[1]);
     return metafork_residents_of_thread()->count;

@@ -108,6 +108,7 @@ int main(int argc, char **argv)
             break;
         case 6:
             if (below(10 * rarely) == 0) {
+                metafork_enter();
                 metafork_leave(nullptr);
                 if (!kept) check(0, SIZE, "a return", step);
                 if (!kept && metafork_residents_of_thread()->count != 0) return 2;
@@ -125,6 +126,13 @@ int main(int argc, char **argv)
                 metafork_touch_all(below(2) ? METAFORK_READS : METAFORK_UPDATES);
                 check(0, SIZE, "everything", step);
             } else if (below(20 * rarely) == 0) {
+                metafork_enter(); /* a function that another one calls */
+                metafork_enter();
+                metafork_leave(nullptr);
+                check(0, SIZE, "an inner return", step);
+                for (int i = first; i < first + length; i++) data[i] = truth[i] = 9;
+                metafork_leave(nullptr);
+            } else if (below(20 * rarely) == 0) {
                 metafork_settle();
                 check(0, SIZE, "an end of what is known", step);
             }
@@ -138,6 +146,7 @@ int main(int argc, char **argv)
         }
     }
     metafork_drop(data + 100);
+    metafork_enter();
     metafork_leave(nullptr);
     check(0, SIZE, "the end", -1);
     return metafork_residents_of_thread()->count + allocated;

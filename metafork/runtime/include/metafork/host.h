@@ -36,7 +36,10 @@ void metafork_touch(const void *metafork_start, long long metafork_offset, long 
 /* The same for everything that a copy exists of. */
 void metafork_touch_all(int metafork_how);
 
-/* A function with schedules is left: what need not be kept comes back. */
+/* A function with schedules begins; returns 0. */
+char metafork_enter(void);
+
+/* It ends: everything comes back, but what is kept where no other such function is under way. */
 void metafork_leave(const char *metafork_frame);
 
 /* An array's life ends, and with it that of its copy; nothing comes back. */

@@ -176,6 +176,7 @@ struct metafork_residents {
     int count, room;
     const void **kept; /* addresses given to metafork_keep */
     int kept_count, kept_room;
+    int depth; /* functions with schedules that are under way: calls of one by another, whose host code is not told of them */
 };
 
 extern "C" __attribute__((weak)) metafork_residents *metafork_residents_of_thread() {
@@ -343,18 +344,35 @@ extern "C" __attribute__((weak)) void metafork_touch_all(int how) {
     for (int i = 0; i < all->count; i++) metafork_touch_part(&all->at[i], metafork_whole(&all->at[i]), how);
 }
 
-extern "C" __attribute__((weak)) void metafork_leave(const char *) {
-    metafork_residents *all = metafork_residents_of_thread();
+/* Bring everything back, and free what is not kept. */
+static inline void metafork_return_all(metafork_residents *all) {
     for (int i = all->count - 1; i >= 0; i--) {
-        if (metafork_is_kept(all, &all->at[i])) continue;
         metafork_fetch_whole(&all->at[i]);
-        metafork_free_copy(all, i);
+        if (!metafork_is_kept(all, &all->at[i])) metafork_free_copy(all, i);
     }
 }
 
 extern "C" __attribute__((weak)) void metafork_settle() {
     metafork_touch_all(METAFORK_UPDATES);
-    metafork_leave(nullptr);
+    metafork_return_all(metafork_residents_of_thread());
+}
+
+extern "C" __attribute__((weak)) char metafork_enter() {
+    metafork_residents_of_thread()->depth++;
+    return 0;
+}
+
+extern "C" __attribute__((weak)) void metafork_leave(const char *) {
+    metafork_residents *all = metafork_residents_of_thread();
+    if (--all->depth > 0) {
+        metafork_settle();
+        return;
+    }
+    for (int i = all->count - 1; i >= 0; i--) {
+        if (metafork_is_kept(all, &all->at[i])) continue;
+        metafork_fetch_whole(&all->at[i]);
+        metafork_free_copy(all, i);
+    }
 }
 
 extern "C" __attribute__((weak)) void metafork_forget(const metafork_local *array) {

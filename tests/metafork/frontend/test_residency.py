@@ -1,0 +1,143 @@
+"""What host code announces, and which functions are not followed."""
+
+import pytest
+
+from metafork.frontend import parse
+from metafork.ir.messages.source import Source
+
+LOOPS = "meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < 1; j++)"
+SCHEDULE = "meta_schedule { " + LOOPS + " a[i] = t + b[i]; }"
+BEFORE = (
+    "int g;\nstatic const int fixed = 3;\nfloat table[8];\nfloat helper(int v);\nstruct point { float v[2]; };\n"
+    "#ifdef A\n#define MAYBE t = 1\n#endif\n#define LOOP(v) for (int v = 0; v < (int)b[0]; v++)\n"
+    "#define TWO(v) v = 1; t = 2;\n#define FOR(v) for (int v = 0; v < n; v++)\n"
+    "void f(int n, int t, float a[n], float b[n], float M[n][n], float *p, struct point *q)\n"
+)
+
+
+def followed(code):
+    unit = parse(Source("test.mf", f"{BEFORE}{{\n{code}\n}}\n"))
+    return unit.source.text, unit.functions[0].accesses
+
+
+def announced(code):
+    """What stands in front of which text: `R a[0]`, `W a`, `U *` for everything; `U`: read and written."""
+    text, found = followed(code + " " + SCHEDULE)
+    assert found is not None
+    lines = []
+    for place in found.places:
+        words = [
+            ("?RWU"[one.reads + 2 * one.writes]) + " " + (one.name or "*") + "".join(f"[{k}]" for k in one.indices)
+            for one in place.accesses
+        ]
+        lines.append((text[place.start : place.end].split("\n")[0], place.kind, words))
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("a[3] = 1;", ["W a[3]"]),
+        ("a[t] += 1;", ["U a[t]"]),
+        ("a[t++] = 1;", ["U a"]),
+        ("a[t + 1] = a[2 * t - 1];", ["R a[((2 * t) - 1)]", "W a[(t + 1)]"]),
+        ("a[t / 2] = 1;", ["U a"]),
+        ("a[(long)t] = 1;", ["W a[((long)t)]"]),
+        ("a[g] = b[g];", ["R g", "R b", "U a"]),
+        ("t = (int)a[g];", ["R g", "R a[g]"]),
+        ("a[fixed] = 0;", ["W a[fixed]"]),
+        ("M[t][t] = 1;", ["W M[t][t]"]),
+        ("for (int k = 0; k < n; k++) M[t][k] = 0;", ["U M[t]"]),
+        ("for (int k = 0; k < n; k++) M[k][t] = 0;", ["U M"]),
+        ("for (; t < 4; t++) a[3] = M[t][0];", ["R M", "U a[3]"]),
+        ("FOR(k) a[k] = 1;", ["U a"]),
+        ("t ? (a[0] = 1) : (b[0] = 1);", ["U a[0]", "U b[0]"]),
+        ("if (t && (a[0] = b[1])) ;", ["R b[1]", "U a[0]"]),
+        ("*p = 1;", ["W p[0]"]),
+        ("p[t] = 1;", ["W p[t]"]),
+        ("p[t / 2] = 1;", ["U *"]),
+        ("*p++ = 1;", ["U *"]),
+        ("for (int k = 0; k < n; k++) t += p[k];", ["R *"]),
+        ("q->v[0] = 1;", ["U *"]),
+        ("t = (int)q[0].v[1];", ["R *", "R q[0]"]),
+        ("table[2] = 1;", ["W table[2]"]),
+        ("g++;", ["U g"]),
+        ("t = (int)helper(3);", ["U *"]),
+        ("t = (int)sqrt(a[1]);", ["R a[1]"]),
+        ('printf("%f", a[1]);', ["R a[1]"]),
+        ('printf("%p", a);', ["U *"]),
+        ("int v = (int)a[0];", ["R a[0]"]),
+        ("float v[n]; v[0] = a[0];", ["W v[0]", "R a[0]"]),
+        ("t = ({ a[0]; });", ["U *"]),
+        ("float *r = M[t];", []),
+        ("t = sizeof a[0];", []),
+        ("p = &a[t];", []),
+        ("t = n + 1;", []),
+        ("struct point w; t = (int)w.x;", []),
+        ("struct point w; w.v[0] = 1;", ["U *"]),
+    ],
+)
+def test_what_a_statement_announces(statement, words):
+    found = [word for _, _, all_words in announced(statement) for word in all_words]
+    assert sorted(found) == sorted(words)
+
+
+def test_what_is_overwritten_is_announced_behind_what_is_read():
+    ((_, _, words),) = announced("a[t] = b[t] + a[0];")
+    assert words[-1] == "W a[t]"
+
+
+def test_heads_of_loops_around_schedules_announce_whenever_they_are_evaluated():
+    code = "for (int k = (int)a[1]; a[k] > 0; b[k] = ++k) { " + SCHEDULE + " } while (b[0] > 1) " + SCHEDULE
+    found = announced(code)
+    assert [(text, kind, words) for text, kind, words in found if kind == "expression"] == [
+        ("a[k] > 0", "expression", ["R a[k]"]),
+        ("b[k] = ++k", "expression", ["U b"]),
+        ("b[0] > 1", "expression", ["R b[0]"]),
+    ]
+    assert found[0][1:] == ("statement", ["R a[1]"])
+
+
+def test_loops_with_a_label_announce_inside():
+    found = announced("for (int k = 0; k < 2; k++) { again: a[k] = 1; } if (t++ < 3) goto again;")
+    assert [(kind, words) for _, kind, words in found] == [("statement", ["W a[k]"])]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "MAYBE; " + SCHEDULE,
+        "NEVER_SEEN(a); " + SCHEDULE,
+        "LOOP(k) " + SCHEDULE,
+        "\n#pragma omp parallel for\nfor (int k = 0; k < n; k++) a[k] = 0; " + SCHEDULE,
+        '_Pragma("omp parallel for") for (int k = 0; k < n; k++) a[k] = 0; ' + SCHEDULE,
+        "void *l = &&there; goto *l; there: " + SCHEDULE,
+        "float w[8]; meta_schedule { " + LOOPS + " w[i] = 1; } if (t) goto end; end: ;",
+        "for (float w[2] = {1, 2}; t < 3; t++) " + SCHEDULE,
+    ],
+)
+def test_functions_that_are_not_followed(code):
+    assert followed(code)[1] is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "TWO(a[0]) " + SCHEDULE,
+        "if (t) TWO(a[0]) " + SCHEDULE,
+        "FOR(k) { " + SCHEDULE + " }",
+        "FOR(k) " + SCHEDULE,
+        "\n#pragma metafork mapping striding(32)\n" + SCHEDULE,
+        "char text[8]; text[0] = 0; (void)text; end: " + SCHEDULE + " if (t--) goto end;",
+        "float w[n]; meta_schedule { " + LOOPS + " w[i] = 1; } if (t) goto end; end: ;",
+        "\n#ifdef A\nfloat *r = a; r[0] = 1;\n#else\na[1] = 0;\n#endif\n" + SCHEDULE,
+    ],
+)
+def test_functions_that_are(code):
+    assert followed(code)[1] is not None
+
+
+def test_names_under_a_condition_are_not_announced_outside_of_it():
+    code = "for (int k = 0; k < 3; k++) {\n#ifdef A\nfloat *r = a; r[0] = 1;\n#endif\n}"
+    ((_, _, words),) = announced(code)
+    assert words == ["U *"]
