@@ -16,7 +16,7 @@ from metafork.frontend.structure import similar
 from metafork.frontend.symbols import ArraySymbol, PointedSymbol, ScalarSymbol, Symbol, UnusableSymbol, ValueSymbol
 from metafork.frontend.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
 from metafork.ir import program as ir
-from metafork.ir.arithmetic.exact_constants import floating_value
+from metafork.ir.arithmetic.exact_constants import NAMED, floating_value
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.messages.source import Span
 
@@ -73,6 +73,8 @@ def constant(text: str, span: Span) -> ir.Expr | None:
     if text.startswith("'") and text.endswith("'"):
         value = character_constant(text)
         return None if value is None else ir.IntConst(value, ScalarType.INT, span)
+    if text in NAMED:
+        return ir.FloatConst(text, NAMED[text], span)
     found = integer_constant(text)
     if found is not None:
         return ir.IntConst(found[0], found[1], span)

@@ -90,7 +90,7 @@ class NestBuilder:
         self._check_counts(schedule, outermost)
         with self._scopes.scope():
             grid, innermost, sunk = self._chain(outermost, Origin.GRID_INDEX)
-            body = (*sunk, *self._statements.statements(innermost, Level(Origin.BLOCK)))
+            body = (*sunk, *self._statements.iteration(innermost, Level(Origin.BLOCK)))
         self._statements.check_uniform_reads()
         return Nest(
             grid,
@@ -149,7 +149,7 @@ class NestBuilder:
     def _phase(self, outermost: syntax.ForStatement) -> ir.Phase:
         with self._scopes.scope():
             threads, innermost, sunk = self._chain(outermost, Origin.THREAD_INDEX)
-            body = self._statements.statements(innermost, Level(Origin.THREAD))
+            body = self._statements.iteration(innermost, Level(Origin.THREAD))
         return ir.Phase(threads, (*sunk, *body), outermost.span)
 
     def _chain(

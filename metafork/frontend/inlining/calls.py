@@ -14,7 +14,7 @@ from dataclasses import replace
 from metafork.frontend import syntax
 from metafork.frontend.expressions import ExpressionBuilder
 from metafork.frontend.inlining.functions import FileFunction, Functions
-from metafork.frontend.inlining.returns import RETURNED, VALUE, ReturnLowering, always_returns, has_return
+from metafork.frontend.inlining.returns import RETURNED, VALUE, ReturnLowering, always_leaves, has_return
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.scopes import Scopes
 from metafork.frontend.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol, Symbol, ValueSymbol
@@ -330,7 +330,7 @@ def _chooses(items: Sequence[syntax.Statement]) -> bool:
         case [syntax.Jump(word="return", value=value), *_]:
             return value is not None
         case [syntax.IfStatement(then=then, otherwise=None), *rest]:
-            return always_returns(then) and _chooses(_items(then)) and _chooses(rest)
+            return always_leaves(then) and _chooses(_items(then)) and _chooses(rest)
         case [syntax.IfStatement(then=then, otherwise=otherwise), *_] if otherwise is not None:
             return _chooses(_items(then)) and _chooses(_items(otherwise))
         case _:

@@ -234,12 +234,6 @@ _ENTRIES = (
         "a thread's own arrays would have to live in registers, which have no index.",
         "use scalars, or an array declared between the grid's and the threads' loops, which the block shares.",
     ),
-    Entry(
-        "MF0210",
-        "do-while",
-        "loops test their condition first here.",
-        "write it as `while`, with its first round in front.",
-    ),
     Entry("MF0211", "switch", "it has no structured form here.", "use `if` and `else if`."),
     Entry(
         "MF0212",

@@ -93,6 +93,36 @@ PROGRAMS = {
                 }
               } } }
     """,
+    "early ends": """
+        #define TWICE(code) do { code; code; } while (0)
+        static int least(int x) { do { x -= 3; if (x == 4) continue; } while (x > 2); return x; }
+        static int odd(int x) { int s = 0; while (x > 0) { s += x; x -= 2; } return s; }
+        void f(int n, int m, int k, double a[n][m], double b[n], int d[n]) {
+          meta_schedule {
+            meta_for (int i = 0; i < n; i++) {
+              double tile[m];
+              if (i == 3) continue;
+              if (i % 2) { if (i == 5) continue; }
+              meta_for (int j = 0; j < m; j++) {
+                tile[j] = INFINITY;
+                if (j < 2) { if (j == 1) continue; tile[j] = HUGE_VAL; } else { if (i > 4) continue; }
+                tile[j] = a[i][j] > 20 ? -HUGE_VALF : a[i][j];
+                for (int l = 0; l < 3; l++) { if (l == 1) continue; tile[j] += l; }
+              }
+              meta_for (int j = 0; j < m; j++) {
+                if (j >= m - 1) continue;
+                int x = j + 1, s = 0;
+                do { int x = 2; s += x; if (s > 5) break; } while (s < x);
+                do { x++; if (x == 4) continue; s += x; if (x % 3 == 0) continue; s++; } while (x < 8);
+                do { if (s > 30) continue; s += 4; } while (odd(s) < 100);
+                do s -= 7; while (odd(s) > 120);
+                do { if (s == 3) break; s++; } while (0);
+                TWICE(s += least(x));
+                a[i][j] = tile[j] > tile[m - 1] ? s : fmin(tile[m - 1 - j], NAN) + s;
+              }
+              meta_for (int j = 0; j < m; j++) { if (i) { if (j) continue; d[i] = i; } b[i] = i; if (!i) d[i] = k; }
+            } } }
+    """,
     "functions at block level": """
         #define SCALE(x) (2 * (x))
         typedef int number;
