@@ -22,7 +22,7 @@ class ConstructGenerator(Generator):
             f"return {inner} + k;",
             f"if (k < 2) return {inner} + 1; if (k == 2) return k; return 2 * x;",
             f"for (int l = 0; l < 3; l++) {{ if (l == (k & 3)) return {inner}; x += l; }} return x + 1;",
-            f"{kind} s = {inner}; int l = 0; do {{ l++; if (l == (k & 3)) continue; s += l; }} while (l < 3); return s;",
+            f"{kind} s = {inner}; int l = 0; do {{ l++; if (l == k) continue; s += l; }} while (l < 3); return s;",
             "for (int l = 0; l < 2; l++) for (int i = 0; i < 2; i++) { if (i + l == k) return x + i; x += 1; } "
             f"x += {inner}; return x;",
             f"int most; most = k; {kind} s = x; if (most > 1) {{ s = {inner}; if (k == 3) return s; }} return s - 1;",
