@@ -119,9 +119,9 @@ _ENTRIES = (
     ),
     Entry(
         "MF0101",
-        "a nest with another number of meta_for loops than 2, 4 or 6",
-        "the outer half are the grid's dimensions and the inner half the block's, three each at most.",
-        "split or join loops so that there are 2, 4 or 6 on every path.",
+        "a nest whose meta_for loops are no grid and block",
+        "grid and block have one to three dimensions each; serial code is the border, or half of them are the grid's.",
+        "write a `meta_for` of extent 1 where a dimension is missing, or block-level code between grid and threads.",
     ),
     Entry(
         "MF0102",

@@ -123,6 +123,37 @@ PROGRAMS = {
               meta_for (int j = 0; j < m; j++) { if (i) { if (j) continue; d[i] = i; } b[i] = i; if (!i) d[i] = k; }
             } } }
     """,
+    "a grid of two dimensions, a block of one": """
+        void f(int n, int m, int k, double a[n][m], double b[n * m]) {
+          meta_schedule {
+            meta_for (int i = 0; i < n; i++)
+              meta_for (int j = 0; j < 2; j++) {
+                double half[m];
+                meta_for (int one = 0; one < m; one++) half[one] = a[i][one] + j;
+                for (int t = j; t < k; t += 2) meta_for (int u = 0; u < m; u++) b[i * m + (u + t) % m] += half[u] * t;
+              } } }
+    """,
+    "a grid of one dimension, a block of three": """
+        void f(int n, int m, int k, double a[n][m], double b[n * m * k]) {
+          meta_schedule {
+            meta_for (int i = 0; i < n; i++) { int first = i * m * k;
+              meta_for (int u = 0; u < m; u++)
+                meta_for (int v = 0; v < k; v++)
+                  meta_for (int w = 0; w < 1; w++)
+                    b[first + u * k + v] += a[i][u] * v + w;
+              } } }
+    """,
+    "a grid of three dimensions, a block of one": """
+        void f(int n, int m, int k, double a[n][m], double b[n * m]) {
+          meta_schedule {
+            meta_for (int i = 0; i < n; i++)
+              meta_for (int u = 0; u < m; u++)
+                meta_for (int v = 0; v < 1; v++)
+                  if (i != 3)
+                    meta_for (int w = 0; w < 1; w++)
+                      b[i * m + u] += a[i][u] * k + v + w;
+              } }
+    """,
     "functions at block level": """
         #define SCALE(x) (2 * (x))
         typedef int number;

@@ -111,6 +111,18 @@ CASES = {
     ),
     # the nest
     "one meta_for": ("MF0101", small("«meta_for (int i = 0; i < n; i++)» a[i] = 1;")),
+    "four dimensions": (
+        "MF0101",
+        small("«" + loops("i") + "» " + loops("jkl") + "if (i > 1) " + loops("v") + "a[i] = 1;"),
+    ),
+    "four dimensions of a block": (
+        "MF0101",
+        small("«" + loops("i") + "» { int x = 2 * i; " + loops("jklv") + "a[x] = 1; }"),
+    ),
+    "two declarations in an odd nest": (
+        "MF0101",
+        small("«" + loops("i") + "» { int x = i; " + loops("j") + "{ int y = j; " + loops("k") + "a[x] = y; } }"),
+    ),
     "three meta_fors": ("MF0101", small("«" + loops("i") + "» " + loops("jk") + "a[i] = 1;")),
     "uneven": (
         "MF0102",
@@ -138,7 +150,10 @@ CASES = {
     "extent of a call": ("MF0105", thread("a[i] = 1;").replace("j < m", "j < «abs(m)»")),
     "statement before the grid": ("MF0106", small("«a[0] = 1;» " + loops("ij") + "a[i] = 1;")),
     "loop around the grid": ("MF0106", small("«for (int t = 0; t < n; t++)» " + loops("ij") + "a[i] = 1;")),
-    "if between threads": ("MF0106", small(loops("ijk") + "«if» (i > 1) " + loops("l") + "a[i] = 1;")),
+    "if between threads": (
+        "MF0106",
+        small(loops("i") + "if (i > 1) " + loops("j") + "«if» (j > 1) " + loops("k") + "a[i] = 1;"),
+    ),
     "read between grid loops": ("MF0106", small(loops("i") + "{ «int x = a[i];» " + loops("jkl") + "a[i] = x; }")),
     "two nests": ("MF0107", small(loops("ij") + "a[i] = 1;\n «" + loops("i") + "» " + loops("j") + "a[i] = 1;")),
     "write at block level": ("MF0108", block("«a[i]» = 0; meta_for (int j = 0; j < m; j++) a[j] = 1;")),
