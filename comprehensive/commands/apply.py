@@ -72,8 +72,8 @@ def command(
         print_diagnostics(warnings, texts, form)
     programs = [schedule.program for schedule in unit.schedules if only in (None, schedule.program.name)]
     if not programs:
-        names = ", ".join(schedule.program.name for schedule in unit.schedules)
-        raise click.UsageError(f"there is no schedule {only!r}; {file} has {names}")
+        known = ", ".join(schedule.program.name for schedule in unit.schedules)
+        raise click.UsageError(f"there is no schedule {only!r}; {file} has {known}")
     functions = Counter(schedule.program.function for schedule in unit.schedules)
     printed: list[str] = []
     for program in programs:

@@ -379,6 +379,12 @@ _ENTRIES = (
         "write the items as leaves print them, or remove the pragma.",
     ),
     Entry(
+        "MF0321",
+        "extents that cannot be",
+        "`#pragma metafork extents` says how many elements the pointers of the function that follows have.",
+        "write `#pragma metafork extents(p[n], q[n * m])` in front of the function, with its own pointers.",
+    ),
+    Entry(
         "MF0401",
         "a race between blocks",
         "iterations of the grid's loops may run in any order.",

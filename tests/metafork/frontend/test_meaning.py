@@ -154,6 +154,17 @@ PROGRAMS = {
                       b[i * m + u] += a[i][u] * k + v + w;
               } }
     """,
+    "pointers": """
+        #pragma metafork extents(c[n * m])
+        #pragma metafork extents(d[k + 1], e[m])
+        void f(int n, int m, int k, double a[n][m], double *c, int *d, const double *e, int *first, double *const z) {
+          meta_schedule {
+            meta_for (int i = 0; i < n; i++)
+              meta_for (int j = 0; j < m; j++) {
+                c[i * m + j] += a[i][j] * e[j];
+                if (i == 0 && j == 0) { *first = k * *d; first[0] += 2; *z = *z + *a[1]; d[k] = *(e + k); }
+              } } }
+    """,
     "functions at block level": """
         #define SCALE(x) (2 * (x))
         typedef int number;

@@ -185,6 +185,27 @@ CASES = {
     "address": ("MF0202", thread("a[i] = «&alpha»;")),
     "dereference": ("MF0203", thread("a[i] = «*alpha»;")),
     "store through a pointer": ("MF0203", thread("«*alpha» = 1;")),
+    "pointer without an extent": (
+        "MF0201",
+        thread("«p»[i] = 1;").replace("float alpha", "float alpha, float *p"),
+    ),
+    "pointer behind another word": (
+        "MF0201",
+        thread("*a = 1; if («p») a[i] = 1;").replace("float alpha", "float alpha, float *p"),
+    ),
+    "result that moves": (
+        "MF0316",
+        thread("*p = 1;", "  p++;\n").replace("float alpha", "float alpha, float *«p»"),
+    ),
+    "extent of a scalar": ("MF0321", "«#pragma metafork extents(n[4])»\n" + thread("a[i] = 1;")),
+    "extents without an extent": (
+        "MF0321",
+        "«#pragma metafork extents(p)»\n" + thread("a[i] = 1;").replace("float alpha", "float alpha, float *p"),
+    ),
+    "extents that are no expression": (
+        "MF0321",
+        "«#pragma metafork extents(p[n +])»\n" + thread("a[i] = 1;").replace("float alpha", "float alpha, float *p"),
+    ),
     "goto": ("MF0204", thread("«goto end;»")),
     "label": ("MF0204", thread("«again»: a[i] = 1;")),
     "struct variable": ("MF0205", thread("struct p «q»;")),
