@@ -92,15 +92,17 @@ class Calls:
     def _inline(self, call: syntax.Invocation, function: FileFunction, returns: ScalarType | None) -> ir.Expr | None:
         name = function.name
         self._check(call, function)
+        parameters, copied = self._parameters(call, function)
         self._stack.append(name)
         try:
-            with self._reporter.context(call.span, f"`{name}` is called here"):
-                parameters, copied = self._parameters(call, function)
-                with self._scopes.function(name, parameters):
-                    self._check_arrays(call, function, parameters)
-                    for declarator, type_, value in copied:
-                        self._declare(declarator.name, declarator.name, type_, value, declarator.name_span)
-                    return self._body(function, returns)
+            with (
+                self._reporter.context(call.span, f"`{name}` is called here"),
+                self._scopes.function(name, parameters),
+            ):
+                self._check_arrays(call, function, parameters)
+                for declarator, type_, value in copied:
+                    self._declare(declarator.name, declarator.name, type_, value, declarator.name_span)
+                return self._body(function, returns)
         finally:
             self._stack.pop()
 

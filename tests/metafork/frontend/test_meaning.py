@@ -81,11 +81,12 @@ PROGRAMS = {
                   int s = q; apart(s, 2, &s, &q);
                   put(d, p, clamp(p + q, 3, n - 2) + find(m, a[p], 70) * 100);
                   put(d + 0, p, d[p] + r + s);
-                  e[p * m] = dot(m, a[p], b) + dot(m - 1, &a[p][1], b + 1) + half(p);
+                  int t = clamp(clamp(p, 0, clamp(3, 0, 5)), 1, 2) + sum(sum(2));
+                  e[p * m] = t + dot(m, a[p], b) + dot(m - 1, &a[p][1], b + 1) + half(p);
                   e[p * m + 1] = p > 2 && find(m, a[p], 37) > 0 ? sum(p) : wide(250 + p * 3);
                   e[p * m + 2] = p < 2 || (p != 4 && !find(m, a[p], 11)) ? dot(2, a[p], a[p]) : both(p);
                   for (int t = 0; t < find(m, a[p], 12) + sum(k); t++) { if (t == 3) continue; e[p * m + 3] += t; }
-                  int t = 0;
+                  t = 0;
                   while (sum(t) < 20) { t++; if (t == 2) continue; e[p * m + 4] += t; }
                   for (int i = clamp(p, 0, 3); clamp(i, 0, 5) < 5; i = across(2 * i + 2, 2)) g[p] += i;
                   (void)find(m, a[p], 1);
