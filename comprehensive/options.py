@@ -16,7 +16,7 @@ from metafork.ir.program import Expr, IntConst, Program, Var, binary
 from metafork.ir.static_values import StaticValues, static_parameters
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.printing.expressions import representable
-from metafork.runtime.machine import FIELDS, PRESETS, SYMBOLS, Machine, OwnLimit, given_values
+from metafork.runtime.machine import FIELDS, PRESETS, SYMBOLS, Machine, OwnLimit, given_values, preset_of_gpu
 
 MachineLike = str | Machine | Mapping[str, int | Fraction] | None
 """A preset (``sm_80``), values (``T=1024,Z=12288``), both, a ``Machine``, or numbers by field or symbol."""
@@ -37,7 +37,7 @@ def machine_values(
     if isinstance(machine, str):
         for entry in machine.split(","):
             if "=" not in entry and entry.strip() and entry.strip() not in PRESETS:
-                raise UnknownNameError("machine", entry.strip(), PRESETS)
+                raise UnknownNameError("machine", entry.strip(), PRESETS, preset_of_gpu(entry.strip()))
         machine = given_values(machine, limits)
     symbols = {symbol: name for name, symbol in SYMBOLS.items()}
     values = {symbols.get(name, name): number for name, number in machine.items()}

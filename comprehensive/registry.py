@@ -66,9 +66,9 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 class UnknownNameError(ValueError):
     """A name that nothing has; ``suggestion`` is the closest one that exists, where there is a close one."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], meant: str | None = None) -> None:
         self.known = tuple(known)
-        self.suggestion = closest(name, self.known)
+        self.suggestion = meant or closest(name, self.known)
         known_names = f"known: {', '.join(self.known) or 'none'}"
         hint = known_names if self.suggestion is None else f"did you mean {self.suggestion!r}?"
         if name.removeprefix("+") in self.known:

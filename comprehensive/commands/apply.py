@@ -72,7 +72,8 @@ def command(
         print_diagnostics(warnings, texts, form)
     programs = [schedule.program for schedule in unit.schedules if only in (None, schedule.program.name)]
     if not programs:
-        raise click.UsageError(f"there is no schedule {only!r}" if only else f"{file} has no meta_schedule")
+        known = ", ".join(schedule.program.name for schedule in unit.schedules)
+        raise click.UsageError(f"there is no schedule {only!r}; {file} has {known}")
     functions = Counter(schedule.program.function for schedule in unit.schedules)
     printed: list[str] = []
     for program in programs:

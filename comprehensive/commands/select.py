@@ -36,9 +36,11 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
     from comprehensive.options import machine_values
     from comprehensive.tree.selection import MissingValueError, select
 
-    schedules = [s for s in _schedules(directory) if only is None or s.name == only]
+    found = _schedules(directory)
+    schedules = [s for s in found if only is None or s.name == only]
     if not schedules:
-        raise click.UsageError(f"there is no schedule {only!r}" if only else "the tree has no schedule")
+        names = ", ".join(s.name for s in found)
+        raise click.UsageError(f"there is no schedule {only!r}; there are {names}" if found else "there is no schedule")
     given = _numbers(values, schedules)
     with mistakes_of_options():
         targets = [name for schedule in schedules for name in schedule.fields.values()]

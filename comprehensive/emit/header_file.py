@@ -79,7 +79,9 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
         if not function.static and function.name != "main" and _is_understood(function)
     ]
     if public:
-        lines += ["", f"/* The functions of {c_comment(source_name(unit))}, on host arrays. */", "#ifdef __cplusplus"]
+        lines += ["", f"/* The functions of {c_comment(source_name(unit))}, on host arrays. */"]
+        lines += [duty for function in public if (duty := _duty(function))]
+        lines += ["#ifdef __cplusplus"]
         # A function that C++ has no name for cannot be called from it.
         named = [function for function in public if not is_reserved(function.name)]
         lines += [f"{_returns(function)} {function.name}({_pointers(function)});" for function in named]
@@ -115,7 +117,10 @@ def _arrays(function: Function) -> str:
     texts = []
     for parameter in function.parameters:
         unknown = set(_WORD.findall(parameter.declaration)) - names - _C_WORDS
-        if unknown and parameter.array is not None:
+        if unknown and parameter.array is not None and _is_pointer(parameter):
+            const = "const " if parameter.const else ""
+            texts.append(f"{const}{element_type(parameter.array.element)} *{parameter.name}")
+        elif unknown and parameter.array is not None:
             extents = "".join(f"[{expression(extent)}]" for extent in parameter.array.extents)
             const = "const " if parameter.const else ""
             texts.append(f"{const}{element_type(parameter.array.element)} {parameter.name}{extents}")
@@ -124,6 +129,21 @@ def _arrays(function: Function) -> str:
         else:
             texts.append(parameter.declaration)
     return ", ".join(texts) or "void"
+
+
+def _is_pointer(parameter: FunctionParameter) -> bool:
+    """Return whether the declaration of an array does not show how many elements it has."""
+    return parameter.array is not None and "[" not in parameter.declaration.replace(" ", "").replace("[]", "")
+
+
+def _duty(function: Function) -> str:
+    """Return a comment with the elements that a caller's pointers must have, empty where the declarations show it."""
+    said = [
+        f"{one.name} has {' * '.join(expression(extent) for extent in one.array.extents)}"
+        for one in function.parameters
+        if one.array is not None and _is_pointer(one)
+    ]
+    return f"/* What {function.name} is given must have as many elements: {', '.join(said)}. */" if said else ""
 
 
 def _returns(function: Function) -> str:

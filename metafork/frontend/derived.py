@@ -8,18 +8,16 @@ from metafork.frontend import syntax
 from metafork.frontend.expressions import ExpressionBuilder
 from metafork.frontend.host import HostFunction
 from metafork.frontend.host_variables import Site, Variable
-from metafork.frontend.reporter import RefusedError, Reporter
-from metafork.frontend.symbols import Origin, ScalarSymbol, Symbol
+from metafork.frontend.inlining.calls import converted
+from metafork.frontend.inlining.functions import Functions
+from metafork.frontend.reporter import RefusedError, SilentReporter
+from metafork.frontend.symbols import Origin, ScalarSymbol, Symbol, ValueSymbol
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.messages.source import Source, Span
+from metafork.ir.messages.source import Source
 
-
-class _Silent(Reporter):
-    """Takes note of nothing: for expressions of the host that may well be beyond the language."""
-
-    def error(self, code: str, span: Span, message: str, **_: object) -> None:
-        pass
+MOST_NESTED = 8
+"""Functions that call each other, in the definition of a derived scalar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +33,11 @@ class Definition:
 class HostValues:
     """Values of host scalars at one schedule: derived from others, or parameters."""
 
-    def __init__(self, host: HostFunction, site: Site, source: Source) -> None:
+    def __init__(self, host: HostFunction, site: Site, source: Source, functions: Functions | None = None) -> None:
         self._host = host
+        self._functions = functions
         self._site = site
-        self._silent = _Silent(source)
+        self._silent = SilentReporter()
         self._definitions: dict[str, Definition | None] = {}
 
     def definition(self, variable: Variable) -> Definition | None:
@@ -84,6 +83,8 @@ class HostValues:
             return ScalarSymbol(name, variable.type, Origin.HOST, variable.span)
 
         builder = ExpressionBuilder(self._silent, self._host.typedefs, resolve, list)
+        if not checked:  # the extents of arrays are declared in the generated header too, which has no functions
+            builder.inline = lambda call, name: self._returned(builder, call, scope.get(name), MOST_NESTED)
         try:
             expression = builder.build(value)
         except RefusedError:
@@ -91,3 +92,24 @@ class HostValues:
         if any(part.type.floating or isinstance(part, ir.Call | ir.Element) for part in ir.walk_expression(expression)):
             return None
         return expression, tuple(operands.values())
+
+    def _returned(
+        self, caller: ExpressionBuilder, call: syntax.Invocation, called: Variable | None, most: int
+    ) -> ir.Expr | None:
+        """Return what a function of the file gives that does nothing but return an expression of its parameters."""
+        if self._functions is None or called is None or self._host.file_scope.get(called.name) is not called:
+            return None
+        function = self._functions.find(called.name)
+        if function is None or function.returns is None or len(function.body.items) != 1 or not most:
+            return None
+        (last,) = function.body.items
+        if not isinstance(last, syntax.Jump) or last.value is None or len(call.arguments) != len(function.parameters):
+            return None
+        given: dict[str, Symbol] = {}
+        for parameter, argument in zip(function.parameters, call.arguments, strict=True):
+            value = converted(caller.build(argument), caller.named_type(parameter.type))
+            given[parameter.name] = ValueSymbol(value, parameter.name_span)
+        inside = ExpressionBuilder(self._silent, self._host.typedefs, given.get, list)
+        file = self._host.file_scope
+        inside.inline = lambda inner, name: self._returned(inside, inner, file.get(name), most - 1)
+        return converted(inside.build(last.value), caller.named_type(function.returns))

@@ -16,7 +16,7 @@ from metafork.frontend.structure import similar
 from metafork.frontend.symbols import ArraySymbol, PointedSymbol, ScalarSymbol, Symbol, UnusableSymbol, ValueSymbol
 from metafork.frontend.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
 from metafork.ir import program as ir
-from metafork.ir.arithmetic.exact_constants import floating_value
+from metafork.ir.arithmetic.exact_constants import NAMED, floating_value
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.messages.source import Span
 
@@ -73,6 +73,8 @@ def constant(text: str, span: Span) -> ir.Expr | None:
     if text.startswith("'") and text.endswith("'"):
         value = character_constant(text)
         return None if value is None else ir.IntConst(value, ScalarType.INT, span)
+    if text in NAMED:
+        return ir.FloatConst(text, NAMED[text], span)
     found = integer_constant(text)
     if found is not None:
         return ir.IntConst(found[0], found[1], span)
@@ -250,14 +252,17 @@ class ExpressionBuilder:
         """Return an element of an array (or the scalar that a parameter points to); raises ``RefusedError``."""
         indices: list[syntax.Expression] = []
         base: syntax.Expression = expression
-        while isinstance(base, syntax.Subscript):
-            indices.append(base.index)
-            base = base.base
-        if isinstance(base, syntax.Prefix) and base.op == "*":
-            indices.append(syntax.Constant("0", base.span))
-            base = base.operand
-            if isinstance(base, syntax.Infix) and base.op == "+" and isinstance(base.left, syntax.Name):
-                indices[-1], base = base.right, base.left
+        while isinstance(base, syntax.Subscript | syntax.Prefix):
+            match base:
+                case syntax.Subscript(base=inner, index=index):
+                    indices.append(index)
+                case syntax.Prefix(op="*", operand=syntax.Infix(op="+", left=inner, right=index)):
+                    indices.append(index)
+                case syntax.Prefix(op="*", operand=inner):
+                    indices.append(syntax.Constant("0", base.span))
+                case _:
+                    break
+            base = inner
         if not isinstance(base, syntax.Name):
             raise self._reporter.refuse("MF0203", expression.span, "what is indexed here is no array")
         symbol = self.symbol(base.name, base.span)

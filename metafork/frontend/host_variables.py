@@ -16,8 +16,9 @@ class Variable:
     """A variable of the host.
 
     ``type`` is set for scalars, ``element`` and ``extents`` for arrays with extents; ``fault`` is the code of the
-    diagnostic for any other variable.  ``since`` is the place from which it has its declared extents, ``escapes`` the
-    place where its address is given away, after which every call may write it.
+    diagnostic for any other variable; ``pointed`` is the type of what a pointer points to.  ``since`` is the place from
+    which it has its declared extents, ``escapes`` the place where its address is given away, after which every call may
+    write it.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Variable:
     type: ScalarType | None = None
     element: ScalarType | None = None
     extents: tuple[syntax.Expression, ...] = ()
+    pointed: ScalarType | None = None
     const: bool = False
     fault: str = ""
     message: str = ""
@@ -100,6 +102,9 @@ def declared(declarator: syntax.Declarator, typedefs: dict[str, ScalarType], sin
     variable = Variable(name, declarator.name_span, since, const="const" in type_.qualifiers)
     variable.is_file = type_.words == ("FILE",)
     scalar = scalar_type(type_.words, typedefs)
+    if (type_.pointers, type_.extents) in ((1, ()), (0, (None,))) and not type_.function:
+        plain = scalar is not ScalarType.BOOL and not type_.qualifiers & {"volatile", "_Atomic"}
+        variable.pointed = scalar if plain else None
     if type_.function:
         variable.fault, variable.message = "MF0206", f"`{name}` is a function"
     elif type_.pointers:

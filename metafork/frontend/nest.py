@@ -1,7 +1,9 @@
 """The loop nest of a schedule: grid loops, block level, phases of threads, thread code.
 
-``meta_for``s are counted on every way from the schedule to its innermost code; the outer half is the grid, the inner
-half are the threads of a phase.  Scalars that are declared between loops of one half move into the innermost of them.
+``meta_for``s are counted on every way from the schedule to its innermost code; those outside of the serial code between
+them are the grid, those inside the threads of a phase, and where there is no such code the outer half is the grid.  The
+part that has fewer of them gets loops of extent 1.  Scalars that are declared between loops of one part move into the
+innermost of them.
 Every local gets a name of its own within the program; it keeps the user's where that is free.
 """
 
@@ -21,6 +23,9 @@ from metafork.frontend.symbols import Origin, ScalarSymbol, Symbol
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
+
+MOST_DIMENSIONS = 3
+"""Dimensions of a grid and of a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,29 @@ def items_of(statement: syntax.Statement) -> list[syntax.Statement]:
     return [] if isinstance(statement, syntax.Empty) else [statement]
 
 
+def border(outermost: syntax.ForStatement, total: int) -> int | None:
+    """Return how many of a nest's ``meta_for``s are the grid's; ``None`` where nothing says it.
+
+    Serial code between two of them is the border; without such code it is half of them.  Declarations of scalars count
+    as such code only where there is no half.
+    """
+    declarations: list[int] = []
+    here = outermost
+    for depth in range(1, total):
+        items = items_of(here.body)
+        if not isinstance(items[-1], syntax.ForStatement) or not items[-1].meta:
+            return depth
+        for item in items[:-1]:
+            if not isinstance(item, syntax.Declaration) or any(one.type.extents for one in item.declarators):
+                return depth
+        if len(items) > 1:
+            declarations.append(depth)
+        here = items[-1]
+    if total % 2 == 0:
+        return total // 2
+    return declarations[0] if len(declarations) == 1 else None
+
+
 class NestBuilder:
     """Builds the nest of one schedule.
 
@@ -74,7 +102,7 @@ class NestBuilder:
     ) -> None:
         self._reporter = reporter
         self._schedule = schedule
-        self._half = 0
+        self._ranks: dict[Origin, int] = {}
         spoken = frozenset(
             declarator.name
             for statement in syntax.walk_statements(schedule.body)
@@ -90,7 +118,7 @@ class NestBuilder:
         self._check_counts(schedule, outermost)
         with self._scopes.scope():
             grid, innermost, sunk = self._chain(outermost, Origin.GRID_INDEX)
-            body = (*sunk, *self._statements.statements(innermost, Level(Origin.BLOCK)))
+            body = (*sunk, *self._statements.iteration(innermost, Level(Origin.BLOCK)))
         self._statements.check_uniform_reads()
         return Nest(
             grid,
@@ -142,14 +170,18 @@ class NestBuilder:
                 related=((counts[most].head, f"the {most}th `meta_for` of another way"),),
             )
         (total,) = counts
-        if total not in (2, 4, 6):
+        grid = border(outermost, total)
+        if grid is None:
             raise self._reporter.refuse("MF0101", outermost.head, f"this nest has {total} `meta_for`s")
-        self._half = total // 2
+        if max(grid, total - grid) > MOST_DIMENSIONS:
+            message = f"{grid} of the {total} `meta_for`s of this nest stand before the serial code"
+            raise self._reporter.refuse("MF0101", outermost.head, message)
+        self._ranks = {Origin.GRID_INDEX: grid, Origin.THREAD_INDEX: total - grid}
 
     def _phase(self, outermost: syntax.ForStatement) -> ir.Phase:
         with self._scopes.scope():
             threads, innermost, sunk = self._chain(outermost, Origin.THREAD_INDEX)
-            body = self._statements.statements(innermost, Level(Origin.THREAD))
+            body = self._statements.iteration(innermost, Level(Origin.THREAD))
         return ir.Phase(threads, (*sunk, *body), outermost.span)
 
     def _chain(
@@ -163,8 +195,8 @@ class NestBuilder:
         here = outermost
         while True:
             loops.append(self._meta_for(here, origin))
-            if len(loops) == self._half:
-                return tuple(loops), here.body, tuple(sunk)
+            if len(loops) == self._ranks[origin]:
+                return (*self._padding(origin, outermost), *loops), here.body, tuple(sunk)
             following: syntax.ForStatement | None = None
             for item in items_of(here.body):
                 if isinstance(item, syntax.ForStatement) and item.meta and following is None:
@@ -176,6 +208,14 @@ class NestBuilder:
             if following is None:
                 raise RefusedError
             here = following
+
+    def _padding(self, origin: Origin, outermost: syntax.ForStatement) -> tuple[ir.MetaFor, ...]:
+        """Return loops of extent 1 where the other half of the nest has more dimensions than this one."""
+        missing = max(self._ranks.values()) - self._ranks[origin]
+        return tuple(
+            ir.MetaFor(self._scopes.fresh("one"), ir.IntConst(1), ScalarType.INT, outermost.head)
+            for _ in range(missing)
+        )
 
     def _sink(self, declaration: syntax.Declaration, level: Level, loops: str) -> tuple[ir.Stmt, ...]:
         """Build a declaration that stands between two loops of one half, to be repeated by every iteration."""

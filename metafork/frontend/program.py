@@ -36,7 +36,7 @@ class ProgramBuilder:
         self._host = host
         self._site = site
         self._functions = functions
-        self._values = HostValues(host, site, source)
+        self._values = HostValues(host, site, source, None if functions is None else functions.quiet)
         self._arrays: dict[str, ir.Array | None] = {}
         self.entry_values: set[str] = set()
         self.sized_arrays: set[str] = set()

@@ -14,6 +14,7 @@ from metafork.frontend import syntax
 from metafork.frontend.expressions import ExpressionBuilder
 from metafork.frontend.inlining.calls import Calls
 from metafork.frontend.inlining.functions import Functions
+from metafork.frontend.inlining.returns import RETURNED, ReturnLowering, own_jumps
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.scopes import Scopes
 from metafork.frontend.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol
@@ -94,6 +95,20 @@ class StatementBuilder:
         self.written: set[str] = set()
         self.uniform_reads: list[ir.Element] = []
 
+    def iteration(self, statement: syntax.Statement, level: Level) -> tuple[ir.Stmt, ...]:
+        """Build the body of a ``meta_for``, which ``continue`` ends early."""
+        if "continue" not in own_jumps(statement):
+            return self.statements(statement, level)
+        lowering = ReturnLowering(statement.span, "continue")
+        items = lowering.body([statement])
+        with self._scopes.scope():
+            if not lowering.flagged:
+                return self.statements(syntax.Block(items, statement.span), level)
+            symbol = ScalarSymbol("", ir.INT, level.origin, statement.span)
+            name = self._scopes.introduce(RETURNED, symbol, statement.span, "ended")
+            flag = ir.Declare(name, ir.INT, ir.IntConst(0), statement.span)
+            return (flag, *self.statements(syntax.Block(items, statement.span), level))
+
     def statements(self, statement: syntax.Statement, level: Level) -> tuple[ir.Stmt, ...]:
         """Build a statement with a scope of its own."""
         built: list[ir.Stmt] = []
@@ -144,8 +159,8 @@ class StatementBuilder:
                 return (self._phase(statement),)
             case syntax.ForStatement():
                 return self._for(statement, level)
-            case syntax.WhileStatement(is_do=True, span=span):
-                raise self._reporter.refuse("MF0210", first_word(span, "do"), "a `do` loop stands in a schedule")
+            case syntax.WhileStatement(is_do=True):
+                return self._do(statement, level)
             case syntax.WhileStatement(condition=condition, body=body, span=span):
                 return self._while(condition, body, span, level)
             case syntax.Jump(word=word, span=span):
@@ -174,6 +189,26 @@ class StatementBuilder:
         if ahead:
             return (ir.While(ir.IntConst(1), (*ahead, _leave_unless(test), *inner), span),)
         return (ir.While(test, inner, span),)
+
+    def _do(self, loop: syntax.WhileStatement, level: Level) -> tuple[ir.Stmt, ...]:
+        """Build ``do body while (test)``: ``while (1) { body; if (!test) break; }``, or what ``continue`` asks for."""
+        span = loop.span
+        inner = self.statements(loop.body, Level(level.origin, level.serial_loops + 1))
+        test = self._condition(loop.condition, level)
+        if test is None:
+            return ()
+        ahead = self._ahead(level)
+        jumps = own_jumps(loop.body)
+        if not jumps and not ahead and isinstance(test, ir.IntConst) and test.value == 0:
+            return inner
+        if "continue" not in jumps:
+            return (ir.While(ir.IntConst(1), (*inner, *ahead, _leave_unless(test)), span),)
+        first = ir.Var(self._scopes.fresh("first"), ir.INT, span)
+        body = (ir.If(_negated(first), (*ahead, _leave_unless(test)), (), span), *inner)
+        init, step = ir.Declare(first.name, ir.INT, ir.IntConst(1), span), ir.Assign(first, "", ir.IntConst(0), span)
+        if not ahead:
+            return (ir.For(init, ir.binary("||", first, test, span), step, inner, span),)
+        return (ir.For(init, None, step, body, span),)
 
     def _for(self, loop: syntax.ForStatement, level: Level) -> tuple[ir.Stmt, ...]:
         with self._scopes.scope():

@@ -27,6 +27,7 @@ from metafork.frontend.inlining.functions import Functions
 from metafork.frontend.known_names import C_WORDS
 from metafork.frontend.macros import ExpansionError
 from metafork.frontend.mapping_pragma import pragma_before, with_mapping
+from metafork.frontend.pointers import one_element, promised_extents, single_elements
 from metafork.frontend.preprocessor import CONDITIONAL_WORDS, Included, Preprocessed
 from metafork.frontend.program import ProgramBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
@@ -274,6 +275,7 @@ class UnitParser:
         }
         parameters, variables = self._parameters(preprocessed, text, scope, visible)
         body = self._expand(preprocessed, tokens[text.open_brace + 1 : text.close_brace])
+        parameters = self._pointers(preprocessed, whole, body, scope, visible, parameters, variables)
         host = self._host(preprocessed, body, body_span, scope, visible, variables)
         head = self._expand(preprocessed, tokens[text.first : text.name])
         head = [token for token in head if token.text not in ("static", "inline")]
@@ -375,6 +377,34 @@ class UnitParser:
         for variable in variables.values():
             variable.scope = {**visible, **variables}
         return tuple(parameters), variables
+
+    def _pointers(
+        self,
+        preprocessed: Preprocessed,
+        whole: Span,
+        body: Sequence[Token],
+        scope: FileScope,
+        visible: dict[str, Variable],
+        parameters: tuple[FunctionParameter, ...],
+        variables: dict[str, Variable],
+    ) -> tuple[FunctionParameter, ...]:
+        """Give the pointers that schedules use as arrays their extents, and return the parameters with them."""
+        promised = promised_extents(
+            preprocessed.directives, preprocessed.tokens, whole.start, variables, self._grammar, self._reporter
+        )
+        promised |= {
+            name: one_element(variables[name].span) for name in single_elements(body, variables) - promised.keys()
+        }
+        found: list[FunctionParameter] = []
+        for parameter in parameters:
+            variable = variables.get(parameter.name)
+            if variable is not None and parameter.name in promised:
+                variable.fault, variable.message = "", ""
+                variable.element, variable.extents = variable.pointed, (promised[parameter.name],)
+                array = self._parameter_array(variable, {**visible, **variables}, scope)
+                parameter = replace(parameter, array=array)
+            found.append(parameter)
+        return tuple(found)
 
     def _parameter_array(self, variable: Variable, visible: dict[str, Variable], scope: FileScope) -> ir.Array | None:
         if variable.element is None:

@@ -5,6 +5,7 @@ Types are those of an LP64 host, which the device shares.
 
 from __future__ import annotations
 
+from metafork.ir.arithmetic.exact_constants import NAMED
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType as T
 
@@ -84,6 +85,7 @@ SCANNING_FUNCTIONS = frozenset({"scanf", "fscanf", "sscanf"})
 """Functions of the host that write through pointers and keep none of them."""
 
 CONSTANTS: dict[str, str] = {
+    **{name: name for name in NAMED},
     "M_PI": "3.14159265358979323846",
     "M_PI_2": "1.57079632679489661923",
     "M_PI_4": "0.78539816339744830962",

@@ -151,6 +151,27 @@ PRESETS: Mapping[str, Machine] = MappingProxyType(
 )
 """Machines by the name of their compute capability (shared memory: the opt-in limit of a block)."""
 
+_GPUS = {
+    "sm_35": ("kepler", "k20", "k40"),
+    "sm_60": ("pascal", "p100"),
+    "sm_70": ("volta", "v100"),
+    "sm_75": ("turing", "t4", "rtx2080", "rtx2080ti"),
+    "sm_80": ("ampere", "a100", "a30"),
+    "sm_86": ("a10", "a40", "a6000", "rtx3080", "rtx3090"),
+    "sm_89": ("ada", "lovelace", "l4", "l40", "l40s", "rtx4080", "rtx4090"),
+    "sm_90": ("hopper", "h100", "h200", "gh200"),
+    "sm_100": ("blackwell", "b100", "b200", "gb200"),
+    "sm_120": ("rtx5080", "rtx5090"),
+}
+"""What people call machines, by preset."""
+
+
+def preset_of_gpu(name: str) -> str | None:
+    """Return the preset of a GPU or an architecture by its usual name (``h100``, ``RTX 4090``), else ``None``."""
+    word = re.sub(r"[^a-z0-9]", "", name.lower()).removeprefix("nvidia").removeprefix("geforce")
+    return next((preset for preset, names in _GPUS.items() if word in names), None)
+
+
 DEFAULT = PRESETS["sm_80"]
 """What the CPU build reports."""
 

@@ -3,6 +3,7 @@
 from random import Random
 
 from comprehensive.verification import Options, Verification, verify
+from tests.random_programs.constructs import ConstructGenerator
 from tests.random_programs.generator import Generator, MixedGenerator, StructureGenerator, file_text
 
 # The counters without registers need no LLVM and are quick; some groups use everything.
@@ -10,7 +11,12 @@ QUICK = ("threads_per_block", "shared_memory")
 EVERYTHING = 0.2
 
 
-KINDS: dict[str, type[Generator]] = {"plain": Generator, "structures": StructureGenerator, "mixed": MixedGenerator}
+KINDS: dict[str, type[Generator]] = {
+    "plain": Generator,
+    "structures": StructureGenerator,
+    "mixed": MixedGenerator,
+    "constructs": ConstructGenerator,
+}
 
 
 def check(seeds: list[int], points: int = 12, dataflow_seconds: float = 0, kind: str = "plain") -> Verification:
@@ -24,7 +30,7 @@ def check_text(
     """Verify a file with the options that ``seed`` draws.
 
     The programs of the kind ``structures`` read arrays of structures, and warps move them through their registers;
-    indices of the kind ``mixed`` have several types.
+    indices of the kind ``mixed`` have several types; those of the kind ``constructs`` call functions.
     """
     random = Random(seed)
     counters = None if random.random() < EVERYTHING else QUICK

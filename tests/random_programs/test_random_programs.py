@@ -38,6 +38,13 @@ def test_random_programs_with_unsigned_and_mixed_indices(first):
     assert all(row.points for row in found.leaves)
 
 
+@pytest.mark.parametrize("first", range(11000, 11008, 4))
+def test_random_programs_with_functions_and_early_ends(first):
+    found = check(list(range(first, first + 4)), kind="constructs")
+    assert [failure.text() for failure in found.failures] == []
+    assert all(row.points for row in found.leaves)
+
+
 @pytest.mark.parametrize("seed", REGRESSIONS, ids=str)
 def test_programs_that_once_failed(seed):
     assert [failure.text() for failure in check([seed], points=24).failures] == []

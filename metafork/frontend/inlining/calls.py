@@ -14,7 +14,7 @@ from dataclasses import replace
 from metafork.frontend import syntax
 from metafork.frontend.expressions import ExpressionBuilder
 from metafork.frontend.inlining.functions import FileFunction, Functions
-from metafork.frontend.inlining.returns import RETURNED, VALUE, ReturnLowering, always_returns, has_return
+from metafork.frontend.inlining.returns import RETURNED, VALUE, ReturnLowering, always_leaves, has_return
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.scopes import Scopes
 from metafork.frontend.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol, Symbol, ValueSymbol
@@ -92,15 +92,17 @@ class Calls:
     def _inline(self, call: syntax.Invocation, function: FileFunction, returns: ScalarType | None) -> ir.Expr | None:
         name = function.name
         self._check(call, function)
+        parameters, copied = self._parameters(call, function)
         self._stack.append(name)
         try:
-            with self._reporter.context(call.span, f"`{name}` is called here"):
-                parameters, copied = self._parameters(call, function)
-                with self._scopes.function(name, parameters):
-                    self._check_arrays(call, function, parameters)
-                    for declarator, type_, value in copied:
-                        self._declare(declarator.name, declarator.name, type_, value, declarator.name_span)
-                    return self._body(function, returns)
+            with (
+                self._reporter.context(call.span, f"`{name}` is called here"),
+                self._scopes.function(name, parameters),
+            ):
+                self._check_arrays(call, function, parameters)
+                for declarator, type_, value in copied:
+                    self._declare(declarator.name, declarator.name, type_, value, declarator.name_span)
+                return self._body(function, returns)
         finally:
             self._stack.pop()
 
@@ -330,7 +332,7 @@ def _chooses(items: Sequence[syntax.Statement]) -> bool:
         case [syntax.Jump(word="return", value=value), *_]:
             return value is not None
         case [syntax.IfStatement(then=then, otherwise=None), *rest]:
-            return always_returns(then) and _chooses(_items(then)) and _chooses(rest)
+            return always_leaves(then) and _chooses(_items(then)) and _chooses(rest)
         case [syntax.IfStatement(then=then, otherwise=otherwise), *_] if otherwise is not None:
             return _chooses(_items(then)) and _chooses(_items(otherwise))
         case _:

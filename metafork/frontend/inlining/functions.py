@@ -12,7 +12,7 @@ from metafork.frontend.definitions import FunctionText, definitions, split_comma
 from metafork.frontend.file_scope import FileScope
 from metafork.frontend.macros import ExpansionError
 from metafork.frontend.preprocessor import Included, Preprocessed
-from metafork.frontend.reporter import RefusedError, Reporter
+from metafork.frontend.reporter import RefusedError, Reporter, SilentReporter
 from metafork.frontend.structure import Structure, is_schedule_keyword
 from metafork.frontend.tokens import BracketError, Token, TokenKind, hull, match_brackets
 from metafork.ir.messages.source import Span
@@ -55,6 +55,8 @@ class Functions:
         self._grammar = grammar
         self._reporter = reporter
         self._scope = scope
+        self._quiet: Functions | None = None
+        self._given = functions
         self._texts: dict[str, list[_Text]] = {}
         self._parsed: dict[str, FileFunction | None] = {}
         for text in functions:
@@ -66,6 +68,13 @@ class Functions:
 
     def _note(self, text: _Text) -> None:
         self._texts.setdefault(text.tokens[text.places.name].text, []).append(text)
+
+    @property
+    def quiet(self) -> Functions:
+        """The same functions for the code of the host, in which nothing is a fault."""
+        if self._quiet is None:
+            self._quiet = Functions(self._preprocessed, self._grammar, SilentReporter(), self._scope, self._given)
+        return self._quiet
 
     @property
     def names(self) -> list[str]:

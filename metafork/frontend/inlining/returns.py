@@ -22,40 +22,55 @@ RETURNED = "has returned"
 """The variable that is 1 when a function has returned, where what follows must ask."""
 
 
+def own_jumps(statement: syntax.Statement) -> set[str]:
+    """Return the words of the jumps in a statement, those of ``break`` and ``continue`` in loops inside it left out."""
+    match statement:
+        case syntax.Jump(word=word):
+            return {word}
+        case syntax.ForStatement(body=body) | syntax.WhileStatement(body=body):
+            return own_jumps(body) - {"break", "continue"}
+        case _:
+            return set().union(*(own_jumps(child) for child in syntax.direct_statements(statement)))
+
+
 def has_return(statement: syntax.Statement) -> bool:
     """Return whether a ``return`` stands in a statement."""
-    return any(isinstance(one, syntax.Jump) and one.word == "return" for one in syntax.walk_statements(statement))
+    return "return" in own_jumps(statement)
 
 
-def always_returns(statement: syntax.Statement) -> bool:
-    """Return whether no way leads past a statement."""
+def always_leaves(statement: syntax.Statement, word: str = "return") -> bool:
+    """Return whether no way leads past a statement: all end with a jump of its own of that kind."""
     match statement:
-        case syntax.Jump(word="return"):
-            return True
+        case syntax.Jump():
+            return statement.word == word
         case syntax.Block(items=items):
-            return any(always_returns(item) for item in items)
+            return any(always_leaves(item, word) for item in items)
         case syntax.IfStatement(then=then, otherwise=otherwise) if otherwise is not None:
-            return always_returns(then) and always_returns(otherwise)
+            return always_leaves(then, word) and always_leaves(otherwise, word)
         case _:
             return False
 
 
 class ReturnLowering:
-    """Rewrites one body; ``flagged`` says whether the rewritten one asks for ``RETURNED``."""
+    """Rewrites one body; ``flagged`` says whether the rewritten one asks for ``RETURNED``.
 
-    def __init__(self, span: Span) -> None:
+    With the word ``continue`` it is the body of a loop, which ends early in the same way.
+    """
+
+    def __init__(self, span: Span, word: str = "return") -> None:
         self._span = span
+        self._word = word
         self.flagged = False
 
     def body(self, items: Sequence[syntax.Statement]) -> tuple[syntax.Statement, ...]:
-        """Return the statements of a body, without ``return``."""
+        """Return the statements of a body, without the jumps."""
         return self._items(items, in_loop=False, flag=False)
 
     def _items(self, items: Sequence[syntax.Statement], in_loop: bool, flag: bool) -> tuple[syntax.Statement, ...]:
         """Rewrite statements; ``flag`` where somebody behind them asks whether they returned."""
         done: list[syntax.Statement] = []
         for index, item in enumerate(items):
-            if not has_return(item):
+            if self._word not in own_jumps(item):
                 done.append(item)
                 continue
             rest = items[index + 1 :]
@@ -69,12 +84,14 @@ class ReturnLowering:
                     if in_loop:
                         done.append(syntax.Jump("break", None, span))
                     return tuple(done)
-                case syntax.IfStatement(then=then, otherwise=otherwise) if not in_loop and always_returns(then):
+                case syntax.IfStatement(then=then, otherwise=otherwise) if not in_loop and always_leaves(
+                    then, self._word
+                ):
                     after = rest if otherwise is None else [otherwise, *rest]
                     done.append(replace(item, then=self._block([then], flag), otherwise=self._block(after, flag)))
                     return tuple(done)
                 case syntax.IfStatement(then=then, otherwise=otherwise) if (
-                    not in_loop and otherwise is not None and always_returns(otherwise)
+                    not in_loop and otherwise is not None and always_leaves(otherwise, self._word)
                 ):
                     yes, no = self._block([then, *rest], flag), self._block([otherwise], flag)
                     done.append(replace(item, then=yes, otherwise=no))

@@ -10,6 +10,14 @@ from metafork.ir.arithmetic.types import ScalarType
 
 _DECIMAL = re.compile(r"([0-9]*)\.?([0-9]*)(?:e([-+]?[0-9]+))?[fl]?", re.IGNORECASE)
 _HEXADECIMAL = re.compile(r"0x([0-9a-f]*)\.?([0-9a-f]*)p([-+]?[0-9]+)[fl]?", re.IGNORECASE)
+NAMED = {
+    "INFINITY": ScalarType.FLOAT,
+    "NAN": ScalarType.FLOAT,
+    "HUGE_VALF": ScalarType.FLOAT,
+    "HUGE_VAL": ScalarType.DOUBLE,
+}
+"""Constants of ``math.h`` that have no digits, with their types."""
+
 _MOST_DIGITS = 1200
 """More decimal digits than any number halfway between two doubles has; what follows them only says: a little more."""
 _MANTISSA = {ScalarType.FLOAT: (24, -149, 127), ScalarType.DOUBLE: (53, -1074, 1023)}
@@ -19,8 +27,11 @@ _MANTISSA = {ScalarType.FLOAT: (24, -149, 127), ScalarType.DOUBLE: (53, -1074, 1
 def floating_value(text: str, type_: ScalarType) -> float:
     """Return the constant as a Python float that ``type_`` holds exactly; infinity where it is too large.
 
-    Raises ``ValueError`` for text that is no floating constant.
+    ``INFINITY``, ``NAN``, ``HUGE_VAL`` and ``HUGE_VALF`` are those of ``math.h``.  Raises ``ValueError`` for text that
+    is no floating constant.
     """
+    if text in NAMED:
+        return math.nan if text == "NAN" else math.inf
     sign = -1.0 if text.startswith("-") else 1.0
     digits = text.lstrip("+-")
     base, match = (

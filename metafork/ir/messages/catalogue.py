@@ -119,9 +119,9 @@ _ENTRIES = (
     ),
     Entry(
         "MF0101",
-        "a nest with another number of meta_for loops than 2, 4 or 6",
-        "the outer half are the grid's dimensions and the inner half the block's, three each at most.",
-        "split or join loops so that there are 2, 4 or 6 on every path.",
+        "a nest whose meta_for loops are no grid and block",
+        "grid and block have one to three dimensions each; serial code is the border, or half of them are the grid's.",
+        "write a `meta_for` of extent 1 where a dimension is missing, or block-level code between grid and threads.",
     ),
     Entry(
         "MF0102",
@@ -233,12 +233,6 @@ _ENTRIES = (
         "an array of a thread",
         "a thread's own arrays would have to live in registers, which have no index.",
         "use scalars, or an array declared between the grid's and the threads' loops, which the block shares.",
-    ),
-    Entry(
-        "MF0210",
-        "do-while",
-        "loops test their condition first here.",
-        "write it as `while`, with its first round in front.",
     ),
     Entry("MF0211", "switch", "it has no structured form here.", "use `if` and `else if`."),
     Entry(
@@ -383,6 +377,12 @@ _ENTRIES = (
         "a mapping that cannot be",
         "`#pragma metafork mapping` restores a printed leaf: it must fit the schedule that follows.",
         "write the items as leaves print them, or remove the pragma.",
+    ),
+    Entry(
+        "MF0321",
+        "extents that cannot be",
+        "`#pragma metafork extents` says how many elements the pointers of the function that follows have.",
+        "write `#pragma metafork extents(p[n], q[n * m])` in front of the function, with its own pointers.",
     ),
     Entry(
         "MF0401",

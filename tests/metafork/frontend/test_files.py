@@ -137,8 +137,8 @@ def test_a_good_file_with_a_hole(start, length, filler):
 
 def test_several_faults_in_one_run():
     first = thread("a[i] = «beta»;\n «goto end;»\n")
-    second = thread("«do» { b[i][alpha] = 1; } while (i);\n float «*p»; a[j] = «b[i]» + «foo»(1);")
-    assert_refused(first + second, "MF0301", "MF0204", "MF0210", "MF0201", "MF0302", "MF0206")
+    second = thread("do { b[i][«alpha»] = 1; } while (i);\n float «*p»; a[j] = «b[i]» + «foo»(1);")
+    assert_refused(first + second, "MF0301", "MF0204", "MF0303", "MF0201", "MF0302", "MF0206")
 
 
 def test_misspelled_words_are_all_reported_with_what_was_meant():

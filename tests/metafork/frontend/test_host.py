@@ -47,6 +47,37 @@ def test_derived(before):
     assert names(program) == ["n", "B"]
 
 
+QUOTIENT = "static int over(int a, int b) { return a / b; }\n"
+
+
+def test_derived_by_functions_that_only_return_an_expression():
+    program = program_of(
+        QUOTIENT + "int both(int n, int b) { return over(n + 1, b) * 2; }\n" + around("int d = both(n, B) - 1;")
+    )
+    upper = binary("/", binary("+", ir.Var("n"), ir.IntConst(1)), ir.Var("B"))
+    value = binary("-", binary("*", upper, ir.IntConst(2)), ir.IntConst(1))
+    assert program.derived == (ir.Derived("d", INT, value),)
+    narrow = program_of("int cut(short x) { return x; }\n" + around("int d = cut(n);"))
+    assert narrow.derived == (ir.Derived("d", INT, ir.Cast(INT, ir.Cast(ScalarType.SHORT, ir.Var("n")))),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "int over(int a, int b) { a++; return a / b; }\n" + around("int d = over(n, B);"),
+        "int over(int a, int b) { return a / b + g; }\n" + around("int d = over(n, B);"),
+        "int over(int a, int b) { return over(a, b); }\n" + around("int d = over(n, B);"),
+        "int over(int a, int b) { switch (a) { } return a / b; }\n" + around("int d = over(n, B);"),
+        "#ifdef A\nint over(int a, int b) { return a / b; }\n#else\nint over(int a, int b) { return 0; }\n#endif\n"
+        + around("int d = over(n, B);"),
+        QUOTIENT + around("int (*over)(int, int) = other; int d = over(n, B);"),
+        QUOTIENT + around("int d = over(n, B); n = 7;"),
+    ],
+)
+def test_functions_that_derive_nothing(text):
+    assert derived(program_of(text)) == []
+
+
 @pytest.mark.parametrize(
     "before",
     [

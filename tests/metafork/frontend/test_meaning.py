@@ -81,16 +81,89 @@ PROGRAMS = {
                   int s = q; apart(s, 2, &s, &q);
                   put(d, p, clamp(p + q, 3, n - 2) + find(m, a[p], 70) * 100);
                   put(d + 0, p, d[p] + r + s);
-                  e[p * m] = dot(m, a[p], b) + dot(m - 1, &a[p][1], b + 1) + half(p);
+                  int t = clamp(clamp(p, 0, clamp(3, 0, 5)), 1, 2) + sum(sum(2));
+                  e[p * m] = t + dot(m, a[p], b) + dot(m - 1, &a[p][1], b + 1) + half(p);
                   e[p * m + 1] = p > 2 && find(m, a[p], 37) > 0 ? sum(p) : wide(250 + p * 3);
                   e[p * m + 2] = p < 2 || (p != 4 && !find(m, a[p], 11)) ? dot(2, a[p], a[p]) : both(p);
                   for (int t = 0; t < find(m, a[p], 12) + sum(k); t++) { if (t == 3) continue; e[p * m + 3] += t; }
-                  int t = 0;
+                  t = 0;
                   while (sum(t) < 20) { t++; if (t == 2) continue; e[p * m + 4] += t; }
                   for (int i = clamp(p, 0, 3); clamp(i, 0, 5) < 5; i = across(2 * i + 2, 2)) g[p] += i;
                   (void)find(m, a[p], 1);
                   row(m, a, p, half(k));
                 }
+              } } }
+    """,
+    "early ends": """
+        #define TWICE(code) do { code; code; } while (0)
+        static int least(int x) { do { x -= 3; if (x == 4) continue; } while (x > 2); return x; }
+        static int odd(int x) { int s = 0; while (x > 0) { s += x; x -= 2; } return s; }
+        void f(int n, int m, int k, double a[n][m], double b[n], int d[n]) {
+          meta_schedule {
+            meta_for (int i = 0; i < n; i++) {
+              double tile[m];
+              if (i == 3) continue;
+              if (i % 2) { if (i == 5) continue; }
+              meta_for (int j = 0; j < m; j++) {
+                tile[j] = INFINITY;
+                if (j < 2) { if (j == 1) continue; tile[j] = HUGE_VAL; } else { if (i > 4) continue; }
+                tile[j] = a[i][j] > 20 ? -HUGE_VALF : a[i][j];
+                for (int l = 0; l < 3; l++) { if (l == 1) continue; tile[j] += l; }
+              }
+              meta_for (int j = 0; j < m; j++) {
+                if (j >= m - 1) continue;
+                int x = j + 1, s = 0;
+                do { int x = 2; s += x; if (s > 5) break; } while (s < x);
+                do { x++; if (x == 4) continue; s += x; if (x % 3 == 0) continue; s++; } while (x < 8);
+                do { if (s > 30) continue; s += 4; } while (odd(s) < 100);
+                do s -= 7; while (odd(s) > 120);
+                do { if (s == 3) break; s++; } while (0);
+                TWICE(s += least(x));
+                a[i][j] = tile[j] > tile[m - 1] ? s : fmin(tile[m - 1 - j], NAN) + s;
+              }
+              meta_for (int j = 0; j < m; j++) { if (i) { if (j) continue; d[i] = i; } b[i] = i; if (!i) d[i] = k; }
+            } } }
+    """,
+    "a grid of two dimensions, a block of one": """
+        void f(int n, int m, int k, double a[n][m], double b[n * m]) {
+          meta_schedule {
+            meta_for (int i = 0; i < n; i++)
+              meta_for (int j = 0; j < 2; j++) {
+                double half[m];
+                meta_for (int one = 0; one < m; one++) half[one] = a[i][one] + j;
+                for (int t = j; t < k; t += 2) meta_for (int u = 0; u < m; u++) b[i * m + (u + t) % m] += half[u] * t;
+              } } }
+    """,
+    "a grid of one dimension, a block of three": """
+        void f(int n, int m, int k, double a[n][m], double b[n * m * k]) {
+          meta_schedule {
+            meta_for (int i = 0; i < n; i++) { int first = i * m * k;
+              meta_for (int u = 0; u < m; u++)
+                meta_for (int v = 0; v < k; v++)
+                  meta_for (int w = 0; w < 1; w++)
+                    b[first + u * k + v] += a[i][u] * v + w;
+              } } }
+    """,
+    "a grid of three dimensions, a block of one": """
+        void f(int n, int m, int k, double a[n][m], double b[n * m]) {
+          meta_schedule {
+            meta_for (int i = 0; i < n; i++)
+              meta_for (int u = 0; u < m; u++)
+                meta_for (int v = 0; v < 1; v++)
+                  if (i != 3)
+                    meta_for (int w = 0; w < 1; w++)
+                      b[i * m + u] += a[i][u] * k + v + w;
+              } }
+    """,
+    "pointers": """
+        #pragma metafork extents(c[n * m])
+        #pragma metafork extents(d[k + 1], e[m])
+        void f(int n, int m, int k, double a[n][m], double *c, int *d, const double *e, int *first, double *const z) {
+          meta_schedule {
+            meta_for (int i = 0; i < n; i++)
+              meta_for (int j = 0; j < m; j++) {
+                c[i * m + j] += a[i][j] * e[j];
+                if (i == 0 && j == 0) { *first = k * *d; first[0] += 2; *z = *z + *a[1]; d[k] = *(e + k); }
               } } }
     """,
     "functions at block level": """

@@ -67,7 +67,7 @@ CASES = {
     "missing semicolon": ("MF0010", thread("a[i] = 1«»\n      a[j] = 2;")),
     "missing last semicolon": ("MF0010", thread("a[i] = 1«»")),
     "missing condition": ("MF0010", thread("if «()» a[i] = 1;")),
-    "do without while": ("MF0010 MF0210", thread("«do» a[i] = 1;")),
+    "do without while": ("MF0010", thread("«do» a[i] = 1;")),
     "cache clause": (
         "MF0010",
         "void f(int n, int a[n]) { meta_schedule cache(a «+» 1) { "
@@ -111,6 +111,18 @@ CASES = {
     ),
     # the nest
     "one meta_for": ("MF0101", small("«meta_for (int i = 0; i < n; i++)» a[i] = 1;")),
+    "four dimensions": (
+        "MF0101",
+        small("«" + loops("i") + "» " + loops("jkl") + "if (i > 1) " + loops("v") + "a[i] = 1;"),
+    ),
+    "four dimensions of a block": (
+        "MF0101",
+        small("«" + loops("i") + "» { int x = 2 * i; " + loops("jklv") + "a[x] = 1; }"),
+    ),
+    "two declarations in an odd nest": (
+        "MF0101",
+        small("«" + loops("i") + "» { int x = i; " + loops("j") + "{ int y = j; " + loops("k") + "a[x] = y; } }"),
+    ),
     "three meta_fors": ("MF0101", small("«" + loops("i") + "» " + loops("jk") + "a[i] = 1;")),
     "uneven": (
         "MF0102",
@@ -138,7 +150,10 @@ CASES = {
     "extent of a call": ("MF0105", thread("a[i] = 1;").replace("j < m", "j < «abs(m)»")),
     "statement before the grid": ("MF0106", small("«a[0] = 1;» " + loops("ij") + "a[i] = 1;")),
     "loop around the grid": ("MF0106", small("«for (int t = 0; t < n; t++)» " + loops("ij") + "a[i] = 1;")),
-    "if between threads": ("MF0106", small(loops("ijk") + "«if» (i > 1) " + loops("l") + "a[i] = 1;")),
+    "if between threads": (
+        "MF0106",
+        small(loops("i") + "if (i > 1) " + loops("j") + "«if» (j > 1) " + loops("k") + "a[i] = 1;"),
+    ),
     "read between grid loops": ("MF0106", small(loops("i") + "{ «int x = a[i];» " + loops("jkl") + "a[i] = x; }")),
     "two nests": ("MF0107", small(loops("ij") + "a[i] = 1;\n «" + loops("i") + "» " + loops("j") + "a[i] = 1;")),
     "write at block level": ("MF0108", block("«a[i]» = 0; meta_for (int j = 0; j < m; j++) a[j] = 1;")),
@@ -157,7 +172,6 @@ CASES = {
         block("for (int k = 0; k < «idx[0]»; k++) meta_for (int j = 0; j < m; j++) idx[j] = 1;"),
     ),
     "break": ("MF0111", thread("if (j > 3) «break;»")),
-    "continue": ("MF0111", thread("if (j > 3) «continue;» a[i] = 1;")),
     "no meta_for": ("MF0112", "void f(int n, int a[n]) { «meta_schedule» { for (int i = 0; i < n; i++) a[i] = 1; } }"),
     "thread index written": ("MF0113", thread("«j» = 3;")),
     "grid index written": ("MF0113", thread("«i»++;")),
@@ -171,6 +185,27 @@ CASES = {
     "address": ("MF0202", thread("a[i] = «&alpha»;")),
     "dereference": ("MF0203", thread("a[i] = «*alpha»;")),
     "store through a pointer": ("MF0203", thread("«*alpha» = 1;")),
+    "pointer without an extent": (
+        "MF0201",
+        thread("«p»[i] = 1;").replace("float alpha", "float alpha, float *p"),
+    ),
+    "pointer behind another word": (
+        "MF0201",
+        thread("*a = 1; if («p») a[i] = 1;").replace("float alpha", "float alpha, float *p"),
+    ),
+    "result that moves": (
+        "MF0316",
+        thread("*p = 1;", "  p++;\n").replace("float alpha", "float alpha, float *«p»"),
+    ),
+    "extent of a scalar": ("MF0321", "«#pragma metafork extents(n[4])»\n" + thread("a[i] = 1;")),
+    "extents without an extent": (
+        "MF0321",
+        "«#pragma metafork extents(p)»\n" + thread("a[i] = 1;").replace("float alpha", "float alpha, float *p"),
+    ),
+    "extents that are no expression": (
+        "MF0321",
+        "«#pragma metafork extents(p[n +])»\n" + thread("a[i] = 1;").replace("float alpha", "float alpha, float *p"),
+    ),
     "goto": ("MF0204", thread("«goto end;»")),
     "label": ("MF0204", thread("«again»: a[i] = 1;")),
     "struct variable": ("MF0205", thread("struct p «q»;")),
@@ -239,7 +274,6 @@ CASES = {
     ),
     "block array without extent": ("MF0208", block("float «t[]»; meta_for (int j = 0; j < m; j++) a[j] = 1;")),
     "private array": ("MF0209", thread("float «t[4]»; t[0] = 1;")),
-    "do": ("MF0210", thread("«do» { a[i] = 1; } while (a[i] < 3);")),
     "switch": ("MF0211", thread("«switch» (i) { case 1: a[i] = 1; break; }")),
     "return": ("MF0212", thread("if (i) «return;»")),
     "assignment inside": ("MF0213", thread("a[i] = «a[j] = 2»;")),

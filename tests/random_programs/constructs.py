@@ -1,0 +1,68 @@
+"""Random functions that call others, end iterations early and loop with the test at the end."""
+
+from tests.random_programs.generator import Generator
+
+
+class ConstructGenerator(Generator):
+    """Functions of the plain kind in which values come from functions of the file, and loops of every form."""
+
+    def __init__(self, seed: int, name: str) -> None:
+        super().__init__(seed, name)
+        self.functions: list[str] = []
+
+    def function(self, floating: bool) -> str:
+        """Write a function of a value and a small integer, and return its name."""
+        r = self.random
+        kind = r.choice(("float", "double")) if floating else r.choice(("int", "long", "short"))
+        name = f"{self.name}_g{len(self.functions)}"
+        inner = "x"
+        if self.functions and r.random() < 0.4:
+            inner = f"{r.choice(self.functions).split('(')[0].split()[-1]}(x, k + 1)"
+        bodies = (
+            f"return {inner} + k;",
+            f"if (k < 2) return {inner} + 1; if (k == 2) return k; return 2 * x;",
+            f"for (int l = 0; l < 3; l++) {{ if (l == (k & 3)) return {inner}; x += l; }} return x + 1;",
+            f"{kind} s = {inner}; int l = 0; do {{ l++; if (l == k) continue; s += l; }} while (l < 3); return s;",
+            "for (int l = 0; l < 2; l++) for (int i = 0; i < 2; i++) { if (i + l == k) return x + i; x += 1; } "
+            f"x += {inner}; return x;",
+            f"int most; most = k; {kind} s = x; if (most > 1) {{ s = {inner}; if (k == 3) return s; }} return s - 1;",
+            f"return k > 1 && {inner} > 2 ? x : {inner} + 1;",
+        )
+        self.functions.append(f"static {kind} {name}({kind} x, int k) {{ {r.choice(bodies)} }}")
+        return name
+
+    def value(self, floating: bool, depth: int = 2, more: tuple[str, ...] = ()) -> tuple[list[str], str]:
+        before, text = super().value(floating, depth, more)
+        r = self.random
+        if more and not floating:
+            return before, text  # what is given may be floating all the same
+        if r.random() < 0.3:
+            name = self.function(floating)
+            axis = r.randrange(self.rank)
+            given = text if floating else f"({text} & 255)"
+            called = f"{name}({given}, {r.choice((f'u{axis} & 3', f'g{axis} % 4', '1', '2'))})"
+            text = called if floating else f"({called} & 127)"
+            if r.random() < 0.2:
+                text = f"({self.condition()} || {text} > 3 ? {text} : 1)"
+        if r.random() < 0.1:
+            name, kind = self.fresh("w"), "double" if floating else "int"
+            before = [*before, f"{kind} {name} = {text};", f"do {{ {name} = {name} + 2; }} while ({name} < 7);"]
+            text = name if floating else f"({name} & 255)"
+        return before, text
+
+    def phase(self, body: list[str], indent: int, *, plain: bool = False) -> list[str]:
+        r = self.random
+        if not plain and self.granular is None and r.random() < 0.4:
+            body = [*body[:-1], f"if ({self.condition()}) continue;", body[-1]] if not _open(body) else body
+            if r.random() < 0.5:
+                body = [f"if (p0 % 5 == 3) {{ if ({self.condition()}) continue; }}", *body]
+        return super().phase(body, indent, plain=plain)
+
+    def text(self) -> str:
+        text = super().text()
+        return "".join(f"{one}\n" for one in self.functions) + text
+
+
+def _open(body: list[str]) -> bool:
+    """Whether the last line of a body belongs to what stands before it."""
+    return body[-1].startswith((" ", "}")) or (len(body) > 1 and body[-2].startswith("for") and "{" not in body[-2])
