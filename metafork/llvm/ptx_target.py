@@ -101,6 +101,13 @@ def run_pipeline(module: llvm.ModuleRef, pipeline: Sequence[str], target: str = 
         builder.getModulePassManager().run(module, builder)
 
 
+def strip_names(module: llvm.ModuleRef) -> None:
+    """Take the names of values and blocks from a module, in place: its text then tells what it computes alone."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_strip_symbols_pass()
+    passes.run(module, llvm.create_pass_builder(_machine("sm_80", 0), llvm.create_pipeline_tuning_options()))
+
+
 def optimize(ir_text: str, pipeline: Sequence[str] = STANDARD, target: str = "sm_80") -> str:
     """Return the IR after a pipeline, as text; raises ``TargetError``."""
     module = parsed(ir_text)
