@@ -14,7 +14,6 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -54,6 +53,8 @@ def load(name: str) -> Plugin:
 
 def installed() -> tuple[Plugin, ...]:
     """Import the plugins of installed packages, in the order of their names.  Raises ``PluginError``."""
+    from importlib.metadata import entry_points  # a slow module, and few names come from packages
+
     return tuple(load(point.value) for point in sorted(entry_points(group=GROUP), key=lambda point: point.name))
 
 

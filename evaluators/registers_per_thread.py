@@ -1,8 +1,8 @@
 """registers_per_thread: how many 32-bit registers a thread of the kernel needs (DESIGN section 4).
 
-program + lambda -> kernel -> LLVM IR -> pipelines -> IR CFG and PTX -> live values -> calibrated number.  The value is
+program + lambda -> kernel -> LLVM IR -> pipelines -> PTX -> live values -> calibrated number.  The value is
 this project's own estimate, the same on every machine: nvcc is never asked.  How well it follows ``ptxas`` for sm_80 is
-measured by ``bench/registers.py``.
+measured by ``bench/registers``.
 """
 
 from __future__ import annotations

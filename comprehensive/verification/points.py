@@ -23,10 +23,10 @@ from comprehensive.tree.schedule_tree import (
     Tree,
     has_values,
 )
-from comprehensive.verification.integers import evaluated
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.analysis.facts import Scope, program_facts
 from metafork.analysis.memory.lane_transpose import WARP
+from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.program import Phase, walk_statements
 from metafork.runtime.machine import DEFAULT
 
@@ -254,18 +254,18 @@ class Points:
             point = dict(candidate)
             try:
                 for derived in self.tree.program.derived:
-                    point.setdefault(derived.name, evaluated(derived.definition, point))
+                    point.setdefault(derived.name, integer_value(derived.definition, point))
                 for symbol in self._derived:
                     point[symbol.name] = symbol.evaluate(point)
-            except (ZeroDivisionError, ValueError):
+            except (ZeroDivisionError, NoValueError):
                 return None
         except ZeroDivisionError:
             return None
         else:
             try:
                 for derived in waiting:
-                    point[derived.name] = evaluated(derived.definition, {**self._scalars(point), **point})
-            except (ZeroDivisionError, ValueError):
+                    point[derived.name] = integer_value(derived.definition, {**self._scalars(point), **point})
+            except (ZeroDivisionError, NoValueError):
                 return None
         inside = all(condition.holds(point) for condition in self._start if condition.symbol == "")
         return point if inside and self._asserted(point) else None
@@ -274,16 +274,16 @@ class Points:
         """Say whether no assertion fails, also of those that are no constraint of Start (``B != C``)."""
         for assumption in self.tree.program.assumptions:
             try:
-                if not evaluated(assumption, {**self._scalars(point), **point}):
+                if not integer_value(assumption, {**self._scalars(point), **point}):
                     return False
-            except (ZeroDivisionError, ValueError):
+            except (ZeroDivisionError, NoValueError):
                 continue  # it is not known to fail
         return True
 
     def _scalars(self, point: Values) -> Values:
         values: Values = {parameter.name: point[parameter.name] for parameter in self.tree.program.parameters}
         for derived in self.tree.program.derived:
-            values[derived.name] = evaluated(derived.definition, values)
+            values[derived.name] = integer_value(derived.definition, values)
         return values
 
     def _small(self, point: Values) -> bool:
@@ -385,8 +385,8 @@ class Points:
             return limits
         try:
             values = {**point, **self._scalars(point)}
-            extents = [evaluated(loop.extent, values) for loop in reversed(self._grids[leaf])]
-        except (ZeroDivisionError, ValueError):
+            extents = [integer_value(loop.extent, values) for loop in reversed(self._grids[leaf])]
+        except (ZeroDivisionError, NoValueError):
             return limits
         one_block = random.random() < 0.4
         for limit, extent in zip(GRID_FIELDS, extents, strict=False):

@@ -9,15 +9,14 @@ loops that divide, wait at a barrier or call are left as they are.
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 
-from evaluators.registers.ptx_registers import PtxBlock, PtxInstruction
+from evaluators.registers.code import PtxBlock, PtxInstruction
+from metafork.ptx.text import graph
+from metafork.ptx.text.parser import integer_literal
+from metafork.ptx.text.syntax import Immediate, Name, Operand
 
-_SEQUENCE = re.compile(r"(div|rem|sqrt|rcp)\.(?!approx|full)")
-_CONSTANT = re.compile(r"(-?\d+)$")
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "lt": operator.lt,
     "le": operator.le,
@@ -30,6 +29,8 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 # iterations.
 _MOST_WHOLE = 200
 _MOST_ITERATIONS = 64
+# Stands in no name of PTX.
+_COPY = "~"
 UNKNOWN = 0
 """The number of iterations of a counted loop that is no constant."""
 
@@ -55,74 +56,12 @@ class Loops:
         return any(other != header and header in members for other, members in self.members.items())
 
 
-def is_sequence(instruction: PtxInstruction) -> bool:
-    """Say whether an instruction is a long sequence or a subroutine, a barrier or a call: nothing is unrolled then."""
-    return _is_sequence(instruction.opcode)
-
-
-@cache
-def _is_sequence(opcode: str) -> bool:
-    return opcode.startswith(("bar", "call")) or bool(_SEQUENCE.match(opcode))
-
-
-def _reverse_postorder(blocks: Sequence[PtxBlock]) -> list[int]:
-    seen = {0}
-    order: list[int] = []
-    stack = [(0, iter(blocks[0].successors))]
-    while stack:
-        block, rest = stack[-1]
-        for successor in rest:
-            if successor not in seen:
-                seen.add(successor)
-                stack.append((successor, iter(blocks[successor].successors)))
-                break
-        else:
-            order.append(block)
-            stack.pop()
-    return order[::-1]
-
-
 def natural_loops(blocks: Sequence[PtxBlock]) -> Loops:
     """Find the natural loops; loops with one header count as one."""
-    order = _reverse_postorder(blocks)
-    position = {block: index for index, block in enumerate(order)}
-    predecessors: dict[int, list[int]] = {block: [] for block in order}
-    for block in order:
-        for successor in blocks[block].successors:
-            predecessors[successor].append(block)
-    dominator = {0: 0}
-
-    def meet(left: int, right: int) -> int:
-        while left != right:
-            if position[left] > position[right]:
-                left = dominator[left]
-            else:
-                right = dominator[right]
-        return left
-
-    changed = True
-    while changed:
-        changed = False
-        for block in order[1:]:
-            known = [one for one in predecessors[block] if one in dominator]
-            new = known[0]
-            for one in known[1:]:
-                new = meet(new, one)
-            changed = changed or dominator.get(block) != new
-            dominator[block] = new
-
-    members: dict[int, set[int]] = {}
-    for block in order:
-        for header in blocks[block].successors:
-            if position[header] <= position[block] and meet(header, block) == header:
-                body = members.setdefault(header, {header})
-                pending = [block]
-                while pending:
-                    one = pending.pop()
-                    if one not in body:
-                        body.add(one)
-                        pending.extend(predecessors[one])
-    return Loops({header: frozenset(body) for header, body in members.items()}, position)
+    successors = [block.successors for block in blocks]
+    order = graph.reverse_postorder(successors)
+    members = graph.natural_loops(successors, order).members
+    return Loops(members, {block: index for index, block in enumerate(order)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +94,10 @@ def chain_of(blocks: Sequence[PtxBlock], header: int, members: frozenset[int]) -
 
 def iterations(blocks: Sequence[PtxBlock], chain: Chain) -> int | None:
     """Return how often a loop runs: a number, ``UNKNOWN``, or ``None`` where it is not counted at all."""
-    branches = [one for one in chain.body if one.opcode.startswith("bra") and one.guarded]
+    branches = [one for one in chain.body if one.opcode == "bra" and one.guarded]
     if len(branches) != 1:
         return None
-    tests = [one for one in chain.body if one.opcode.startswith("setp") and set(one.defines) & set(branches[0].uses)]
+    tests = [one for one in chain.body if one.opcode == "setp" and set(one.defines) & set(branches[0].uses)]
     if len(tests) != 1:
         return None
     (test,), (leaves,) = tests, branches
@@ -167,11 +106,11 @@ def iterations(blocks: Sequence[PtxBlock], chain: Chain) -> int | None:
         if defined.intersection(name for name in test.uses if name != tested):
             continue
         for place, one in enumerate(chain.body):
-            if not one.opcode.startswith(("add.", "sub.")) or len(one.uses) != 1:
+            if one.opcode not in ("add", "sub") or len(one.uses) != 1:
                 continue
             (grown,), (counter,) = one.defines, one.uses
-            found = _CONSTANT.search(one.operands)
-            step = int(found[1]) * (-1 if one.opcode.startswith("sub.") else 1) if found else 0
+            grows_by = _constant(one.code.operands[-1])
+            step = grows_by and (-grows_by if one.opcode == "sub" else grows_by)
             if not step or tested not in (grown, counter) or not _comes_back(chain.body, grown, counter):
                 continue
             after = tested == grown and (grown != counter or place < chain.body.index(test))
@@ -181,7 +120,7 @@ def iterations(blocks: Sequence[PtxBlock], chain: Chain) -> int | None:
 
 def _comes_back(body: Sequence[PtxInstruction], grown: str, counter: str) -> bool:
     """Say whether a value that a loop computes is that of a register in the next iteration."""
-    copies = {one.defines[0]: one.uses[0] for one in body if one.opcode.startswith("mov") and len(one.uses) == 1}
+    copies = {one.defines[0]: one.uses[0] for one in body if one.opcode == "mov" and len(one.uses) == 1}
     name = counter
     for _ in range(len(copies) + 1):
         if name == grown:
@@ -204,13 +143,12 @@ def _constant_iterations(
     after: bool,
 ) -> int:
     """Run a counter from a constant to a constant; ``after`` tells that it is tested after it has grown."""
-    operands = [operand.strip() for operand in test.operands.split(",")]
-    bound = _CONSTANT.fullmatch(operands[-1])
+    limit = _constant(test.code.operands[-1])
     start = _start(blocks, chain, counter)
-    compare = _COMPARE.get(test.opcode.split(".")[1])
-    if bound is None or start is None or compare is None or operands[1] != tested:
+    compare = _COMPARE.get(test.code.modifiers[0])
+    first = test.code.operands[1]
+    if limit is None or start is None or compare is None or not isinstance(first, Name) or test.uses[0] != tested:
         return UNKNOWN
-    limit = int(bound[1])
     value = start + step if after else start
     stays = compare(value, limit)
     for passed in range(1, _MOST_ITERATIONS + 1):
@@ -218,8 +156,18 @@ def _constant_iterations(
         if compare(value, limit) != stays:
             # A test at the end of the body follows an iteration that it did not have to allow.
             rest = chain.body[chain.body.index(leaves) + 1 :]
-            return passed + all(one.opcode.startswith("bra") for one in rest)
+            return passed + all(one.opcode == "bra" for one in rest)
     return UNKNOWN
+
+
+def _constant(operand: Operand) -> int | None:
+    """Return the integer that an operand is."""
+    if not isinstance(operand, Immediate):
+        return None
+    try:
+        return integer_literal(operand.text)
+    except ValueError:
+        return None
 
 
 def _start(blocks: Sequence[PtxBlock], chain: Chain, name: str) -> int | None:
@@ -228,11 +176,11 @@ def _start(blocks: Sequence[PtxBlock], chain: Chain, name: str) -> int | None:
     outside = [one for index, block in enumerate(blocks) if index not in inside for one in block.instructions]
     for _ in range(2):
         writes = [one for one in outside if name in one.defines]
-        if len(writes) != 1 or not writes[0].opcode.startswith("mov"):
+        if len(writes) != 1 or writes[0].opcode != "mov":
             return None
-        constant = _CONSTANT.fullmatch(writes[0].operands.split(",")[-1].strip())
+        constant = _constant(writes[0].code.operands[-1])
         if constant is not None:
-            return int(constant[1])
+            return constant
         if not writes[0].uses:
             return None
         (name,) = writes[0].uses
@@ -241,7 +189,7 @@ def _start(blocks: Sequence[PtxBlock], chain: Chain, name: str) -> int | None:
 
 def original(name: str) -> str:
     """Return the register that a copy of a loop's body names."""
-    return name.split("#")[0]
+    return name.partition(_COPY)[0]
 
 
 def copies(body: Sequence[PtxInstruction], count: int, tag: str) -> list[PtxInstruction]:
@@ -249,18 +197,17 @@ def copies(body: Sequence[PtxInstruction], count: int, tag: str) -> list[PtxInst
 
     The last copy leaves its values where the code after the loop looks for them.
     """
-    straight = [one for one in body if not one.opcode.startswith("bra")]
+    straight = [one for one in body if one.opcode != "bra"]
     last = {name: place for place, one in enumerate(straight) for name in one.defines}
     current: dict[str, str] = {}
     result: list[PtxInstruction] = []
     for copy in range(count):
         for place, one in enumerate(straight):
-            uses, address = (tuple(current.get(name, name) for name in names) for names in (one.uses, one.address))
+            uses, address = ([current.get(name, name) for name in names] for names in (one.uses, one.address))
             for name in one.defines:
                 stays = copy == count - 1 and last[name] == place
-                current[name] = name if stays else f"{name}#{tag}.{copy}.{place}"
-            defines = tuple(current[name] for name in one.defines)
-            result.append(replace(one, defines=defines, uses=uses, address=address))
+                current[name] = name if stays else f"{name}{_COPY}{tag}.{copy}.{place}"
+            result.append(one.with_names([current[name] for name in one.defines], uses, address))
     return result
 
 
@@ -284,7 +231,7 @@ def _whole(blocks: Sequence[PtxBlock]) -> tuple[Chain, int] | None:
     loops = natural_loops(blocks)
     for header in loops.innermost():
         chain = chain_of(blocks, header, loops.members[header])
-        if chain is None or any(map(is_sequence, chain.body)):
+        if chain is None or any(one.is_sequence for one in chain.body):
             continue
         number = iterations(blocks, chain)
         if number and number * len(chain.body) <= _MOST_WHOLE:
@@ -295,7 +242,7 @@ def _whole(blocks: Sequence[PtxBlock]) -> tuple[Chain, int] | None:
 def _joined(blocks: list[PtxBlock]) -> list[PtxBlock]:
     entries = [0] * len(blocks)
     entries[0] = 1
-    order = _reverse_postorder(blocks)
+    order = graph.reverse_postorder([block.successors for block in blocks])
     for block in order:
         for successor in blocks[block].successors:
             entries[successor] += 1
@@ -308,7 +255,7 @@ def _joined(blocks: list[PtxBlock]) -> list[PtxBlock]:
             if next_one == block:
                 break
             body = blocks[block].instructions
-            if body and body[-1].opcode.startswith("bra"):
+            if body and body[-1].opcode == "bra":
                 body = body[:-1]
             blocks[block] = PtxBlock(body + blocks[next_one].instructions, blocks[next_one].successors)
             blocks[next_one] = PtxBlock((), ())

@@ -1,7 +1,7 @@
 """The calibrated model behind ``registers_per_thread``: what is counted on a kernel, and what ``ptxas`` makes of it.
 
-A kernel is lowered to LLVM IR and optimized; its live values are counted on the IR CFG and on the PTX that LLVM makes
-of it (``evaluators.registers.ptx_registers``), and its instructions are arranged as ``ptxas`` would arrange them
+A kernel is lowered to LLVM IR and optimized; on the PTX that LLVM makes of it live values are counted
+(``evaluators.registers.pressure``) and the instructions arranged as ``ptxas`` would arrange them
 (``evaluators.registers.schedule``).  ``ptxas`` is then modelled by one product of powers of what was counted::
 
     registers = scale * product over terms of (1 + term)^exponent
@@ -12,14 +12,13 @@ accesses may be negative: among kernels with equal live values, those with more 
 
 One set of exponents serves kernels that nvcc compiles from their text (their IR carries nvcc's unrolling, and is
 arranged without the transformations of LLVM's code generator, which nvcc does not have) and leaves that are the PTX
-LLVM makes; the term ``from_text`` tells them apart.  ``bench/registers.py calibrate`` writes ``model.json``,
+LLVM makes; the term ``from_text`` tells them apart.  ``bench/registers calibrate`` writes ``model.json``,
 ``score`` says how good it is.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
@@ -29,23 +28,20 @@ from typing import Any, Protocol, TypeVar
 
 from llvmlite.binding import ModuleRef
 
-from evaluators.registers.ir_cfg import cfg_of, thread_registers
-from evaluators.registers.ptx_registers import PtxBlock, Slow, accesses, pressure, read_blocks
+from evaluators.registers.code import PtxCode, Slow, read_code
+from evaluators.registers.pressure import accesses, hoisted
 from evaluators.registers.read_only import with_read_only_loads
 from evaluators.registers.schedule import arrangement
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, passes_of
 from metafork.ir.kernel import Kernel
-from metafork.llvm.leaf_ptx import countable, covering_first, shuffle_options
+from metafork.llvm.leaf_ptx import covering_first, shuffle_options
 from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline
+from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline, strip_names
 from metafork.llvm.targets import Nvptx
 
 LEAST, MOST = 8, 255
 NVCC_UNROLLS_BY = 4
-_FORMAT, _VERSION = "metafork-register-model", 3
-_NAME = re.compile(r'%(?:"[^"]*"|[-\w.$]+)|^(?:"[^"]*"|[-\w.$]+)(?=:)', re.MULTILINE)
-"""A value or a block of LLVM IR, where it is used and where it stands."""
-
+_FORMAT, _VERSION = "metafork-register-model", 4
 
 S = TypeVar("S", bound=Hashable)
 T = TypeVar("T")
@@ -56,15 +52,13 @@ class Terms:
     """What is counted on one kernel.
 
     ``from_text`` is 1 for a kernel that nvcc compiles, 0 for PTX.  In 32-bit registers: ``wanted`` by the arrangement
-    of ``ptxas``; ``live``, the most that live at once in whichever of the two orders, that of the IR and that of the
-    PTX, needs less; ``hoisted``, when loads and addresses come as early as they can.  The most in one region:
-    ``region_loads``, the kinds of divisions (square roots of doubles count as such), and calls.  In the whole kernel:
-    ``loads``, ``stores``, accesses to ``shared`` memory, ``wide`` products.
+    of ``ptxas``; ``hoisted``, the most that live at once when loads and addresses come as early as they can.  The most
+    in one region: ``region_loads``, the kinds of divisions (square roots of doubles count as such), and calls.  In the
+    whole kernel: ``loads``, ``stores``, accesses to ``shared`` memory, ``wide`` products.
     """
 
     from_text: int
     wanted: int
-    live: int
     hoisted: int
     divide_double: int
     reciprocal_double: int
@@ -91,8 +85,8 @@ def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = (), memory: Me
     """Lower, optimize and count.
 
     Without IR strategies the standard pipeline runs on IR whose loops carry nvcc's unrolling; with them, theirs run on
-    the IR as it is, and ``shuffle`` on the PTX.  ``memory`` remembers the IR of a
-    kernel, and what code was counted: of several versions of a program the optimizer may make the same code.
+    the IR as it is, and ``shuffle`` on the PTX.  ``memory`` remembers the IR of a kernel, and what code was counted: of
+    several versions of a program the optimizer may make the same code.
 
     Raises ``ValueError`` (``TargetError`` among them) where the kernel cannot be lowered.
     """
@@ -104,14 +98,15 @@ def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = (), memory: Me
     if shuffles:
         from metafork.ptx.shuffles.shuffle import shuffle_text
 
-        ptx = countable(shuffle_text(ptx_of(module), shuffle_options(kernel)).text)
-        return _terms(module, read_blocks(ptx), from_text=False)
-    return memory.of(_counted, Optimized(_without_names(str(module)), not ir_strategies, module))
+        code = read_code(shuffle_text(ptx_of(module), shuffle_options(kernel)).text)
+        return _terms(code, code, from_text=False)
+    strip_names(module)
+    return memory.of(_counted, Optimized(str(module), not ir_strategies, module))
 
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
-    """Optimized IR; modules that differ by names alone are equal, as they are counted alike."""
+    """Optimized IR without names: modules that differ by those alone are equal, as they are counted alike."""
 
     text: str
     from_text: bool
@@ -139,24 +134,21 @@ def _text(subject: tuple[Kernel, Nvptx], _: object) -> str:
 
 def _counted(optimized: Optimized, _: object) -> Terms:
     """Return the terms of optimized code."""
-    return _terms(optimized.module, read_blocks(ptx_of(optimized.module)), optimized.from_text)
+    code = read_code(ptx_of(optimized.module))
+    if not optimized.from_text:
+        return _terms(code, code, from_text=False)
+    # What nvcc compiles has none of the transformations of LLVM's code generator.
+    plain = read_code(ptx_of(optimized.module, level=0))
+    return _terms(code, with_read_only_loads(plain), from_text=True)
 
 
-def _without_names(ir_text: str) -> str:
-    """Return IR with its values and blocks numbered in the order of their occurrence."""
-    numbers: dict[str, str] = {}
-    return _NAME.sub(lambda found: numbers.setdefault(found[0].lstrip("%"), f"%{len(numbers)}"), ir_text)
-
-
-def _terms(module: ModuleRef, blocks: Sequence[PtxBlock], from_text: bool) -> Terms:
-    plain = with_read_only_loads(read_blocks(ptx_of(module, level=0))) if from_text else blocks
-    arranged = arrangement(plain)
-    lives, number = pressure(blocks), accesses(blocks)
+def _terms(code: PtxCode, plain: PtxCode, *, from_text: bool) -> Terms:
+    """Count on the code of a kernel; ``plain`` is the one that is arranged."""
+    arranged, number = arrangement(plain), accesses(code)
     return Terms(
         from_text=int(from_text),
         wanted=arranged.wanted,
-        live=min(lives.in_order, thread_registers(cfg_of(module))),
-        hoisted=lives.hoisted,
+        hoisted=hoisted(code),
         divide_double=arranged.slow[Slow.DIVIDE_DOUBLE],
         reciprocal_double=arranged.slow[Slow.RECIPROCAL_DOUBLE],
         divide_float=arranged.slow[Slow.DIVIDE_FLOAT],

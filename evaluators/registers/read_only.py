@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from evaluators.registers.ptx_registers import PtxBlock, PtxInstruction
+from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction
+from metafork.ptx.text.syntax import Address
 
 
-def with_read_only_loads(blocks: Sequence[PtxBlock]) -> list[PtxBlock]:
+def with_read_only_loads(code: PtxCode) -> PtxCode:
     """Let loads from arrays that the kernel never stores to go through the read-only cache, as nvcc does.
 
     That takes pointers that do not alias, as those of generated kernels; an array is known by the argument that the
     address comes from.
     """
-    instructions = [one for block in blocks for one in block.instructions]
+    instructions = code.instructions()
     origin: dict[str, set[str]] = {}
     changed = True
     while changed:
         changed = False
         for one in instructions:
-            if one.loads or not one.defines or not one.defines[0].startswith("%rd"):
+            if one.loads or not one.defines or code.sizes[one.defines[0]] != 8:
                 continue
-            if one.opcode.startswith("ld.param"):
-                found = {one.operands.partition("[")[2]}
+            if one.opcode == "ld":
+                found = {str(operand) for operand in one.code.operands if isinstance(operand, Address)}
             else:
                 found = {source for name in one.uses for source in origin.get(name, ())}
             known = origin.setdefault(one.defines[0], set())
@@ -34,14 +34,13 @@ def with_read_only_loads(blocks: Sequence[PtxBlock]) -> list[PtxBlock]:
     def arrays(one: PtxInstruction) -> set[str]:
         return {source for name in one.address for source in origin.get(name, ())}
 
-    stored = {source for one in instructions if one.opcode.startswith("st.global") for source in arrays(one)}
+    stored = {source for one in instructions if one.stores and one.space == "global" for source in arrays(one)}
 
     def cached(one: PtxInstruction) -> PtxInstruction:
-        if not one.opcode.startswith("ld.global") or one.opcode.startswith("ld.global.nc"):
+        if not one.loads or one.space != "global" or one.cached:
             return one
         sources = arrays(one)
-        if not sources or sources & stored:
-            return one
-        return replace(one, opcode=one.opcode.replace("ld.global", "ld.global.nc", 1))
+        return replace(one, cached=True) if sources and not sources & stored else one
 
-    return [PtxBlock(tuple(map(cached, block.instructions)), block.successors) for block in blocks]
+    blocks = (PtxBlock(tuple(map(cached, block.instructions)), block.successors) for block in code.blocks)
+    return PtxCode(tuple(blocks), code.sizes)

@@ -22,18 +22,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
-from evaluators.registers.loops import (
-    chain_of,
-    copies,
-    is_sequence,
-    iterations,
-    natural_loops,
-    original,
-    unrolled_whole,
-)
-from evaluators.registers.ptx_registers import PtxBlock, PtxInstruction, Slow, liveness, slow_kind, weights
+from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction, Slow, liveness
+from evaluators.registers.loops import chain_of, copies, iterations, natural_loops, original, unrolled_whole
+from evaluators.registers.pressure import weights
 
 ALL_WARPS = 32
 BUDGET = 28
@@ -50,20 +42,17 @@ _TEMPORARIES = {
 _UNROLLS_BY = 4
 # Instructions in the body of a loop that ptxas unrolls by that.
 _MOST_UNROLLED = 52
-# Cycles until a result is there, by what an opcode starts with; in proportion to each other, all that matters.
-_LATENCIES = (
-    ("ld.global", 40),
-    ("ld.", 25),
-    ("st.", 1),
-    ("cvt", 12),
-    ("ex2", 12),
-    ("lg2", 12),
-    ("sin", 12),
-    ("cos", 12),
+# Cycles until a result is there; in proportion to each other, all that matters.
+_LATENCIES = {"st": 1, **dict.fromkeys(("cvt", "cvta", "ex2", "lg2", "sin", "cos"), 12)}
+_GLOBAL_LATENCY, _LOAD_LATENCY, _SEQUENCE_LATENCY, _APPROXIMATE_LATENCY, _DOUBLE_LATENCY, _LATENCY = (
+    40,
+    25,
+    60,
+    12,
+    8,
+    5,
 )
-_SEQUENCE_LATENCY, _DOUBLE_LATENCY, _LATENCY = 60, 8, 5
-_EXTENSIONS = ("cvt.u32.u64", "cvt.u64.u32", "cvt.s64.s32", "cvta", "cvt.u16", "cvt.u32.u16")
-_SCALES = ("mul.wide", "shl.b64", "cvt.s64")
+_EXTENSIONS = frozenset({("u32", "u64"), ("u64", "u32"), ("s64", "s32"), ("u32", "u16")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +96,18 @@ class Arrangement:
     slow: Mapping[Slow, int]
 
 
-def arrangement(blocks: Sequence[PtxBlock]) -> Arrangement:
+def arrangement(code: PtxCode) -> Arrangement:
     """Arrange a kernel."""
-    weight = weights(blocks)
-    found = list(_regions(unrolled_whole(blocks)))
+    weight = weights(code)
+    found = list(_regions(unrolled_whole(code.blocks)))
     loads = max((sum(one.loads for one in region.body) for region in found if not region.unrolled), default=0)
     slow = dict.fromkeys(Slow, 0)
     regions = []
     for region in found:
         count: dict[Slow, int] = {}
         for one in region.body:
-            kind = slow_kind(one.opcode)
-            if kind is not None:
-                count[kind] = count.get(kind, 0) + 1
+            if one.slow is not None:
+                count[one.slow] = count.get(one.slow, 0) + 1
         for kind, number in count.items():
             slow[kind] = max(slow[kind], number)
         temporaries = [more for kind, more in _TEMPORARIES.items() if kind in count]
@@ -133,10 +121,10 @@ def arrangement(blocks: Sequence[PtxBlock]) -> Arrangement:
     for most, region, temporaries in sorted(regions, key=lambda item: -item[0]):
         if most <= wanted:
             break
-        code = _code(region, weight)
-        in_order = _in_order(code)
+        operations = _code(region, weight)
+        in_order = _in_order(operations)
         if temporaries or max(ALL_WARPS, in_order + TIGHT_MORE) > wanted:
-            wanted = max(wanted, _wanted(code, in_order, temporaries))
+            wanted = max(wanted, _wanted(operations, in_order, temporaries))
     return Arrangement(wanted, loads, slow)
 
 
@@ -159,7 +147,7 @@ def _regions(blocks: Sequence[PtxBlock]) -> Iterator[Region]:
         chain = chain_of(blocks, header, members)
         order = chain.blocks if chain is not None else sorted(members, key=lambda block: loops.position[block])
         body = [one for block in order for one in blocks[block].instructions]
-        if any(one.opcode.startswith(("bar", "call")) for one in body):
+        if any(one.waits for one in body):
             continue
         inside |= members
         left = {
@@ -175,7 +163,7 @@ def _regions(blocks: Sequence[PtxBlock]) -> Iterator[Region]:
             chain is not None
             and len(body) <= _MOST_UNROLLED
             and loops.is_inside_another(header)
-            and not any(map(is_sequence, body))
+            and not any(one.is_sequence for one in body)
             and iterations(blocks, chain) is not None
         ):
             yield Region(copies(body, _UNROLLS_BY, "u"), live, unrolled=True)
@@ -184,14 +172,34 @@ def _regions(blocks: Sequence[PtxBlock]) -> Iterator[Region]:
             yield Region(blocks[block].instructions, frozenset(live_out[block]))
 
 
-@cache
-def _latency(opcode: str) -> int:
-    for start, cycles in _LATENCIES:
-        if opcode.startswith(start):
-            return cycles
-    if opcode.startswith(("div", "rem", "sqrt", "rcp")):
-        return _SEQUENCE_LATENCY if ".approx" not in opcode and ".full" not in opcode else 12
-    return _DOUBLE_LATENCY if ".f64" in opcode else _LATENCY
+def _latency(one: PtxInstruction) -> int:
+    if one.opcode == "ld":
+        return _GLOBAL_LATENCY if one.space == "global" else _LOAD_LATENCY
+    if one.opcode in _LATENCIES:
+        return _LATENCIES[one.opcode]
+    if one.is_quotient:
+        return _APPROXIMATE_LATENCY if one.approximate else _SEQUENCE_LATENCY
+    return _DOUBLE_LATENCY if "f64" in one.code.modifiers else _LATENCY
+
+
+def _extends(one: PtxInstruction) -> bool:
+    """Say whether it only tells the width of a value."""
+    modifiers = one.code.modifiers
+    return one.opcode == "cvt" and (modifiers[:2] in _EXTENSIONS or modifiers[0] == "u16")
+
+
+def _scales(one: PtxInstruction) -> bool:
+    """Say whether it makes an offset in bytes of an index, which an addition does besides."""
+    modifiers = one.code.modifiers
+    match one.opcode:
+        case "mul":
+            return modifiers[0] == "wide"
+        case "shl":
+            return modifiers[0] == "b64"
+        case "cvt":
+            return modifiers[0] == "s64"
+        case _:
+            return False
 
 
 def _register(value: str) -> str:
@@ -235,27 +243,26 @@ def _code(region: Region, weight: Mapping[str, int]) -> _Code:
     absorbed: set[int] = set()
     for one, defines, uses in renamed:
         uses = [root(value) for value in uses]
-        if one.opcode.startswith("bra"):
+        if one.opcode == "bra":
             operations.append(_Operation(one, [], [], 1))
             continue
         if len(uses) == 1 and len(defines) == 1 and not one.special and defines[0] not in last:
             value = defines[0]
             same = weight[_register(uses[0])] == weight[_register(value)]
             vanishes = (
-                one.opcode.startswith("mov")
-                or one.opcode.startswith("cvta")
-                or (one.opcode.startswith(_EXTENSIONS) and same)
+                one.opcode in ("mov", "cvta")
+                or (same and _extends(one))
                 # A constant offset of accesses.
-                or (one.opcode.startswith("add.s64") and as_address.get(value, 0) == count.get(value, 0))
+                or (one.mnemonic == "add.s64" and as_address.get(value, 0) == count.get(value, 0))
             )
             if vanishes:
                 alias[value] = uses[0]
                 continue
-        operation = _Operation(one, defines, uses, _latency(one.opcode))
-        if one.opcode.startswith(("add.s64", "sub.s64")):
+        operation = _Operation(one, defines, uses, _latency(one))
+        if one.mnemonic in ("add.s64", "sub.s64"):
             for value in uses:
                 scale = producer.get(value)
-                if scale is not None and count.get(value) == 1 and scale.instruction.opcode.startswith(_SCALES):
+                if scale is not None and count.get(value) == 1 and _scales(scale.instruction):
                     operation.uses = [other for other in uses if other != value] + scale.uses
                     absorbed.add(id(scale))
                     break
@@ -302,24 +309,24 @@ def _predecessors(operations: Sequence[_Operation]) -> list[set[int]]:
     loaded: dict[str, list[int]] = {}
     fence = -1
     for place, one in enumerate(operations):
-        opcode = one.instruction.opcode
+        instruction = one.instruction
         waits = {defined[value] for value in one.uses if value in defined}
         if fence >= 0:
             waits.add(fence)
-        if one.instruction.loads and not opcode.startswith("ld.global.nc"):
-            space = opcode.split(".")[1]
+        if instruction.loads and not instruction.cached:
+            space = instruction.space
             if space in stored:
                 waits.add(stored[space])
             loaded.setdefault(space, []).append(place)
-        elif opcode.startswith("st."):
-            space = opcode.split(".")[1]
+        elif instruction.stores:
+            space = instruction.space
             waits.update(loaded.pop(space, ()))
             if space in stored:
                 waits.add(stored[space])
             stored[space] = place
-        elif opcode.startswith(("bar", "call", "bra")):
+        elif instruction.waits or instruction.opcode == "bra":
             waits.update(range(place))
-            fence = place if not opcode.startswith("bra") else fence
+            fence = place if instruction.waits else fence
         for value in one.defines:
             defined[value] = place
         result.append(waits)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ _Terms = dict[Monomial, int | Fraction]
 """Nonzero coefficients; an ``int`` wherever the coefficient is one, which is far quicker than a ``Fraction``."""
 
 
-@lru_cache(maxsize=1 << 16)
 def _times(left: Monomial, right: Monomial) -> Monomial:
     if not left or not right:
         return left or right

@@ -10,12 +10,11 @@ integers for a counterexample.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
@@ -56,15 +55,21 @@ BACKSTOP_MS = 60_000
 class Prover:
     """Proves polynomial constraints from premises in which every symbol is a non-negative integer.
 
-    ``quotients`` are the derived symbols that the premises define; ``effort`` bounds each question in Z3's own units.
+    ``quotients`` are the derived symbols that the premises define; ``effort`` bounds each question in Z3's own units;
+    ``answers`` are those that Z3 has given already, to other provers too.
     """
 
     def __init__(
-        self, premises: Iterable[Constraint], quotients: Iterable[DerivedSymbol] = (), effort: int = EFFORT
+        self,
+        premises: Iterable[Constraint],
+        quotients: Iterable[DerivedSymbol] = (),
+        effort: int = EFFORT,
+        answers: Answers | None = None,
     ) -> None:
         self.premises = tuple(dict.fromkeys(premises))
         self.quotients = tuple(quotients)
         self.effort = effort
+        self._answers = Answers() if answers is None else answers
         self._cache: dict[Constraint, Proof] = {}
         self._lower, self._equations = self._normal_forms()
         self._points: list[dict[str, int]] | None = None
@@ -87,7 +92,7 @@ class Prover:
 
     def with_premises(self, more: Iterable[Constraint]) -> Prover:
         """Return a prover with further premises."""
-        return Prover((*self.premises, *more), self.quotients, self.effort)
+        return Prover((*self.premises, *more), self.quotients, self.effort, self._answers)
 
     def consistent(self) -> bool | None:
         """Say whether the premises have a solution; ``None`` where that is not known."""
@@ -180,9 +185,9 @@ class Prover:
         return all(coefficient >= 0 for coefficient in shifted.terms().values())
 
     def _by_solver(self, goal: Constraint) -> Proof:
-        if _refuted_over_reals(self._relevant(goal), goal, self.effort):
+        if self._answers.refuted_over_reals(self._relevant(goal), goal, self.effort):
             return PROVED
-        point = _counterexample(self.premises, goal, self.effort)
+        point = self._answers.counterexample(self.premises, goal, self.effort)
         if point is not None:
             return Proof(Verdict.NO, point)
         return Proof(Verdict.UNKNOWN, None, f"neither proved nor refuted: {goal}")
@@ -234,13 +239,34 @@ def _whole(value: Polynomial) -> bool:
     return all(coefficient.denominator == 1 for coefficient in value.terms().values())
 
 
-# Each question has a context of its own: what Z3 was asked before does not change its answer.  So answers depend on
-# the question alone, and the same question, which several provers ask, is put once.
+Question: TypeAlias = tuple[tuple[Constraint, ...], Constraint, int]
+"""Premises, goal and effort."""
 
 
-@lru_cache(maxsize=1024)
+@dataclass(slots=True)
+class Answers:
+    """Z3's answers of one run: several provers ask the same question, and it is put once.
+
+    Each question has a context of its own: what Z3 was asked before does not change its answer.
+    """
+
+    _refuted: dict[Question, bool] = field(default_factory=dict)
+    _points: dict[Question, Mapping[str, int] | None] = field(default_factory=dict)
+
+    def refuted_over_reals(self, *question: *Question) -> bool:
+        """Say whether the premises with the negation of the goal are shown to have no real solution."""
+        if question not in self._refuted:
+            self._refuted[question] = _refuted_over_reals(*question)
+        return self._refuted[question]
+
+    def counterexample(self, *question: *Question) -> Mapping[str, int] | None:
+        """Return a small integer point of the premises at which the goal does not hold, where one is found."""
+        if question not in self._points:
+            self._points[question] = _counterexample(*question)
+        return self._points[question]
+
+
 def _refuted_over_reals(premises: tuple[Constraint, ...], goal: Constraint, effort: int) -> bool:
-    """Say whether the premises with the negation of the goal are shown to have no real solution."""
     import z3  # the border to the untyped library; imported where it is first needed
 
     context = z3.Context()
@@ -249,9 +275,7 @@ def _refuted_over_reals(premises: tuple[Constraint, ...], goal: Constraint, effo
     return bool(solver.check() == z3.unsat)
 
 
-@lru_cache(maxsize=1024)
 def _counterexample(premises: tuple[Constraint, ...], goal: Constraint, effort: int) -> Mapping[str, int] | None:
-    """Return a small integer point of the premises at which the goal does not hold, where one is found."""
     import z3
 
     context = z3.Context()

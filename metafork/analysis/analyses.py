@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from metafork.algebra.polynomial import Constraint
-from metafork.algebra.prover import Prover
+from metafork.algebra.prover import Answers, Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.facts import Facts, program_facts
 from metafork.analysis.references import Reference, references
@@ -31,6 +31,7 @@ class Analyses:
         # A subject is a whole program: once hashed it is known by its identity, and kept alive for that.
         self._known: dict[int, tuple[Hashable, Hashable]] = {}
         self._results: dict[tuple[object, ...], Any] = {}
+        self._answers = Answers()
 
     def of(self, analysis: Callable[[S, Analyses], T], subject: S) -> T:
         """Return ``analysis(subject, self)``, computed once; what it raised is raised again."""
@@ -55,7 +56,7 @@ class Analyses:
     def prover(self, premises: Iterable[Constraint], quotients: Iterable[DerivedSymbol]) -> Prover:
         """Return the prover from these premises, with all that it has proved so far."""
         given = (tuple(premises), tuple(quotients))
-        prover: Prover = self._once((Prover, given), lambda: Prover(*given))
+        prover: Prover = self._once((Prover, given), lambda: Prover(*given, answers=self._answers))
         return prover
 
     def _once(self, key: tuple[object, ...], compute: Callable[[], Any]) -> Any:

@@ -6,27 +6,21 @@ or by the compiler, so what depends on it is unknown; ``&&``, ``||`` and ``?:`` 
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from metafork.frontend.macros import Macro
 from metafork.frontend.tokens import Token, TokenKind, UnterminatedCommentError, tokenize
+from metafork.ir.arithmetic.evaluation import NoValueError, fitted, operation
+from metafork.ir.arithmetic.types import ScalarType
 
 Table = Mapping[str, Macro | None]
 """Macros that are defined, ``None`` for names that are undefined for certain; others are not known."""
 
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)[lL]{0,2}")
-_LEVELS: tuple[dict[str, Callable[[int, int], int]], ...] = (
-    {"|": operator.or_},
-    {"^": operator.xor},
-    {"&": operator.and_},
-    {"==": operator.eq, "!=": operator.ne},
-    {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge},
-    {"<<": operator.lshift, ">>": operator.rshift},
-    {"+": operator.add, "-": operator.sub},
-    {"*": operator.mul, "/": lambda a, b: _quotient(a, b), "%": lambda a, b: a - b * _quotient(a, b)},
-)
+_LEVELS = (("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("<<", ">>"), ("+", "-"), ("*", "/", "%"))
+"""Binary operators; each row binds closer than those before it."""
+_INTMAX = ScalarType.LONG_LONG
 _DEEPEST = 100
 
 
@@ -58,11 +52,6 @@ def defined(name: str, table: Table) -> bool | None:
 
 class _UnknownError(Exception):
     """This is no condition that is understood."""
-
-
-def _quotient(a: int, b: int) -> int:
-    """Divide as C does, towards zero."""
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 class _Reader:
@@ -118,14 +107,10 @@ class _Reader:
         if level == len(_LEVELS):
             return self._unary()
         value = self._binary(level + 1)
-        while (operation := _LEVELS[level].get(self._peek())) is not None:
-            sign = self._peek()
+        while (sign := self._peek()) and sign in _LEVELS[level]:
             self._next += 1
             other = self._binary(level + 1)
-            if value is not None and other is not None and _has_value(sign, other):
-                value = _within(int(operation(value, other)))
-            else:
-                value = None
+            value = None if value is None or other is None else _result(sign, value, other)
         return value
 
     def _unary(self) -> int | None:
@@ -215,13 +200,18 @@ def _decided(left: int | None, right: int | None, *, deciding: bool) -> int | No
     return None if left is None or right is None else int(not deciding)
 
 
-def _has_value(sign: str, right: int) -> bool:
-    """Return whether C gives an operation a value, as far as its right operand decides."""
-    return right != 0 if sign in ("/", "%") else 0 <= right < 63 if sign in ("<<", ">>") else True
+def _result(sign: str, left: int, right: int) -> int | None:
+    try:
+        return operation(sign, left, right, _INTMAX)
+    except NoValueError:
+        return None
 
 
 def _within(value: int) -> int | None:
-    return value if -(2**63) <= value < 2**63 else None
+    try:
+        return fitted(value, _INTMAX)
+    except NoValueError:
+        return None
 
 
 def _base(digits: str) -> int:

@@ -15,7 +15,6 @@ launch with fewer blocks than the grid takes the loops, and its loads.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -49,10 +48,6 @@ from metafork.ptx.text.source import Span
 if TYPE_CHECKING:  # the emulator takes time to load, and most leaves have no shuffles
     from metafork.ptx.shuffles.shuffle import KernelReport, Options
 
-_SHUFFLE_REGISTERS = re.compile(r"\.reg\s+\.(b32|b64|pred)\s+(%shuffle_[^;<]*);")
-_ADDED_NAME = re.compile(r"%shuffle_\w+")
-_LETTERS = {"b32": "%r", "b64": "%rd", "pred": "%p"}
-_FIRST_ADDED = 1_000_000
 _WRAPPING = frozenset({"+", "-", "*", "<<"})
 
 
@@ -119,19 +114,6 @@ def grid_loop(stmt: Stmt) -> tuple[Declare, Binary] | None:
             return (init, condition) if start.startswith("blockIdx.") else None
         case _:
             return None
-
-
-def countable(ptx: str) -> str:
-    """Return PTX with the registers that ``shuffle`` adds named as LLVM names its own, for ``ptx_registers``.
-
-    The lane's number stands as one that differs between threads, which is what it is.
-    """
-    names: dict[str, str] = {}
-    for kind, declared in _SHUFFLE_REGISTERS.findall(ptx):
-        for name in declared.split(","):
-            # Past any number that LLVM gives.
-            names[name.strip()] = f"{_LETTERS[kind]}{_FIRST_ADDED + len(names)}"
-    return _ADDED_NAME.sub(lambda found: names.get(found[0], found[0]), ptx).replace("%laneid", "%tid.x")
 
 
 def load_places(ptx: str) -> tuple[frozenset[Span], frozenset[Span]] | None:

@@ -9,6 +9,7 @@ manager or to a target machine of one call.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import llvmlite.binding as llvm
 
@@ -51,6 +52,7 @@ class ExternalFunctionError(TargetError):
         super().__init__(f"no exact PTX without the CUDA device library: {', '.join(self.names)}")
 
 
+@cache  # constants of LLVM that take a millisecond to make; there are a few targets, and two levels
 def _machine(target: str, level: int) -> llvm.TargetMachine:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
@@ -99,6 +101,13 @@ def run_pipeline(module: llvm.ModuleRef, pipeline: Sequence[str], target: str = 
         options.loop_unrolling = unrolling
         builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(module, builder)
+
+
+def strip_names(module: llvm.ModuleRef) -> None:
+    """Take the names of values and blocks from a module, in place: its text then tells what it computes alone."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_strip_symbols_pass()
+    passes.run(module, llvm.create_pass_builder(_machine("sm_80", 3), llvm.create_pipeline_tuning_options()))
 
 
 def optimize(ir_text: str, pipeline: Sequence[str] = STANDARD, target: str = "sm_80") -> str:

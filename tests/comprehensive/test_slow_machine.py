@@ -32,7 +32,7 @@ def test_every_question_has_an_effort_and_a_clock_far_behind_it(monkeypatch):
 
     monkeypatch.setattr(z3.Solver, "set", recorded)
     monkeypatch.setattr(z3.Solver, "check", asking)
-    # A question that nothing before Z3 settles, and which no other test has asked.
+    # A question that nothing before Z3 settles.
     x, y, z = (Polynomial.symbol(f"x{number}") for number in range(3))
     Prover([at_most(x * y, z * z + 3)]).proves(at_most(x * y * 2, z * z * z + x + 57))
     optimize(EXAMPLES / "transpose.mf", **QUICK)

@@ -4,11 +4,14 @@ Blocks run in a shuffled order, and so do the threads of a phase; a strategy tha
 """
 
 import math
+import operator
 import random
 from itertools import product
 
 from metafork.analysis.exactness import with_exactness
 from metafork.frontend import parse
+from metafork.ir.arithmetic.evaluation import NoValueError, converted, fitted, operation
+from metafork.ir.arithmetic.types import common_type
 from metafork.ir.messages.source import Source
 from metafork.ir.program import (
     Assign,
@@ -205,8 +208,8 @@ class Interpreter:
                 return int(bool(self.value(left, scopes)) and bool(self.value(right, scopes)))
             case Binary(op="||", left=left, right=right):
                 return int(bool(self.value(left, scopes)) or bool(self.value(right, scopes)))
-            case Binary(op=op, left=left, right=right):
-                return checked(arithmetic(op, self.value(left, scopes), self.value(right, scopes), expr), expr.type)
+            case Binary(left=left, right=right):
+                return arithmetic(expr, self.value(left, scopes), self.value(right, scopes))
             case _:
                 raise TypeError(expr)
 
@@ -223,44 +226,31 @@ def _common(target, value):
 def checked(value, type_):
     if type_.floating:
         return value
-    bits = 8 * type_.size
-    if not type_.signed:
-        return value % (1 << bits)
-    if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-        raise UndefinedBehaviourError("signed overflow")
-    return value
+    try:
+        return fitted(value, type_)
+    except NoValueError as error:
+        raise UndefinedBehaviourError(str(error)) from error
 
 
-def arithmetic(op, left, right, expr):
-    match op:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case "/" | "%":
-            if expr.type.floating:
-                return left / right
-            if right == 0:
-                raise UndefinedBehaviourError("division by zero")
-            quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-            return quotient if op == "/" else left - quotient * right
-        case "<<":
-            return left << right
-        case ">>":
-            return left >> right
-        case "&":
-            return left & right
-        case "|":
-            return left | right
-        case "^":
-            return left ^ right
-        case _:
-            return int({
-                "<": left < right, ">": left > right, "<=": left <= right,
-                ">=": left >= right, "==": left == right, "!=": left != right,
-            }[op])  # fmt: skip
+def arithmetic(expr, left, right):
+    """Return the value of a binary operation, on floats as Python has it, on integers as C has it."""
+    shift = expr.op in ("<<", ">>")
+    type_ = expr.type if shift else common_type(expr.left.type, expr.right.type)
+    if type_.floating:
+        return _FLOATING[expr.op](left, right)
+    try:
+        if not shift:
+            left, right = converted(left, type_), converted(right, type_)
+        return operation(expr.op, left, right, type_)
+    except NoValueError as error:
+        raise UndefinedBehaviourError(str(error)) from error
+
+
+_FLOATING = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    "<": lambda a, b: int(a < b), ">": lambda a, b: int(a > b), "<=": lambda a, b: int(a <= b),
+    ">=": lambda a, b: int(a >= b), "==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b),
+}  # fmt: skip
 
 
 def memories(program, scalars, seed):

@@ -66,12 +66,17 @@ def _binary(expr: Binary, values: Mapping[str, int]) -> int:
         return int(bool(left) or bool(integer_value(expr.right, values)))
     right = integer_value(expr.right, values)
     if expr.op in ("<<", ">>"):
-        if not 0 <= right < 8 * expr.type.size:
-            raise NoValueError("shift")
-        return fitted(left << right if expr.op == "<<" else left >> right, expr.type)
+        return operation(expr.op, left, right, expr.type)
     type_ = common_type(expr.left.type, expr.right.type)
-    left, right = converted(left, type_), converted(right, type_)
-    match expr.op:
+    return operation(expr.op, converted(left, type_), converted(right, type_), type_)
+
+
+def operation(op: str, left: int, right: int, type_: ScalarType) -> int:
+    """Return the result of a binary operation on values of one type; the right operand of a shift is of any type.
+
+    Raises ``NoValueError`` where C gives it no value.
+    """
+    match op:
         case "<":
             return int(left < right)
         case ">":
@@ -84,11 +89,17 @@ def _binary(expr: Binary, values: Mapping[str, int]) -> int:
             return int(left == right)
         case "!=":
             return int(left != right)
+        case "<<" | ">>":
+            if not 0 <= right < 8 * type_.size:
+                raise NoValueError("shift")
+            return fitted(left << right if op == "<<" else left >> right, type_)
         case "/" | "%":
             if right == 0:
                 raise NoValueError("division by zero")
             quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-            return fitted(quotient if expr.op == "/" else left - right * quotient, type_)
+            # The remainder has no value either where the quotient has none.
+            quotient = fitted(quotient, type_)
+            return quotient if op == "/" else left - right * quotient
         case "+":
             return fitted(left + right, type_)
         case "-":
@@ -102,7 +113,7 @@ def _binary(expr: Binary, values: Mapping[str, int]) -> int:
         case "^":
             return fitted(left ^ right, type_)
         case _:
-            raise NoValueError(expr.op)
+            raise NoValueError(op)
 
 
 def fitted(value: int, type_: ScalarType) -> int:

@@ -24,7 +24,8 @@ from metafork.ptx.emulation.predicates import Flow
 from metafork.ptx.emulation.states import Decision, Joiner, State
 from metafork.ptx.emulation.terms import Poly, Terms
 from metafork.ptx.emulation.traces import Trace
-from metafork.ptx.text.cfg import EXIT, Cfg, Loop
+from metafork.ptx.text.cfg import Cfg, Loop
+from metafork.ptx.text.graph import EXIT
 from metafork.ptx.text.syntax import Instruction
 
 

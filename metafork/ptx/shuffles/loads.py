@@ -19,8 +19,9 @@ from typing import TypeAlias
 from metafork.ptx.emulation.emulator import Branch, Unclear, emulate
 from metafork.ptx.emulation.evaluate import Evaluator
 from metafork.ptx.emulation.terms import Poly, Terms, signed
-from metafork.ptx.text.cfg import EXIT, Cfg, Loop, build_cfg
+from metafork.ptx.text.cfg import Cfg, Loop, build_cfg
 from metafork.ptx.text.flatten import flatten
+from metafork.ptx.text.graph import EXIT
 from metafork.ptx.text.opcodes import PREFIX
 from metafork.ptx.text.source import PtxError
 from metafork.ptx.text.syntax import Function, Instruction

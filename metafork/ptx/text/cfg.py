@@ -1,8 +1,7 @@
 """The control-flow graph of a flat body: blocks, dominance, natural loops, control dependence, liveness.
 
-The method is textbook: dominators by iteration over reverse postorder, natural loops from back edges, control
-dependence from post-dominators.  A graph with an edge into the middle of a loop is *irreducible*; it says so, and
-callers leave such a kernel alone.
+Dominators and loops are those of ``graph``; control dependence comes from post-dominators.  A graph with an edge into
+the middle of a loop is *irreducible*; it says so, and callers leave such a kernel alone.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from metafork.ptx.text.flatten import FlatBody
+from metafork.ptx.text.graph import EXIT, dominators, natural_loops, reverse_postorder
 from metafork.ptx.text.opcodes import read, written
 from metafork.ptx.text.source import PtxError
 from metafork.ptx.text.syntax import Instruction, Name
@@ -64,42 +64,22 @@ class Cfg:
         return tuple(sorted(around, key=lambda loop: -len(loop.blocks)))
 
 
-EXIT = -1
-
-
 def build_cfg(body: FlatBody) -> Cfg:
     """Build the graph of a flat body.
 
     Raises:
         PtxError: a branch to a label that the function does not have.
     """
-    blocks = _blocks(body)
-    order = _reverse_postorder(blocks)
-    dominators = _dominators(order, _predecessors(blocks, order))
-    position = {block: index for index, block in enumerate(order)}
-    loops: dict[int, set[int]] = {}
-    reducible = True
-    predecessors = _predecessors(blocks, order)
-    for block in order:
-        for successor in blocks[block].successors:
-            if successor == EXIT or position[successor] > position[block]:
-                continue
-            if not _dominates(dominators, successor, block):
-                reducible = False
-                continue
-            inside = loops.setdefault(successor, {successor})
-            pending = [block]
-            while pending:
-                member = pending.pop()
-                if member not in inside:
-                    inside.add(member)
-                    pending.extend(predecessors[member])
+    blocks = basic_blocks(body)
+    successors = [block.successors for block in blocks]
+    order = reverse_postorder(successors) if blocks else ()
+    loops = natural_loops(successors, order)
     return Cfg(
         body,
         blocks,
         order,
-        {header: Loop(header, frozenset(inside)) for header, inside in loops.items()},
-        reducible,
+        {header: Loop(header, members) for header, members in loops.members.items()},
+        loops.reducible,
         _controllers(blocks, order),
         _liveness(body, blocks, order),
     )
@@ -123,7 +103,12 @@ def _targets(body: FlatBody, instruction: Instruction) -> tuple[int, ...]:
     return tuple(dict.fromkeys(_target(body, instruction, label) for label in body.tables[table.text]))
 
 
-def _blocks(body: FlatBody) -> tuple[Block, ...]:
+def basic_blocks(body: FlatBody) -> tuple[Block, ...]:
+    """Split a flat body into blocks, in the order of the text.
+
+    Raises:
+        PtxError: a branch to a label that the function does not have.
+    """
     instructions = body.instructions
     size = len(instructions)
     leaders = {0, *(at for at in body.labels.values() if at < size)}
@@ -145,73 +130,6 @@ def _blocks(body: FlatBody) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _reverse_postorder(blocks: Sequence[Block]) -> tuple[int, ...]:
-    if not blocks:
-        return ()
-    postorder: list[int] = []
-    seen = {0}
-    stack = [(0, iter(blocks[0].successors))]
-    while stack:
-        block, successors = stack[-1]
-        for successor in successors:
-            if successor != EXIT and successor not in seen:
-                seen.add(successor)
-                stack.append((successor, iter(blocks[successor].successors)))
-                break
-        else:
-            postorder.append(block)
-            stack.pop()
-    return tuple(reversed(postorder))
-
-
-def _predecessors(blocks: Sequence[Block], order: Sequence[int]) -> dict[int, list[int]]:
-    predecessors: dict[int, list[int]] = {block: [] for block in order}
-    for block in order:
-        for successor in dict.fromkeys(blocks[block].successors):
-            if successor != EXIT:
-                predecessors[successor].append(block)
-    return predecessors
-
-
-def _dominators(order: Sequence[int], predecessors: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Return the immediate dominator of each node; the first node of ``order`` is its own."""
-    if not order:
-        return {}
-    position = {block: index for index, block in enumerate(order)}
-    immediate = {order[0]: order[0]}
-    changed = True
-    while changed:
-        changed = False
-        for block in order[1:]:
-            best: int | None = None
-            for predecessor in predecessors[block]:
-                if predecessor not in immediate:
-                    continue
-                if best is None:
-                    best = predecessor
-                    continue
-                left, right = best, predecessor
-                while left != right:
-                    while position[left] > position[right]:
-                        left = immediate[left]
-                    while position[right] > position[left]:
-                        right = immediate[right]
-                best = left
-            if best is not None and immediate.get(block) != best:
-                immediate[block] = best
-                changed = True
-    return immediate
-
-
-def _dominates(immediate: Mapping[int, int], above: int, below: int) -> bool:
-    while below != above:
-        parent = immediate[below]
-        if parent == below:
-            return False
-        below = parent
-    return True
-
-
 def _controllers(blocks: Sequence[Block], order: Sequence[int]) -> dict[int, frozenset[int]]:
     """Control dependence (Ferrante, Ottenstein, Warren), closed transitively."""
     # Post-dominators are dominators of the reversed graph, whose entry is EXIT; an endless loop has no way there,
@@ -223,13 +141,13 @@ def _controllers(blocks: Sequence[Block], order: Sequence[int]) -> dict[int, fro
     for block in order:
         for successor in dict.fromkeys(successors[block]):
             predecessors[successor].append(block)
-    reached = _reverse_order(predecessors)
+    reached = dict.fromkeys(reverse_postorder(predecessors, EXIT, None))
     for block in order:
         if block not in reached:
             predecessors[EXIT].append(block)
             successors[block].append(EXIT)
-            reached = _reverse_order(predecessors)
-    immediate = _dominators(tuple(reached), {block: successors.get(block, []) for block in reached})
+            reached = dict.fromkeys(reverse_postorder(predecessors, EXIT, None))
+    immediate = dominators(tuple(reached), {block: successors.get(block, []) for block in reached})
     direct: dict[int, set[int]] = {block: set() for block in order}
     for block in order:
         if len(set(successors[block])) < 2:
@@ -250,24 +168,6 @@ def _controllers(blocks: Sequence[Block], order: Sequence[int]) -> dict[int, fro
                 pending.extend(direct[controller])
         closed[block] = frozenset(seen)
     return closed
-
-
-def _reverse_order(predecessors: Mapping[int, Sequence[int]]) -> dict[int, None]:
-    """Reverse postorder of the reversed graph from EXIT, as an ordered set."""
-    postorder: list[int] = []
-    seen = {EXIT}
-    stack = [(EXIT, iter(predecessors[EXIT]))]
-    while stack:
-        block, following = stack[-1]
-        for successor in following:
-            if successor not in seen:
-                seen.add(successor)
-                stack.append((successor, iter(predecessors[successor])))
-                break
-        else:
-            postorder.append(block)
-            stack.pop()
-    return dict.fromkeys(reversed(postorder))
 
 
 def _liveness(body: FlatBody, blocks: Sequence[Block], order: Sequence[int]) -> dict[int, frozenset[str]]:

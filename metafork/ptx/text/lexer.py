@@ -15,15 +15,18 @@ from metafork.ptx.text.source import PtxError, Span
 
 Kind = Literal["number", "word", "dot", "string", "punctuation", "end"]
 
+# What stands between tokens belongs to the match of the next one: half as many matches.
 _TOKEN = re.compile(
     r"""
-    (?P<skip>(?:[ \t\r\n\f\v]+|//[^\n]*|/\*.*?\*/)+)
-  | (?P<number>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?
+    (?:[ \t\r\n\f\v]+|//[^\n]*|/\*.*?\*/)*
+    (?:(?P<number>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?
       |\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+U?)
   | (?P<word>[A-Za-z_$%][\w$]*)
   | (?P<dot>\.[A-Za-z0-9_]+(?:::[A-Za-z0-9_]+)*)
   | (?P<string>"[^"\n]*")
   | (?P<punctuation><<|>>|[{}()\[\];:,@!|<>=+\-*/&~^?])
+  | (?P<end>\Z)
+  | (?P<none>.))
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -60,19 +63,18 @@ def tokenize(text: str) -> Tokens:
     kinds: list[Kind] = []
     texts: list[str] = []
     offsets: list[int] = []
-    position = 0
-    match_at = _TOKEN.match
-    while position < len(text):
-        match = match_at(text, position)
-        if match is None:
-            span = Tokens(text, (), (), (), newlines).span_at(position)
-            raise PtxError(f"no PTX token starts with {text[position]!r}", span)
+    for match in _TOKEN.finditer(text):
         kind = match.lastgroup
-        if kind != "skip":
-            kinds.append(kind)  # type: ignore[arg-type]  # the group names are the kinds
-            texts.append(match.group())
-            offsets.append(position)
-        position = match.end()
+        assert kind is not None  # an alternative always matches
+        if kind == "end":
+            break
+        offset = match.start(kind)
+        if kind == "none":
+            span = Tokens(text, (), (), (), newlines).span_at(offset)
+            raise PtxError(f"no PTX token starts with {text[offset]!r}", span)
+        kinds.append(kind)  # type: ignore[arg-type]  # the group names are the kinds
+        texts.append(match[kind])
+        offsets.append(offset)
     kinds.append("end")
     texts.append("end of file")
     offsets.append(len(text))

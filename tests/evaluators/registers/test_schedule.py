@@ -2,21 +2,22 @@
 
 import pytest
 
+from evaluators.registers.code import Slow, read_code
 from evaluators.registers.loops import UNKNOWN, chain_of, iterations, natural_loops, unrolled_whole
-from evaluators.registers.ptx_registers import Slow, read_blocks
 from evaluators.registers.read_only import with_read_only_loads
 from evaluators.registers.schedule import ALL_WARPS, FREE_MORE, arrangement
 from metafork.ir.ir_strategies import passes_of
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, optimize
 from strategies.register_pressure import PIPELINES
+from tests.evaluators.registers.ptx_modules import code_of_body
 from tests.metafork.lowering.kernel_reader import read_kernel
 
 ROLLED = PIPELINES[1:]
 
 
-def blocks_of(text, *pipelines):
-    return read_blocks(emit_ptx(optimize(module_text(read_kernel(text)), passes_of(pipelines))))
+def code_of(text, *pipelines):
+    return read_code(emit_ptx(optimize(module_text(read_kernel(text)), passes_of(pipelines))))
 
 
 def loop_over_blocks(step="1", bound="n", value="a[k * n + p] * 2.0f"):
@@ -26,13 +27,9 @@ def loop_over_blocks(step="1", bound="n", value="a[k * n + p] * 2.0f"):
     )
 
 
-def straight(body):
-    return read_blocks(f".visible .entry k(\n)\n{{\n{body}\tret;\n}}\n")
-
-
 @pytest.mark.parametrize("pipeline", ROLLED)
 def test_loops_are_found_in_any_layout(pipeline):
-    blocks = blocks_of(loop_over_blocks(), pipeline)
+    blocks = code_of(loop_over_blocks(), pipeline).blocks
     loops = natural_loops(blocks)
     (inner,) = loops.innermost()
     assert len(loops.members) == 2
@@ -47,7 +44,7 @@ def test_loops_are_found_in_any_layout(pipeline):
     [("1", "n", UNKNOWN), ("1", "5", 5), ("2", "7", 4), ("(int)blockDim.x", "n", None), ("1", "500", UNKNOWN)],
 )
 def test_iterations_are_counted_where_they_are_constant(pipeline, step, bound, expected):
-    blocks = blocks_of(loop_over_blocks(step, bound), pipeline)
+    blocks = code_of(loop_over_blocks(step, bound), pipeline).blocks
     loops = natural_loops(blocks)
     (inner,) = loops.innermost()
     assert iterations(blocks, chain_of(blocks, inner, loops.members[inner])) == expected
@@ -55,18 +52,18 @@ def test_iterations_are_counted_where_they_are_constant(pipeline, step, bound, e
 
 @pytest.mark.parametrize("pipeline", ROLLED)
 def test_a_loop_with_few_iterations_is_unrolled_whole(pipeline):
-    blocks = unrolled_whole(blocks_of(loop_over_blocks(bound="5"), pipeline))
+    blocks = unrolled_whole(code_of(loop_over_blocks(bound="5"), pipeline).blocks)
     assert len(natural_loops(blocks).members) == 1
     assert sum(one.loads for block in blocks for one in block.instructions) == 5
-    long = unrolled_whole(blocks_of(loop_over_blocks(bound="60"), pipeline))
+    long = unrolled_whole(code_of(loop_over_blocks(bound="60"), pipeline).blocks)
     assert sum(one.loads for block in long for one in block.instructions) == 1
 
 
 @pytest.mark.parametrize("pipeline", ROLLED)
 def test_a_small_counted_loop_wants_the_registers_of_four(pipeline):
-    counted = arrangement(blocks_of(loop_over_blocks(), pipeline))
-    by_threads = arrangement(blocks_of(loop_over_blocks("(int)blockDim.x"), pipeline))
-    divided = arrangement(blocks_of(loop_over_blocks(value="a[k * n + p] / a[p]"), pipeline))
+    counted = arrangement(code_of(loop_over_blocks(), pipeline))
+    by_threads = arrangement(code_of(loop_over_blocks("(int)blockDim.x"), pipeline))
+    divided = arrangement(code_of(loop_over_blocks(value="a[k * n + p] / a[p]"), pipeline))
     assert by_threads.wanted < counted.wanted <= ALL_WARPS
     assert divided.wanted < counted.wanted
     assert divided.slow[Slow.DIVIDE_FLOAT] == 1
@@ -78,7 +75,7 @@ def chain_of_sums(count):
     sums = "".join(f"\tadd.rn.f32 \t%r{100 + k}, %r{99 + k if k > 1 else 1}, %r{k + 1};\n" for k in range(1, count))
     address = "\tld.param.b64 \t%rd0, [k_param_0];\n\tmov.u32 \t%r0, %tid.x;\n\tmul.wide.u32 \t%rd2, %r0, 4;\n"
     address += "\tadd.s64 \t%rd1, %rd0, %rd2;\n"
-    return straight(address + loads + sums + f"\tst.global.b32 \t[%rd1], %r{98 + count};\n")
+    return code_of_body(address + loads + sums + f"\tst.global.b32 \t[%rd1], %r{98 + count};\n")
 
 
 def test_loads_come_first_while_registers_last():
@@ -95,15 +92,15 @@ def test_what_has_to_live_at_once_is_wanted():
     # Each value is stored only after a barrier that follows all loads.
     stores = "".join(f"\tst.global.b32 \t[%rd1+{4 * k}], %r{k};\n" for k in range(1, 61))
     address = "\tmov.u32 \t%r0, %tid.x;\n\tmul.wide.u32 \t%rd1, %r0, 4;\n"
-    assert arrangement(straight(address + loads + "\tbar.sync \t0;\n" + stores)).wanted >= 62
+    assert arrangement(code_of_body(address + loads + "\tbar.sync \t0;\n" + stores)).wanted >= 62
 
 
 def test_constant_offsets_and_scaled_indices_take_nothing():
     address = "\tld.param.b64 \t%rd0, [k_param_0];\n\tmov.u32 \t%r0, %tid.x;\n"
     address += "\tmul.wide.u32 \t%rd2, %r0, 4;\n\tadd.s64 \t%rd1, %rd0, %rd2;\n"
     access = "\tld.global.nc.b32 \t%r1, [%rd{0}];\n\tst.global.b32 \t[%rd{0}+4], %r1;\n"
-    plain = arrangement(straight(address + access.format(1))).wanted
-    offset = arrangement(straight(address + "\tadd.s64 \t%rd3, %rd1, 64;\n" + access.format(3))).wanted
+    plain = arrangement(code_of_body(address + access.format(1))).wanted
+    offset = arrangement(code_of_body(address + "\tadd.s64 \t%rd3, %rd1, 64;\n" + access.format(3))).wanted
     assert plain == offset == 3 + FREE_MORE
 
 
@@ -112,5 +109,18 @@ def test_arrays_that_are_only_read_are_read_through_the_cache():
     text = "".join(f"\tld.param.b64 \t%rd{name}, [k_param_{place}];\n" for name, place in arguments)
     text += "\tadd.s64 \t%rd3, %rd1, 8;\n\tadd.s64 \t%rd4, %rd2, 8;\n"
     text += "\tld.global.b32 \t%r1, [%rd3];\n\tld.global.b32 \t%r2, [%rd5];\n\tst.global.b32 \t[%rd4], %r1;\n"
-    found = [one.opcode for block in with_read_only_loads(straight(text)) for one in block.instructions if one.loads]
-    assert found == ["ld.global.nc.b32", "ld.global.b32"]
+    assert [one.cached for one in with_read_only_loads(code_of_body(text)).instructions() if one.loads] == [True, False]
+
+
+def test_a_float_that_grows_by_a_constant_is_no_counter():
+    body = "".join(
+        [
+            "\tmov.b32 \t%r1, 0f00000000;\n",
+            "$LOOP:\n\tadd.rn.f32 \t%r1, %r1, 0f40000000;\n",
+            "\tsetp.lt.f32 \t%p1, %r1, 0f41000000;\n\t@%p1 bra \t$LOOP;\n",
+        ]
+    )
+    blocks = code_of_body(body).blocks
+    loops = natural_loops(blocks)
+    (header,) = loops.innermost()
+    assert iterations(blocks, chain_of(blocks, header, loops.members[header])) is None

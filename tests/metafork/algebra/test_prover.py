@@ -1,9 +1,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metafork.algebra import prover as prover_module
 from metafork.algebra.polynomial import Polynomial, at_most, equal, less_than
 from metafork.algebra.prover import Prover, Verdict
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import program_facts
 from tests.metafork.programs import JACOBI, MATADD, TRANSPOSE, program
 
@@ -104,3 +106,25 @@ def test_more_premises_prove_more():
     assert not prover.proves(at_most(N, s))
     assert prover.with_premises((at_most(B, s),)).proves(at_most(N, s))
     assert not prover.proves(at_most(N, s))
+
+
+def test_provers_of_one_run_ask_z3_once_and_another_run_asks_again(monkeypatch):
+    asked = []
+    ask = prover_module._refuted_over_reals
+
+    def counted(*question):
+        asked.append(question)
+        return ask(*question)
+
+    monkeypatch.setattr(prover_module, "_refuted_over_reals", counted)
+    z = Polynomial.symbol("z")
+    goal = at_most(2 * x * y, x * x + y * y)
+    run = Analyses()
+    # The second prover's further premise has nothing to do with the goal.
+    provers = [run.prover((at_most(1, x),), ()), run.prover((at_most(1, x), at_most(1, z)), ())]
+    assert [prover.proves(goal).verdict for prover in provers] == [Verdict.YES, Verdict.YES]
+    assert len(asked) == 1
+    assert provers[0].with_premises((at_most(3, z),)).proves(goal)
+    assert len(asked) == 1
+    assert Analyses().prover((at_most(1, x),), ()).proves(goal)
+    assert len(asked) == 2

@@ -3,7 +3,6 @@ import subprocess
 
 import pytest
 
-from evaluators.registers.ptx_registers import Accesses, accesses, pressure, read_blocks
 from metafork.ir.ir_strategies import SHUFFLE, STANDARD, Pipeline, passes_of
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import (
@@ -84,63 +83,6 @@ def test_ptxas_takes_the_ptx(target, tmp_path):
         command = ["ptxas", f"-arch={target}", "-Werror", source, "-o", tmp_path / "kernel.cubin"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-
-
-PTX = """
-.visible .entry k(
-)
-{
-	.reg .pred 	%p<2>;
-	ld.param.b64 	%rd1, [k_param_0];
-	mov.u32 	%r1, %tid.x;
-	mov.u32 	%r9, %ctaid.x;
-	mul.wide.s32 	%rd2, %r1, 4;
-	add.s64 	%rd3, %rd1, %rd2;
-	ld.global.b32 	%r2, [%rd3];
-	st.shared.b32 	[%rd5], %r2;
-	ld.global.b32 	%r3, [%rd3+4];
-	add.s32 	%r4, %r2, %r3;
-	setp.lt.s32 	%p1, %r4, %r9;
-	@%p1 bra 	$L__BB0_2;
-	div.rn.f32 	%r5, %r4, %r3;
-	st.global.b32 	[%rd3], %r5;
-$L__BB0_2:
-	ret;
-}
-"""
-
-
-def test_ptx_is_read_into_blocks():
-    blocks = read_blocks(PTX)
-    assert [block.successors for block in blocks] == [(2, 1), (2,), ()]
-    load = next(one for one in blocks[0].instructions if one.loads)
-    assert (load.opcode, load.defines, load.address) == ("ld.global.b32", ("%r2",), ("%rd3",))
-    assert blocks[0].instructions[-1].guarded
-    assert blocks[0].instructions[1].special == ("tid",)
-    with pytest.raises(ValueError, match="no kernel body"):
-        read_blocks(".version 7.0")
-
-
-def test_pressure_follows_what_ptxas_does():
-    measured = pressure(read_blocks(PTX))
-    # In order: the address (two), one loaded value, the shared address (one register, its upper half is never needed).
-    # The argument and the block index are uniform and take none.
-    assert measured.in_order == 4
-    # The second load comes before the store: both values and the address are live there, and the shared address.
-    assert measured.hoisted == 5
-    assert accesses(read_blocks(PTX)) == Accesses(2, 2, 1, 1)
-
-
-def test_loads_of_an_unrolled_loop_are_counted_together():
-    kernel = read_kernel(
-        "void k(int n, int m, const float *a, float *b) {"
-        " for (int i = 0; i < m; i++) b[i * n + threadIdx.x] = a[i * n + threadIdx.x]; }"
-    )
-    text = module_text(kernel)
-    rolled, unrolled = (read_blocks(emit_ptx(optimize(text, (name,)))) for name in ("O3-rolled", "O3"))
-    assert accesses(rolled).loads == 1
-    assert accesses(unrolled).loads >= 4
-    assert pressure(unrolled).hoisted >= pressure(rolled).hoisted + 4
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="NO PTXAS: the PTX is not assembled here")

@@ -6,8 +6,9 @@ import subprocess
 
 import pytest
 
-from metafork.ptx.text.cfg import EXIT, build_cfg
+from metafork.ptx.text.cfg import build_cfg
 from metafork.ptx.text.flatten import flatten
+from metafork.ptx.text.graph import EXIT
 from metafork.ptx.text.parser import parse
 from metafork.ptx.text.printer import print_instruction, print_module
 from metafork.ptx.text.source import PtxError

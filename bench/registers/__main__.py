@@ -1,9 +1,9 @@
 """Register estimates against ``ptxas``: measure, calibrate, score.
 
-    python bench/registers.py measure     # runs nvcc and ptxas on every leaf, writes bench/registers/measured.json
-    python bench/registers.py calibrate   # fits evaluators/registers/model.json to the programs that are not held out
-    python bench/registers.py score       # prints the figures, writes bench/results/registers.json
-    python bench/registers.py time        # how long one evaluation takes
+    python bench/registers measure      # runs nvcc and ptxas on every leaf, writes bench/registers/measured.json
+    python bench/registers calibrate    # fits evaluators/registers/model.json to the programs that are not held out
+    python bench/registers score        # prints the figures, writes bench/results/registers.json
+    python bench/registers time         # how long one evaluation takes
 
 Only ``measure`` needs nvcc and ptxas; the figures of the others follow from its file.
 """
@@ -20,6 +20,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import calibration
+import corpus
+import oracle
+
 from evaluators.registers.model import measure, model_from_json, model_to_json
 from metafork.ir.kernel import Kernel
 from metafork.llvm.llvm_ir import module_text
@@ -29,20 +33,13 @@ from metafork.printing.cuda import kernel_text
 from strategies.register_pressure import PIPELINES
 
 HERE = Path(__file__).resolve().parent
-# The folder with the parts has this script's name, so that they are no package; hence the imports below this line.
-sys.path.insert(0, str(HERE / "registers"))
-
-import calibration  # noqa: E402
-import corpus  # noqa: E402
-import oracle  # noqa: E402
-
 TARGET = "sm_80"
 PASSES = {pipeline.name: pipeline for pipeline in PIPELINES}
 KINDS = ("text", "ptx")
 _SEEDS = 5
-MEASURED = HERE / "registers/measured.json"
+MEASURED = HERE / "measured.json"
 MODEL = corpus.ROOT / "evaluators/registers/model.json"
-RESULTS = HERE / "results/registers.json"
+RESULTS = HERE.parent / "results/registers.json"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,214 @@
+"""How many registers a kernel keeps alive when loads and addresses come as early as they can.
+
+That is how ``ptxas`` hides latency: loads and the addresses of stores stand as early as dependences, stores and
+barriers allow, also across the branches inside an innermost loop.  Three things that it does make the count follow it:
+values that all threads of a block share (arguments, block indices and what is computed from them) stand in constant
+memory or in uniform registers and take no register of a thread; a 64-bit register whose upper half nobody needs (an
+address of shared memory) takes one register; predicates take none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from evaluators.registers.code import PtxCode, PtxInstruction, liveness
+from evaluators.registers.loops import natural_loops
+
+_UNIFORM_REGISTERS = frozenset({"%ctaid", "%ntid", "%nctaid"})
+# Operations of which the lower half of the result needs the lower halves of the operands only.
+_LOW_HALF = frozenset({"add", "sub", "shl", "and", "or", "xor", "mov", "selp", "not", "neg"})
+_PRODUCTS = frozenset({"mul", "mad"})
+_TO_NARROW = frozenset({"cvt.u32.u64", "cvt.u16.u64"})
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """How many instructions load, store, access shared memory, and multiply to twice their width (as indices do)."""
+
+    loads: int
+    stores: int
+    shared: int
+    wide: int
+
+
+def accesses(code: PtxCode) -> Accesses:
+    """Count the accesses of a kernel."""
+    body = code.instructions()
+    return Accesses(
+        sum(one.loads for one in body),
+        sum(one.stores for one in body),
+        sum("shared" in one.code.modifiers for one in body),
+        sum("wide" in one.code.modifiers for one in body),
+    )
+
+
+def hoisted(code: PtxCode) -> int:
+    """Return the most 32-bit registers that live when loads and addresses come as early as they can."""
+    blocks, weight = code.blocks, weights(code)
+    live_in, live_out = liveness(blocks)
+    loops = natural_loops(blocks)
+    most = 0
+    inside: set[int] = set()
+    for header in loops.innermost():
+        members = sorted(loops.members[header])
+        body = [one for index in members for one in blocks[index].instructions]
+        if any(one.waits for one in body):
+            continue
+        inside.update(members)
+        left = {name for index in members for after in blocks[index].successors if after not in loops.members[header]
+                for name in live_in[after]}  # fmt: skip
+        most = max(most, _walk(_memory_first(body), live_in[header] | left, weight, predicated=True))
+    for index, block in enumerate(blocks):
+        if index not in inside:
+            most = max(most, _walk(_memory_first(block.instructions), live_out[index], weight))
+    return most
+
+
+def _walk(
+    instructions: Sequence[PtxInstruction],
+    live_out: Iterable[str],
+    weight: Mapping[str, int],
+    *,
+    predicated: bool = False,
+) -> int:
+    """Return the most live registers, going backwards.
+
+    With ``predicated`` a guarded definition ends the life before it, as where the guard holds.
+    """
+    live = set(live_out)
+    now = sum(weight[name] for name in live)
+    most = now
+    for one in reversed(instructions):
+        dead = sum(weight[name] for name in one.defines if name not in live)
+        most = max(most, now + dead)
+        if predicated or not one.guarded:
+            for name in one.defines:
+                if name in live:
+                    live.discard(name)
+                    now -= weight[name]
+        for name in one.uses:
+            if name not in live:
+                live.add(name)
+                now += weight[name]
+        most = max(most, now)
+    return most
+
+
+def _memory_first(instructions: Sequence[PtxInstruction]) -> list[PtxInstruction]:
+    """Reorder straight-line code: every load and every address, with what it needs, as early as it may stand.
+
+    A load may pass anything but a definition it needs, a barrier, and a store to its own space; loads through the
+    read-only cache pass those too.
+    """
+    defined_at: dict[str, int] = {}
+    needs: list[list[int]] = []
+    earliest: list[int] = []
+    fence: dict[str, int] = {}
+    everything = 0
+    groups: dict[int, list[int]] = {}
+    for position, one in enumerate(instructions):
+        sources = [defined_at[name] for name in one.uses if name in defined_at]
+        needs.append(sources)
+        place = max((earliest[source] for source in sources), default=0)
+        if one.loads:
+            if not one.cached:
+                place = max(place, everything, fence.get(one.space, 0))
+            groups.setdefault(place, []).append(position)
+        elif one.stores:
+            for name in one.address:
+                if name in defined_at:
+                    groups.setdefault(earliest[defined_at[name]], []).append(defined_at[name])
+        earliest.append(place)
+        for name in one.defines:
+            defined_at[name] = position
+        if one.waits:
+            everything = position + 1
+        elif one.stores:
+            fence[one.space] = position + 1
+    done = [False] * len(instructions)
+    order: list[PtxInstruction] = []
+
+    def put(position: int) -> None:
+        pending = [position]
+        while pending:
+            top = pending[-1]
+            missing = [source for source in needs[top] if not done[source]]
+            if missing and not done[top]:
+                pending.extend(missing)
+                continue
+            pending.pop()
+            if not done[top]:
+                done[top] = True
+                order.append(instructions[top])
+
+    for position in range(len(instructions)):
+        for load in groups.get(position, ()):
+            put(load)
+        put(position)
+    return order
+
+
+def weights(code: PtxCode) -> dict[str, int]:
+    """Return how many registers of a thread each virtual register takes."""
+    instructions = code.instructions()
+    whole = _needed_whole(instructions, code.sizes)
+    uniform = _uniform(instructions)
+    weight: dict[str, int] = {}
+    for name in {name for one in instructions for name in (*one.defines, *one.uses)}:
+        if name in uniform or not code.sizes[name]:
+            weight[name] = 0
+        else:
+            weight[name] = 2 if name in whole else 1
+    return weight
+
+
+def _needed_whole(instructions: Sequence[PtxInstruction], sizes: Mapping[str, int]) -> set[str]:
+    """Return the 64-bit registers of which somebody needs the upper half."""
+    candidates = [one for one in instructions if any(sizes[name] == 8 for name in one.uses)]
+    whole: set[str] = set()
+    changed = True
+    while changed:
+        changed = False
+        for one in reversed(candidates):
+            if _needs_low_half(one):
+                needed: Iterable[str] = one.uses if any(name in whole for name in one.defines) else ()
+            elif one.mnemonic in _TO_NARROW or (one.loads and one.space == "shared"):
+                needed = ()
+            elif one.stores and one.space == "shared":
+                needed = [name for name in one.uses if name not in one.address]
+            else:
+                needed = one.uses
+            fresh = [name for name in needed if sizes[name] == 8 and name not in whole]
+            whole.update(fresh)
+            changed = changed or bool(fresh)
+    return whole
+
+
+def _needs_low_half(one: PtxInstruction) -> bool:
+    return one.opcode in _LOW_HALF or (one.opcode in _PRODUCTS and "lo" in one.code.modifiers)
+
+
+def _uniform(instructions: Sequence[PtxInstruction]) -> set[str]:
+    """Return the registers that hold one value for the whole block, defined once from arguments and block indices."""
+    count: dict[str, int] = {}
+    for one in instructions:
+        for name in one.defines:
+            count[name] = count.get(name, 0) + 1
+    uniform: set[str] = set()
+    changed = True
+    while changed:
+        changed = False
+        for one in instructions:
+            if not one.defines or any(name in uniform or count[name] > 1 for name in one.defines):
+                continue
+            if one.opcode == "ld":
+                shared = one.space == "param" and not one.address
+            elif one.special:
+                shared = all(name in _UNIFORM_REGISTERS for name in one.special)
+            else:
+                shared = bool(one.uses) and all(name in uniform for name in one.uses)
+            if shared:
+                uniform.update(one.defines)
+                changed = True
+    return uniform
