@@ -7,7 +7,7 @@ the same name, so that every loop symbol starts at 0.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -138,7 +138,7 @@ def references(program: Program, facts: Facts) -> tuple[Reference, ...]:
 
 def references_and_quotients(program: Program, facts: Facts) -> tuple[tuple[Reference, ...], tuple[DerivedSymbol, ...]]:
     """Return the accesses, and the symbols of quotients in conditions, which the facts do not define."""
-    walk = _Walk(facts)
+    walk = ReferenceWalk(facts)
     found = tuple(walk.program(program))
     return found, tuple(walk.quotients[len(facts.derived) :])
 
@@ -146,7 +146,7 @@ def references_and_quotients(program: Program, facts: Facts) -> tuple[tuple[Refe
 def demanded(program: Program, facts: Facts, control: Collection[str]) -> list[Constraint]:
     """Return what would keep indices, bounds and conditions within their types, and the scalars ``control`` in them."""
     demands: list[Constraint] = []
-    walk = _Walk(facts, demands, control)
+    walk = ReferenceWalk(facts, demands, control)
     for _ in walk.program(program):
         pass
     return demands
@@ -157,7 +157,7 @@ def kept_within(program: Program, facts: Facts) -> Mapping[tuple[int, ScalarType
 
     The keys are the identity of an expression and a type; the values keep the expressions alive.
     """
-    walk = _Walk(facts)
+    walk = ReferenceWalk(facts)
     kept = walk.watch(program)
     for _ in walk.program(program):
         pass
@@ -209,7 +209,7 @@ def counted_range(scope: Scope, loop: For, kind: LoopKind) -> tuple[str, LoopRan
     return name, LoopRange(name, trips, kind, dense, low, step)
 
 
-class _Walk:
+class ReferenceWalk:
     """One walk over a program; a fresh object each time."""
 
     def __init__(
@@ -235,6 +235,7 @@ class _Walk:
         return kept
 
     def program(self, program: Program) -> Iterator[Reference]:
+        """Yield the accesses of a program, in evaluation order."""
         self._reassigned = assigned_scalars(program.body)
         for loop in program.grid:
             self._enter(known_extent(self._scope, loop, LoopKind.GRID), loop.var)
@@ -251,7 +252,7 @@ class _Walk:
         bounded, depth = self._bounded, len(self._loops)
         for stmt in body:
             yield from self._statement(stmt)
-            if _left_early((stmt,)):
+            if left_early((stmt,)):
                 self._bounded = False
         del self._loops[depth:]
         self._bounded = bounded
@@ -346,19 +347,22 @@ class _Walk:
             self._guards.pop()
             ends.append(self._scope.values)
         self._scope = before
-        for name in assigned_scalars(then + otherwise):
-            value = ends[0].get(name)
-            before.values[name] = value if value == ends[1].get(name) else None
+        assigned = assigned_scalars(then + otherwise)
+        before.values.update((name, ends[0].get(name)) for name in assigned)
+        self._forget(then + otherwise, [name for name in assigned if ends[0].get(name) != ends[1].get(name)])
+
+    def _forget(self, body: tuple[Stmt, ...], names: Iterable[str]) -> None:
+        """Take note that some scalars, which ``body`` assigns, have values that are not known from here on."""
+        self._scope.values.update(dict.fromkeys(names))
 
     def _for(self, loop: For) -> Iterator[Reference]:
         kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
         if isinstance(loop.init, Declare | Assign) and loop.init.value is not None:
             yield from self._reads(loop.init.value)
         counted = counted_range(self._scope, loop, kind)
-        if kind is LoopKind.BLOCK and _left_early(loop.body):
+        if kind is LoopKind.BLOCK and left_early(loop.body):
             counted = None  # an iteration may end before what stands at its end, copies included
-        for name in assigned_scalars(loop.body):
-            self._scope.values[name] = None
+        self._forget(loop.body, assigned_scalars(loop.body))
         if counted is None:
             if loop.init is not None:
                 name = loop.init.name if isinstance(loop.init, Declare) else _assigned_name(loop.init)
@@ -384,8 +388,7 @@ class _Walk:
 
     def _loop_of_unknown_shape(self, condition: Expr, body: tuple[Stmt, ...]) -> Iterator[Reference]:
         bounded, self._bounded = self._bounded, False
-        for name in assigned_scalars(body):
-            self._scope.values[name] = None
+        self._forget(body, assigned_scalars(body))
         outer = self._scope
         self._scope = outer.copy()
         yield from self._reads(condition)
@@ -442,11 +445,11 @@ class _Walk:
         )
 
 
-def _left_early(body: tuple[Stmt, ...]) -> bool:
+def left_early(body: tuple[Stmt, ...]) -> bool:
     """Say whether a ``break`` or ``continue`` belongs to the loop with this body."""
     return any(
         isinstance(stmt, Break | Continue)
-        or (isinstance(stmt, If) and (_left_early(stmt.then) or _left_early(stmt.otherwise)))
+        or (isinstance(stmt, If) and (left_early(stmt.then) or left_early(stmt.otherwise)))
         for stmt in body
     )
 

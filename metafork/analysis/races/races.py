@@ -8,7 +8,7 @@ the threads only between two barriers, which stand between phases and between it
 noted; a conflict is a race with its two iterations as witness.  Accesses under conditions that read memory, or in loops
 of unknown shape, take no part: they may not happen.
 
-*Proof*: ``race_proof``, pair by pair.
+*Proof*: ``metafork.analysis.races.proof``, pair by pair.
 """
 
 from __future__ import annotations
@@ -85,9 +85,8 @@ def race_report(program: Program, deadline: float | None = None) -> RaceReport:
     facts = program_facts(program)
     unproved: dict[tuple[RaceKind, str, bool], Unproved] = {}
     for path, kinds in _paths_to_prove(program):
-        for pair in AccessPairs(path, facts, deadline).unproved(kinds, thorough=True):
-            if (pair.kind, pair.first.array) not in refuted:
-                unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
+        for pair in AccessPairs(path, facts, deadline).unproved(kinds, thorough=True, refuted=refuted):
+            unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
     return RaceReport(races, tuple(unproved.values()))
 
 
