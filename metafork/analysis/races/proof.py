@@ -19,6 +19,7 @@ from metafork.analysis.hidden_references import references_with_hidden
 from metafork.analysis.meeting.meeting import Meetings
 from metafork.analysis.meeting.points import Points
 from metafork.analysis.references import LoopKind, Reference
+from metafork.ir.translation_unit import Promise
 
 MOST_QUESTIONS = 12
 """Pairs of accesses, for each path, about which the solvers are asked."""
@@ -77,10 +78,11 @@ class AccessPairs:
         *,
         thorough: bool,
         refuted: Collection[tuple[RaceKind, str]] = (),
+        promises: Collection[Promise] = (),
     ) -> Iterator[Unproved]:
         """Yield the pairs that are not proved apart; ``thorough`` asks the solvers too.
 
-        Nothing is asked about arrays that are known to race in that way.
+        Nothing is asked about arrays that are known to race in that way, and about accesses that are vouched for.
         """
         written = {access.array for access in self._accesses if access.writes}
         global_arrays = {array.name for array in self._program.arrays}
@@ -88,7 +90,9 @@ class AccessPairs:
             for second in self._accesses[number:]:
                 if first.array != second.array or first.array not in written:
                     continue
-                if not (first.writes or second.writes):
+                if not (first.writes or second.writes) or any(
+                    _is_about(p, one) for p in promises for one in (first, second)
+                ):
                     continue
                 for kind in kinds:
                     if kind is RaceKind.GRID:
@@ -100,6 +104,11 @@ class AccessPairs:
                     meeting = self._meetings.meet(first, second, _points(first, second, kind), thorough=thorough)
                     if not meeting:
                         yield Unproved(kind, first, second, meeting.compared)
+
+
+def _is_about(promise: Promise, access: Reference) -> bool:
+    span, element = promise.span, access.element.span
+    return promise.array == access.array and span.start <= element.start and element.end <= span.end
 
 
 def _points(first: Reference, second: Reference, kind: RaceKind) -> Points:

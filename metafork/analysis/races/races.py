@@ -13,7 +13,7 @@ of unknown shape, take no part: they may not happen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from metafork.algebra.polynomial import Polynomial
@@ -24,6 +24,7 @@ from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
 from metafork.analysis.references import LoopKind, LoopRange, Reference, references_and_quotients
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.program import Program
+from metafork.ir.translation_unit import Promise
 
 MOST_ACCESSES = 4000
 """Accesses that are played through at one parameter point; larger points are skipped."""
@@ -75,17 +76,20 @@ def find_races(program: Program) -> tuple[Race, ...]:
     return tuple(found.values())
 
 
-def race_report(program: Program, deadline: float | None = None) -> RaceReport:
+def race_report(program: Program, deadline: float | None = None, promises: Collection[Promise] = ()) -> RaceReport:
     """Return the races of a program, and the pairs of accesses of which nothing is known.
 
     After ``deadline`` (of ``time.monotonic``) the solver is asked nothing more: what that leaves open is unproved.
+    ``promises`` are taken on trust where no race is found.
     """
     races = find_races(program)
     refuted = {(race.kind, race.first.array) for race in races}
     facts = program_facts(program)
     unproved: dict[tuple[RaceKind, str, bool], Unproved] = {}
     for path, kinds in _paths_to_prove(program):
-        for pair in AccessPairs(path, facts, deadline).unproved(kinds, thorough=True, refuted=refuted):
+        for pair in AccessPairs(path, facts, deadline).unproved(
+            kinds, thorough=True, refuted=refuted, promises=promises
+        ):
             unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
     return RaceReport(races, tuple(unproved.values()))
 
