@@ -348,8 +348,9 @@ class ReferenceWalk:
             ends.append(self._scope.values)
         self._scope = before
         assigned = assigned_scalars(then + otherwise)
-        before.values.update((name, ends[0].get(name)) for name in assigned)
-        self._forget(then + otherwise, [name for name in assigned if ends[0].get(name) != ends[1].get(name)])
+        agreed = [name for name in assigned if ends[0].get(name) == ends[1].get(name)]
+        before.values.update((name, ends[0].get(name)) for name in agreed)
+        self._forget(then + otherwise, assigned.difference(agreed))
 
     def _forget(self, body: tuple[Stmt, ...], names: Iterable[str]) -> None:
         """Take note that some scalars, which ``body`` assigns, have values that are not known from here on."""

@@ -138,6 +138,14 @@ FREE = {
     "redblack and": block(f"{T} {{ int p = i * B + t; if (!(p & 1) && p + 1 < n) a[p] += a[p + 1]; }}"),
 }
 RACING = {
+    "a value that one branch changes": block(
+        f"for (int k = 0; k < 3; k++) {{ int c = 2; if (k == 1) c = 0; "
+        f"{T} {{ if (t == 1) s[2] = 0; if (t == 0) s[3] = s[c]; }} }}"
+    ),
+    "a value that the other branch changes": block(
+        f"for (int k = 0; k < 3; k++) {{ int c = 2; if (k == 1) {{ }} else c = 0; "
+        f"{T} {{ if (t == 1) s[2] = 0; if (t == 0) s[3] = s[c]; }} }}"
+    ),
     "stride thread": block(f"{T} for (int k = t; k < n; k += B - 1) a[k] = 1;", dim="int d = 1;"),
     "stride thread off": block(f"{T} for (int k = t; k < n - 1; k += B) a[k] = a[k + 1];", dim="int d = 1;"),
     "grid stride": block(

@@ -19,6 +19,7 @@ LOOPS = (
     ("n", "h > B", "h = h - B"),
 )
 FLIPS = ("c = 1 - c", "c ^= 1", "c = !c", "c = (c + 1) % 3", "c = h % 2", "c = c + h", "c = 2 - c")
+BRANCHES = ("", "", "if (h > 1) c = 1;", "if (h == 2) c = 0;", "if (c > 1) c = c - 2; else c = 1;")
 INDICES = (
     "t", "t + h", "t + h - 1", "t + c", "h", "c",
     "t ^ h", "t ^ 1", "t ^ c", "2 * h * t", "2 * h * t + h", "(t + 1) % B",
@@ -37,7 +38,8 @@ def made(numbers):
     joined = numbers.choice((" && ", " && ", " || ")).join(numbers.sample(GUARDS, numbers.choice((1, 1, 2))))
     stride = (numbers.choice(("t", "t", "h + t", "0")), numbers.choice(STEPS))
     return {
-        "start": start, "condition": condition, "step": step, "flip": numbers.choice(FLIPS), "guard": joined,
+        "start": start, "condition": condition, "step": step, "flip": numbers.choice(FLIPS),
+        "branch": numbers.choice(BRANCHES), "guard": joined,
         "to": numbers.choice(INDICES), "of": numbers.choice(INDICES), "stride": stride,
         "spelling": numbers.choice(("for", "while")),
     }  # fmt: skip
@@ -46,7 +48,8 @@ def made(numbers):
 def text_of(made):
     start, step = made["stride"]
     phase = (
-        f"int q = (h + 1) / 2; meta_for (int t = 0; t < B; t++) for (int k = {start}; k < n; k += {step}) "
+        f"int q = (h + 1) / 2; {made['branch']} meta_for (int t = 0; t < B; t++) "
+        f"for (int k = {start}; k < n; k += {step}) "
         f"if ({made['guard']}) s[{made['to']}] = s[{made['of']}] + 1; {made['flip']};"
     )
     if made["spelling"] == "for":
@@ -77,6 +80,15 @@ def races(made, point):
         if not eval(code["condition"], values):
             break
         values["q"] = (values["h"] + 1) // 2
+        match made["branch"]:
+            case "if (h > 1) c = 1;":
+                values["c"] = 1 if values["h"] > 1 else values["c"]
+            case "if (h == 2) c = 0;":
+                values["c"] = 0 if values["h"] == 2 else values["c"]
+            case "if (c > 1) c = c - 2; else c = 1;":
+                values["c"] = values["c"] - 2 if values["c"] > 1 else 1
+            case other:
+                assert not other
         touches = {}
         for t in range(point["B"]):
             values["t"] = t
