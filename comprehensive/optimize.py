@@ -99,7 +99,8 @@ class Result:
 
     def to_report(self) -> str:
         """Return ``report.md``: what was measured, tried, refused, and why."""
-        return report.markdown(self.document, self.schedules)
+        promises = [schedule.promises for schedule in self.unit.schedules]
+        return report.markdown(self.document, self.schedules, promises)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Show the drawing in a notebook, as HTML: where there is Markdown too, JupyterLab shows that and no SVG."""

@@ -16,15 +16,17 @@ from comprehensive.tree.schedule_tree import (
     Tree,
     values_text,
 )
+from metafork.ir.translation_unit import Promise
 
 
-def markdown(document: TreeDocument, trees: Sequence[ScheduleTree]) -> str:
-    """Return the report of a file."""
+def markdown(document: TreeDocument, trees: Sequence[ScheduleTree], promises: Sequence[Sequence[Promise]] = ()) -> str:
+    """Return the report of a file; ``promises`` are those of each schedule."""
     lines = [f"# {document.source}", ""]
     if not document.schedules:
         lines += ["There is no `meta_schedule` in this file.", ""]
-    for schedule, tree in zip(document.schedules, trees, strict=True):
+    for number, (schedule, tree) in enumerate(zip(document.schedules, trees, strict=True)):
         lines += _in_short(schedule, tree)
+        lines += _promised(promises[number] if promises else ())
     for schedule, tree in zip(document.schedules, trees, strict=True):
         lines += _schedule(schedule, tree)
     return "\n".join(lines)
@@ -34,6 +36,17 @@ def _in_short(schedule: ScheduleDocument, tree: ScheduleTree) -> list[str]:
     """Say of a schedule what is cached, kept in registers and joined to the grid, and what is not, and why."""
     remarks = as_list(tree.remarks) or ["- there is nothing to say of its arrays and loops"]
     return [f"**{schedule.name}**, the schedule at line {schedule.line}:", "", *remarks, ""]
+
+
+def _promised(promises: Sequence[Promise]) -> list[str]:
+    """List what was taken on trust."""
+    if not promises:
+        return []
+    lines = []
+    for one in promises:
+        given = f"(promised in line {one.pragma.line})"
+        lines.append(f"- line {one.span.line}: accesses to `{one.array}` meet no other iteration's {given}")
+    return ["Taken on trust, by `#pragma metafork disjoint`:", "", *lines, ""]
 
 
 def _schedule(schedule: ScheduleDocument, tree: ScheduleTree) -> list[str]:

@@ -1,10 +1,8 @@
 """Three-valued proofs about polynomial constraints over non-negative integers.
 
-``Prover(premises).proves(goal)`` first looks for a certificate by substitution: every symbol is written as its lower
-bound plus a non-negative rest, and the dividend of every quotient as ``divisor*quotient + remainder``; a goal whose
-coefficients then all have the right sign holds.  A goal that fails at one of a few sample points is refuted.  What
-that does not settle goes to Z3, over the reals first (a proof there holds over the integers too), then over the
-integers for a counterexample.
+``Prover(premises).proves(goal)`` first looks for a certificate by signs (``metafork.algebra.positivity``).  A goal that
+fails at one of a few sample points is refuted.  What that does not settle goes to Z3, over the reals first (a proof
+there holds over the integers too), then over the integers for a counterexample.
 """
 
 from __future__ import annotations
@@ -12,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from fractions import Fraction
 from random import Random
 from typing import Any, TypeAlias
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
+from metafork.algebra.positivity import Positivity, whole
 from metafork.algebra.symbols import DerivedSymbol
 
 
@@ -71,7 +69,7 @@ class Prover:
         self.effort = effort
         self._answers = Answers() if answers is None else answers
         self._cache: dict[Constraint, Proof] = {}
-        self._lower, self._equations = self._normal_forms()
+        self._positivity = Positivity(self.premises, self.quotients)
         self._points: list[dict[str, int]] | None = None
 
     def proves(self, goal: Constraint | Iterable[Constraint]) -> Proof:
@@ -107,44 +105,6 @@ class Prover:
             return 1
         return -1 if self.proves(at_most(value, 0)) else None
 
-    def _normal_forms(self) -> tuple[dict[str, Polynomial], list[tuple[str, Polynomial]]]:
-        """Return each symbol as lower bound plus rest, and each dividend's symbol by way of its quotient."""
-        lower: dict[str, int] = {}
-        for premise in self.premises:
-            if premise.relation == "==" or not _whole(premise.difference):
-                continue
-            terms = premise.difference.terms()
-            variables = [mono for mono in terms if mono]
-            constant = terms.get((), Fraction(0)) + (1 if premise.relation == "<" else 0)
-            # c <= c1*x*y...: with integers, each factor of a product that is at least 1 is itself at least 1.
-            if len(variables) == 1 and terms[variables[0]] < 0:
-                bound = constant / -terms[variables[0]]
-                whole = -((-bound.numerator) // bound.denominator)
-                if len(variables[0]) == 1 and variables[0][0][1] == 1:
-                    lower[variables[0][0][0]] = max(lower.get(variables[0][0][0], 0), whole)
-                elif whole >= 1:
-                    for name, _ in variables[0]:
-                        lower[name] = max(lower.get(name, 0), 1)
-        equations: list[tuple[str, Polynomial]] = []
-        replaced: set[str] = set()
-        for index, quotient in enumerate(self.quotients):
-            if quotient.kind != "floor":
-                continue
-            numerator, denominator = quotient.operands
-            for name in sorted(numerator.symbols - denominator.symbols):
-                factor = numerator.coefficient(name)
-                if factor != 1 or name in replaced or name == quotient.name:
-                    continue
-                rest = numerator - Polynomial.symbol(name)
-                remainder = Polynomial.symbol(f"remainder {index}")
-                definition = denominator * Polynomial.symbol(quotient.name) + remainder - rest
-                if any(other in definition.symbols for other in replaced):
-                    continue
-                equations.append((name, definition))
-                replaced.add(name)
-                break
-        return {n: Polynomial.symbol(n) + bound for n, bound in lower.items() if bound}, equations
-
     def _proof(self, goal: Constraint) -> Proof:
         if self._certified(goal):
             return PROVED
@@ -169,20 +129,14 @@ class Prover:
     def _certified(self, goal: Constraint) -> bool:
         """Look for a proof of ``goal`` by signs of coefficients after substitution."""
         slack = goal.right - goal.left
-        if goal.relation == "==":
-            return not slack
-        if goal.relation == "<":
-            if not _whole(slack):
-                return False
-            slack = slack - 1  # over the integers, 0 < slack is 0 <= slack - 1
-        return self._non_negative(slack) or (
-            bool(self._equations)
-            and any(self._non_negative(slack.substitute({name: value})) for name, value in self._equations)
-        )
-
-    def _non_negative(self, value: Polynomial) -> bool:
-        shifted = value.substitute(self._lower)
-        return all(coefficient >= 0 for coefficient in shifted.terms().values())
+        match goal.relation:
+            case "==":
+                return not slack
+            case "<":
+                # over the integers, 0 < slack is 0 <= slack - 1
+                return whole(slack) and self._positivity.non_negative(slack - 1)
+            case "<=":
+                return self._positivity.non_negative(slack)
 
     def _by_solver(self, goal: Constraint) -> Proof:
         if self._answers.refuted_over_reals(self._relevant(goal), goal, self.effort):
@@ -232,11 +186,6 @@ def sample_points(premises: Iterable[Constraint], quotients: Iterable[DerivedSym
             if len(found) == SAMPLES:
                 break
     return found
-
-
-def _whole(value: Polynomial) -> bool:
-    """Say whether all coefficients are integers."""
-    return all(coefficient.denominator == 1 for coefficient in value.terms().values())
 
 
 Question: TypeAlias = tuple[tuple[Constraint, ...], Constraint, int]
@@ -317,7 +266,7 @@ class _Translation:
     def constraint(self, constraint: Constraint) -> Any:
         """Return a constraint as a Z3 formula."""
         value = constraint.difference
-        if constraint.relation == "<" and _whole(value):
+        if constraint.relation == "<" and whole(value):
             return self._polynomial(value) <= -1  # the same over the integers, and more over the reals
         difference = self._polynomial(value)
         match constraint.relation:

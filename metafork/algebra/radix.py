@@ -30,6 +30,8 @@ def is_mixed_radix(index: Polynomial, digits: Sequence[Digit], prover: Prover) -
     ``i*B + u`` with ``u < B``.  Only the highest digit may have an unknown trip count.
     """
     steps = {loop.var: index.coefficient(loop.var) for loop in digits}
+    if any(step is not None and loop.var in step.symbols for step in steps.values() for loop in digits):
+        return False  # a step with another digit in it is another one for other values of that
     rest = list(digits)
     span: Polynomial | None = ONE
     while rest:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from metafork.algebra.polynomial import Constraint, Polynomial, less_than
+from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, equal, less_than
 from metafork.analysis.facts import Scope
 from metafork.ir.program import COMPARISONS, Binary, Expr, Unary
 
@@ -59,6 +59,11 @@ def meaning(scope: Scope, condition: Expr, truth: bool = True) -> Meaning:
                 return _NOTHING if sides is None else _different(*sides)
             constraints = scope.constraints(condition, truth)
             return _NOTHING if constraints is None else Meaning(((constraints,),), True)
+        case _ if condition.type.integer:
+            value = scope.polynomial(condition)
+            if value is None:
+                return _NOTHING
+            return _different(value, ZERO) if truth else Meaning((((equal(value, ZERO),),),), True)
         case _:
             return _NOTHING
 

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil, floor
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal, less_than
 from metafork.algebra.symbols import DerivedKind, DerivedSymbol, Extremum
@@ -96,6 +96,14 @@ def fresh_name(kind: DerivedKind, operands: Iterable[Polynomial]) -> str:
     return f"{name if len(name) <= 24 else kind}_{digest}"
 
 
+class ValuesBeyond(Protocol):
+    """Gives values that are no polynomials in parameters and loop symbols symbols of their own."""
+
+    def value(self, scope: Scope, expr: Expr) -> Polynomial | None:
+        """Return the value of an expression whose operands are known, ``None`` where it cannot."""
+        ...
+
+
 class Scope:
     """Evaluates C integer expressions symbolically.
 
@@ -125,6 +133,7 @@ class Scope:
         self.closed = closed
         self.ranges = ValueRanges(premises, self.derived, len(self.derived) if closed else None)
         self.demands = demands
+        self.beyond: ValuesBeyond | None = None
         self.kept: dict[tuple[int, ScalarType], tuple[Expr, bool]] | None = None
         """Of expressions that may leave a type, by identity: whether they were shown not to, wherever they were met."""
         self.extrema: dict[str, Extremum] = {}
@@ -144,6 +153,7 @@ class Scope:
         other.ranges = self.ranges.copy()
         other.kept = self.kept
         other.extrema = dict(self.extrema)
+        other.beyond = self.beyond
         other.derived = self.derived
         other.constants = self.constants
         other.divisors = self.divisors
@@ -199,6 +209,10 @@ class Scope:
         return value
 
     def _value(self, expr: Expr) -> Polynomial | None:
+        value = self._known_value(expr)
+        return self.beyond.value(self, expr) if value is None and self.beyond is not None else value
+
+    def _known_value(self, expr: Expr) -> Polynomial | None:
         match expr:
             case IntConst(value=number):
                 return Polynomial.constant(number)

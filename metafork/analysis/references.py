@@ -7,7 +7,7 @@ the same name, so that every loop symbol starts at 0.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
@@ -114,7 +114,7 @@ def references(program: Program, facts: Facts) -> tuple[Reference, ...]:
 
 def references_and_quotients(program: Program, facts: Facts) -> tuple[tuple[Reference, ...], tuple[DerivedSymbol, ...]]:
     """Return the accesses, and the symbols of quotients in conditions, which the facts do not define."""
-    walk = _Walk(facts)
+    walk = ReferenceWalk(facts)
     found = tuple(walk.program(program))
     return found, tuple(walk.quotients[len(facts.derived) :])
 
@@ -122,7 +122,7 @@ def references_and_quotients(program: Program, facts: Facts) -> tuple[tuple[Refe
 def demanded(program: Program, facts: Facts, control: Collection[str]) -> list[Constraint]:
     """Return what would keep indices, bounds and conditions within their types, and the scalars ``control`` in them."""
     demands: list[Constraint] = []
-    walk = _Walk(facts, demands, control)
+    walk = ReferenceWalk(facts, demands, control)
     for _ in walk.program(program):
         pass
     return demands
@@ -133,7 +133,7 @@ def kept_within(program: Program, facts: Facts) -> Mapping[tuple[int, ScalarType
 
     The keys are the identity of an expression and a type; the values keep the expressions alive.
     """
-    walk = _Walk(facts)
+    walk = ReferenceWalk(facts)
     kept = walk.watch(program)
     for _ in walk.program(program):
         pass
@@ -153,7 +153,7 @@ def extent_limits(scope: Scope, loop: MetaFor) -> tuple[Constraint, ...]:
     return (at_most(extent, min(loop.type.greatest, loop.extent.type.greatest)),)
 
 
-class _Walk:
+class ReferenceWalk:
     """One walk over a program; a fresh object each time."""
 
     def __init__(
@@ -179,6 +179,7 @@ class _Walk:
         return kept
 
     def program(self, program: Program) -> Iterator[Reference]:
+        """Yield the accesses of a program, in evaluation order."""
         self._reassigned = assigned_scalars(program.body)
         for loop in program.grid:
             self._enter(known_extent(self._scope, loop, LoopKind.GRID), loop.var)
@@ -195,7 +196,7 @@ class _Walk:
         bounded, depth = self._bounded, len(self._loops)
         for stmt in body:
             yield from self._statement(stmt)
-            if _left_early((stmt,)):
+            if left_early((stmt,)):
                 self._bounded = False
         del self._loops[depth:]
         self._bounded = bounded
@@ -292,19 +293,26 @@ class _Walk:
             self._guards.pop()
             ends.append(self._scope)
         self._scope = before
-        merged = [(name, *_merged(before, condition, name, *ends)) for name in assigned_scalars(then + otherwise)]
-        for name, value, extremum in merged:
-            before.bind(name, value, extremum)
+        merged = {name: _merged(before, condition, name, *ends) for name in assigned_scalars(then + otherwise)}
+        for name, (value, _) in merged.items():
+            if value is not None:
+                before.bind(name, value)
+        self._forget(then + otherwise, [name for name, (value, _) in merged.items() if value is None])
+        before.extrema.update((name, extremum) for name, (_, extremum) in merged.items() if extremum is not None)
+
+    def _forget(self, body: tuple[Stmt, ...], names: Iterable[str]) -> None:
+        """Take note that some scalars, which ``body`` assigns, have values that are not known from here on."""
+        for name in names:
+            self._scope.bind(name, None)
 
     def _for(self, loop: For) -> Iterator[Reference]:
         kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
         if isinstance(loop.init, Declare | Assign) and loop.init.value is not None:
             yield from self._reads(loop.init.value)
         counted = counted_range(self._scope, loop, kind)
-        if kind is LoopKind.BLOCK and counted is not None and (counted.left_early or _left_early(loop.body)):
+        if kind is LoopKind.BLOCK and counted is not None and (counted.left_early or left_early(loop.body)):
             counted = None  # an iteration may end before what stands at its end, copies included
-        for name in assigned_scalars(loop.body):
-            self._scope.bind(name, None)
+        self._forget(loop.body, assigned_scalars(loop.body))
         if counted is None:
             if loop.init is not None:
                 name = loop.init.name if isinstance(loop.init, Declare) else _assigned_name(loop.init)
@@ -329,8 +337,7 @@ class _Walk:
 
     def _loop_of_unknown_shape(self, condition: Expr, body: tuple[Stmt, ...]) -> Iterator[Reference]:
         bounded, self._bounded = self._bounded, False
-        for name in assigned_scalars(body):
-            self._scope.bind(name, None)
+        self._forget(body, assigned_scalars(body))
         outer = self._scope
         self._scope = outer.copy()
         yield from self._reads(condition)
@@ -412,11 +419,11 @@ def _known(scope: Scope, name: str) -> Extremum | None:
     return scope.extrema.get(name) if value is None else Extremum("minimum", (value,))
 
 
-def _left_early(body: tuple[Stmt, ...]) -> bool:
+def left_early(body: tuple[Stmt, ...]) -> bool:
     """Say whether a ``break`` or ``continue`` belongs to the loop with this body."""
     return any(
         isinstance(stmt, Break | Continue)
-        or (isinstance(stmt, If) and (_left_early(stmt.then) or _left_early(stmt.otherwise)))
+        or (isinstance(stmt, If) and (left_early(stmt.then) or left_early(stmt.otherwise)))
         for stmt in body
     )
 

@@ -13,13 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
-from metafork.algebra.prover import Prover
+from metafork.algebra.positivity import Positivity
 from metafork.algebra.symbols import DerivedSymbol
 
 SMALL = 16
 """Arithmetic that leaves its type while no symbol exceeds this is meant to."""
-MOST_QUOTIENTS = 8
-"""Quotients that are replaced by their dividends in one bound."""
 
 
 class ValueRanges:
@@ -39,16 +37,14 @@ class ValueRanges:
         self._lasting = lasting
         self._loops: dict[str, Polynomial | None] = {}
         self._guards: tuple[Constraint, ...] = ()
-        self._signs: Prover | None = None
-        self._least: dict[str, Polynomial] = {}
-        self._greatest: dict[str, Fraction] = {}
+        self._known: Positivity | None = None
 
     def copy(self) -> ValueRanges:
         """Return what is known here, for an inner scope that may learn more."""
         other = ValueRanges(self._premises, self._quotients, self._lasting)
         other._loops = dict(self._loops)
         other._guards = self._guards
-        other._signs, other._least, other._greatest = self._signs, self._least, self._greatest
+        other._known = self._known
         return other
 
     @property
@@ -64,7 +60,7 @@ class ValueRanges:
     def learn(self, premises: Iterable[Constraint]) -> None:
         """Learn what holds of parameters and derived symbols."""
         self._premises |= dict.fromkeys(premises)
-        self._signs = None
+        self._known = None
 
     def assume(self, guards: Iterable[Constraint]) -> None:
         """Learn what holds where the code of this scope runs."""
@@ -77,17 +73,17 @@ class ValueRanges:
         """
         found: list[Constraint] = []
         for bound, largest in ((low, False), (high, True)):
-            if bound is None or self._follows(self._slack(value, bound, largest), self._guards):
+            if bound is None or self._signs.follows(self._slack(value, bound, largest), self._guards):
                 continue
             extremes = [*self._extremes(value, largest=largest), *self._guarded(value, bound, largest)]
-            if any(self._follows(self._slack(extreme, bound, largest), self._premises) for extreme in extremes):
+            if any(self._signs.follows(self._slack(extreme, bound, largest), self._premises) for extreme in extremes):
                 continue
             extreme = next((one for one in extremes if not one.symbols & self._loops.keys()), None)
             if extreme is None:
                 return None
             local = self._local
             if any(quotient.name in extreme.symbols for quotient in local):
-                slack = self._whole(self._slack(extreme, bound, largest), local)
+                slack = self._signs.without_quotients(self._slack(extreme, bound, largest), local)
                 extreme = bound - slack if largest else bound + slack
             found.append(at_most(extreme, bound) if largest else at_most(bound, extreme))
         return tuple(found)
@@ -102,7 +98,7 @@ class ValueRanges:
 
     def implied(self, constraint: Constraint) -> bool:
         """Say whether a condition ``left <= right`` on parameters follows from what is known of them."""
-        return self._follows(constraint.right - constraint.left, self._premises)
+        return self._signs.follows(constraint.right - constraint.left, self._premises)
 
     @staticmethod
     def _slack(value: Polynomial, bound: int, largest: bool) -> Polynomial:
@@ -135,94 +131,15 @@ class ValueRanges:
                 yield bound - rest if largest else bound + rest
 
     def _sign(self, value: Polynomial) -> int | None:
-        if self._certain(value):
+        if self._signs.non_negative(value):
             return 1
-        return -1 if self._certain(-value) else None
+        return -1 if self._signs.non_negative(-value) else None
 
-    def _follows(self, slack: Polynomial, premises: Iterable[Constraint]) -> bool:
-        """Say whether ``0 <= slack`` is shown; every premise is ``0 <=`` something that may be taken away from it."""
-        if self._not_negative(slack):
-            return True
-        for premise in premises:
-            if premise.symbols.isdisjoint(slack.symbols):
-                continue
-            room = premise.right - premise.left - (1 if premise.relation == "<" else 0)
-            if self._not_negative(slack - room) or (premise.relation == "==" and self._not_negative(slack + room)):
-                return True
-        return False
-
-    def _not_negative(self, slack: Polynomial) -> bool:
-        return (
-            self._certain(slack)
-            or self._certain_by_size(slack)
-            or self._certain_by_size(self._whole(slack, self._quotients[:MOST_QUOTIENTS]))
-        )
-
-    def _certain(self, slack: Polynomial) -> bool:
-        self._learn_signs()
-        assert self._signs is not None
-        return self._signs.certifies(at_most(ZERO, slack))
-
-    def _certain_by_size(self, slack: Polynomial) -> bool:
-        """Say whether the least value that the symbols' own ranges allow is not negative."""
-        self._learn_signs()
-        total = Fraction(0)
-        for mono, coefficient in slack.substitute(self._least).terms().items():
-            product = Fraction(1)
-            for name, power in mono:
-                if coefficient > 0:
-                    product = Fraction(0)
-                    break
-                if name not in self._greatest:
-                    return False
-                product *= self._greatest[name] ** power
-            total += coefficient * product
-        return total >= 0
-
-    def _whole(self, slack: Polynomial, quotients: Iterable[DerivedSymbol]) -> Polynomial:
-        """Replace ``divisor*quotient``, or else a quotient, by its dividend where it is subtracted.
-
-        The slack only becomes smaller.
-        """
-        for quotient in quotients:
-            if quotient.kind not in ("floor", "ceiling") or quotient.name not in slack.symbols:
-                continue
-            factor = slack.coefficient(quotient.name)
-            if factor is None:
-                continue
-            numerator, denominator = quotient.operands
-            times = (-factor).divide_exactly(denominator)
-            most = numerator if quotient.kind == "floor" else numerator + denominator - 1
-            if times is None:
-                # t*q <= n/r where the divisor is r*t, and t*q <= t*n in any case.
-                part = denominator.divide_exactly(-factor)
-                alone = part is not None and self._certain(part - 1)
-                times, most = (ONE if alone else -factor), numerator
-            if not self._certain(times):
-                continue
-            slack = slack - factor * Polynomial.symbol(quotient.name) - times * most
-        return slack
-
-    def _learn_signs(self) -> None:
-        if self._signs is not None:
-            return
-        self._signs = Prover(self._premises, self._quotients)
-        least: dict[str, Fraction] = {}
-        self._greatest = {}
-        for premise in self._premises:
-            terms = dict(premise.difference.terms())
-            constant = terms.pop((), Fraction(0)) + (1 if premise.relation == "<" else 0)
-            if len(terms) != 1 or premise.relation == "==":
-                continue
-            [(mono, coefficient)] = terms.items()
-            if len(mono) != 1 or mono[0][1] != 1:
-                continue
-            name, bound = mono[0][0], -constant / coefficient
-            if coefficient > 0:
-                self._greatest[name] = min(bound, self._greatest.get(name, bound))
-            else:
-                least[name] = max(bound, least.get(name, bound))
-        self._least = {name: Polynomial.symbol(name) + bound for name, bound in least.items() if bound > 0}
+    @property
+    def _signs(self) -> Positivity:
+        if self._known is None:
+            self._known = Positivity(tuple(self._premises), self._quotients)
+        return self._known
 
 
 def _by_terms(value: Polynomial, symbol: str, last: Polynomial, *, largest: bool) -> Polynomial:

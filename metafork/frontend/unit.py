@@ -30,6 +30,7 @@ from metafork.frontend.mapping_pragma import pragma_before, with_mapping
 from metafork.frontend.pointers import one_element, promised_extents, single_elements
 from metafork.frontend.preprocessor import CONDITIONAL_WORDS, Included, Preprocessed
 from metafork.frontend.program import ProgramBuilder
+from metafork.frontend.promises import promises_within
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.residency import host_accesses
 from metafork.frontend.structure import Structure, is_schedule_keyword, similar
@@ -440,7 +441,9 @@ class UnitParser:
                 program = with_mapping(program, pragma, self._reporter)
             sites[number], programs[number] = site, program
             doubts = (tuple(sorted(builder.entry_values)), tuple(sorted(builder.sized_arrays)))
-            self._schedules.append(Schedule(number, function, site.statement.span, program, *doubts))
+            span = site.statement.span
+            promises = promises_within(preprocessed.directives, span, program, self._reporter)
+            self._schedules.append(Schedule(number, function, span, program, *doubts, promises))
         if not self._reporter.failed:
             self._transfers.extend(transfers(host, sites, programs))
 

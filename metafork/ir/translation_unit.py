@@ -114,12 +114,25 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
+class Promise:
+    """The user's word that what the statement at ``span`` touches of ``array`` meets no other iteration's accesses.
+
+    ``pragma`` is where it is given.
+    """
+
+    array: str
+    span: Span
+    pragma: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """One ``meta_schedule``: its number in the file (from 0), where it stands, and its program.
 
     ``span`` runs from ``meta_schedule`` to its closing brace (or the end of its one statement).  Code that is not known
     may stand before it.  The kernels are right only where ``entry_values``, parameters of the function, still are what
-    they were at its beginning, and each of ``sized_arrays`` has the size that its extents say.
+    they were at its beginning, and each of ``sized_arrays`` has the size that its extents say.  ``promises`` are
+    about freedom from races where no proof is found.
     """
 
     number: int
@@ -128,6 +141,7 @@ class Schedule:
     program: Program
     entry_values: tuple[str, ...] = ()
     sized_arrays: tuple[str, ...] = ()
+    promises: tuple[Promise, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.positivity import Positivity
 from metafork.analysis.facts import Facts, Scope, program_facts
 from metafork.analysis.host_arithmetic import always_computed
 from metafork.ir.arithmetic.types import ScalarType
@@ -45,7 +46,6 @@ from metafork.ir.rewriting import (
     fresh_name,
     names_of,
 )
-from strategies.loops.dependence import Certificates
 from strategies.loops.grid_tile import ExactQuotients, Joining, Tile
 from strategies.loops.simplification import simplified
 
@@ -73,7 +73,7 @@ def _fits(joining: Joining, loop: MetaFor, facts: Facts) -> bool:
     extent, trips = scope.polynomial(loop.extent), scope.polynomial(joining.trips)
     if extent is None or trips is None:
         return False
-    search = Certificates(facts.constraints, facts)
+    known = Positivity(facts.constraints, facts.derived)
     bounds: list[Polynomial | None] = [
         scope.polynomial(dimension)
         for array in joining.program.arrays
@@ -88,7 +88,8 @@ def _fits(joining: Joining, loop: MetaFor, facts: Facts) -> bool:
         for part in always_computed(derived.definition)
         if part.type.integer and loop.type.holds(part.type)
     ]
-    return any(search.non_negative(bound - extent * trips) for bound in dict.fromkeys(bounds) if bound is not None)
+    room = [bound - extent * trips for bound in dict.fromkeys(bounds) if bound is not None]
+    return any(known.non_negative(rest, search=True) for rest in room)
 
 
 def _decoded(joining: Joining, facts: Facts) -> tuple[Program, str]:

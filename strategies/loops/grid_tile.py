@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
+from metafork.algebra.positivity import Positivity
 from metafork.analysis.facts import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType, promoted
 from metafork.ir.program import (
@@ -45,7 +46,6 @@ from metafork.ir.rewriting import (
     variables,
     with_operands,
 )
-from strategies.loops.dependence import Certificates
 from strategies.loops.simplification import factors, product, simplified, summands
 
 Body = tuple[Stmt, ...]
@@ -245,11 +245,12 @@ class Tile:
         known = {loop for loop, _ in self._ranges} | self._fact_symbols
         if constraints is None or any(not constraint.symbols <= known for constraint in constraints):
             return False
-        search = Certificates([*self.facts.constraints, *(range_ for _, range_ in self._ranges)], self.facts)
+        premises = Positivity([*self.facts.constraints, *(range_ for _, range_ in self._ranges)], self.facts.derived)
         return all(
             constraint.relation != "=="
-            and search.non_negative(
-                self.exact.of(constraint.right - constraint.left) - (1 if constraint.relation == "<" else 0)
+            and premises.non_negative(
+                self.exact.of(constraint.right - constraint.left) - (1 if constraint.relation == "<" else 0),
+                search=True,
             )
             for constraint in constraints
         )

@@ -20,12 +20,12 @@ from comprehensive.optimize import NotReadInTimeError, optimize
 from comprehensive.systems.solver import PathSolver
 from comprehensive.systems.systems import Systems
 from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf
+from metafork.algebra.affine import affine_conflict
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover, Verdict
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
-from strategies.loops.affine import affine_conflict
 from strategies.strategy import Applied
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, Result, start, symbol
 
@@ -262,7 +262,7 @@ def test_a_question_does_not_outlast_the_run():
 def test_isl_gives_up_at_its_limit(monkeypatch):
     rows = [at_most(symbol(f"a{n}") * (7 + n) + 3, symbol(f"a{n + 1}") * 5) for n in range(9)]
     assert affine_conflict(rows) is True
-    monkeypatch.setattr("strategies.loops.affine.OPERATIONS", 50)
+    monkeypatch.setattr("metafork.algebra.affine.OPERATIONS", 50)
     assert affine_conflict(rows) is None
     monkeypatch.undo()
     assert affine_conflict(rows) is True

@@ -33,7 +33,7 @@ def check_races(
     found: list[Diagnostic] = []
     for schedule in unit.schedules:
         program, name = schedule.program, unit.source.name
-        report = race_report(program, deadline)
+        report = race_report(program, deadline, schedule.promises)
         found += [_certain(race, program, name) for race in report.races]
         found += [_open(pair, name, Severity.ERROR if strict else Severity.WARNING) for pair in report.unproved]
     words = frozenset(re.findall(r"\w+", unit.source.text))

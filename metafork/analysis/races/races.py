@@ -8,12 +8,12 @@ the threads only between two barriers, which stand between phases and between it
 noted; a conflict is a race with its two iterations as witness.  Accesses under conditions that read memory, or in loops
 of unknown shape, take no part: they may not happen.
 
-*Proof*: ``race_proof``, pair by pair.
+*Proof*: ``metafork.analysis.races.proof``, pair by pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from metafork.algebra.prover import sample_points
@@ -24,6 +24,7 @@ from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
 from metafork.analysis.references import Reference, references_and_quotients
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.program import Program
+from metafork.ir.translation_unit import Promise
 
 MOST_ACCESSES = 4000
 """Accesses that are played through at one parameter point; larger points are skipped."""
@@ -75,19 +76,21 @@ def find_races(program: Program) -> tuple[Race, ...]:
     return tuple(found.values())
 
 
-def race_report(program: Program, deadline: float | None = None) -> RaceReport:
+def race_report(program: Program, deadline: float | None = None, promises: Collection[Promise] = ()) -> RaceReport:
     """Return the races of a program, and the pairs of accesses of which nothing is known.
 
     After ``deadline`` (of ``time.monotonic``) the solver is asked nothing more: what that leaves open is unproved.
+    ``promises`` are taken on trust where no race is found.
     """
     races = find_races(program)
     refuted = {(race.kind, race.first.array) for race in races}
     facts = program_facts(program)
     unproved: dict[tuple[RaceKind, str, bool], Unproved] = {}
     for path, kinds in _paths_to_prove(program):
-        for pair in AccessPairs(path, facts, deadline).unproved(kinds, thorough=True):
-            if (pair.kind, pair.first.array) not in refuted:
-                unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
+        for pair in AccessPairs(path, facts, deadline).unproved(
+            kinds, thorough=True, refuted=refuted, promises=promises
+        ):
+            unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
     return RaceReport(races, tuple(unproved.values()))
 
 

@@ -385,6 +385,12 @@ _ENTRIES = (
         "write `#pragma metafork extents(p[n], q[n * m])` in front of the function, with its own pointers.",
     ),
     Entry(
+        "MF0322",
+        "a promise about nothing",
+        "`#pragma metafork disjoint` vouches for accesses of the assignment or declaration that follows.",
+        "put it right before that statement, and name arrays that it touches.",
+    ),
+    Entry(
         "MF0401",
         "a race between blocks",
         "iterations of the grid's loops may run in any order.",
@@ -400,7 +406,8 @@ _ENTRIES = (
         "MF0403",
         "accesses that are not proved free of races",
         "neither a proof nor two conflicting iterations were found.",
-        "make the indices polynomials in loop variables and parameters, or see to it that iterations are independent.",
+        "make the indices polynomials in loop variables and parameters; where the elements surely differ, write "
+        "#pragma metafork disjoint(NAME) before the statement.",
     ),
 )
 

@@ -3,17 +3,17 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metafork.algebra.affine import affine_conflict
 from metafork.algebra.polynomial import Polynomial, at_most, equal, less_than
+from metafork.algebra.positivity import Positivity
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.facts import Facts, program_facts
-from strategies.loops.affine import affine_conflict
-from strategies.loops.dependence import Certificates, iterations_independent
+from metafork.analysis.facts import program_facts
+from strategies.loops.dependence import iterations_independent
 from tests.metafork.programs import JACOBI, MATMUL, TRANSPOSE
 from tests.strategies.interpreter import program
 
 X, Y, Z = (Polynomial.symbol(name) for name in "xyz")
-NO_FACTS = Facts({}, (), (), frozenset())
 SMALL = st.integers(-3, 3)
 
 
@@ -55,7 +55,7 @@ def test_affine_systems_are_decided_as_by_trying_all_values(rows):
 def test_a_certificate_is_never_wrong(premises, value):
     known = [at_most(a * X + b * Y + c, Z) for a, b, c in premises]
     goal = value[0] * X * Y + value[1] * Y * Z + value[2] * X + value[3] * Z + value[4]
-    if Certificates(known, NO_FACTS).positive(goal):
+    if Positivity(known).positive(goal, search=True):
         for x, y, z in product(range(5), repeat=3):
             point = {"x": x, "y": y, "z": z}
             if all(constraint.holds(point) for constraint in known):
@@ -68,7 +68,7 @@ def test_certificates_use_ranges_and_quotients():
     s, dim = Polynomial.symbol("s"), Polynomial.symbol("dim")
     inside = (less_than(i, dim), less_than(j, b), less_than(k, s))
     last = i * s * b + k * b + j + 2
-    search = Certificates((*facts.constraints, *inside), facts)
-    assert search.positive(n - last)
-    assert not search.positive(n - last - 1)
-    assert search.non_negative(n - last - 1)
+    known = Positivity((*facts.constraints, *inside), facts.derived)
+    assert known.positive(n - last, search=True)
+    assert not known.positive(n - last - 1, search=True)
+    assert known.non_negative(n - last - 1, search=True)

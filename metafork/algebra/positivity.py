@@ -1,0 +1,268 @@
+"""Is a polynomial never negative, given what is known of its symbols?  Certificates, without any solver.
+
+``Positivity(premises).non_negative(p)`` looks for a way to write ``p`` with coefficients of one sign, all symbols being
+non-negative integers.  In turn, and as far as is asked for:
+
+- by signs: every symbol is its lower bound plus a rest, or a dividend is ``divisor*quotient + remainder``;
+- by search: bounds of symbols are put in, one after the other, until every coefficient is non-negative;
+- by size: a premise ``0 <= q`` is taken away, and the least value that the symbols' own ranges allow is not negative.
+
+A failure says nothing.  Everything here is cheap beside a question to Z3 (``metafork.algebra.prover``, which asks here
+first): the by-signs part takes microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from metafork.algebra.polynomial import ONE, Constraint, Monomial, Polynomial
+from metafork.algebra.symbols import DerivedSymbol
+
+MOST_NODES = 400
+"""Substitutions of one search."""
+MOST_DEPTH = 5
+"""Symbols that are replaced one after the other."""
+MOST_QUOTIENTS = 8
+"""Quotients that are replaced by their dividends in one bound."""
+_REST = ("slack ", "remainder ")
+
+
+class Positivity:
+    """What is known of symbols, and proofs of positivity from it.
+
+    ``premises`` hold of non-negative integers; ``quotients`` are the derived symbols that they define, and may grow.
+    """
+
+    def __init__(self, premises: Iterable[Constraint] = (), quotients: Sequence[DerivedSymbol] = ()) -> None:
+        self._premises = tuple(premises)
+        self._quotients = quotients
+        self._lower: dict[str, Polynomial] | None = None
+        self._dividends: list[tuple[str, Polynomial]] | None = None
+        self._definitions: dict[str, list[Polynomial]] | None = None
+        self._ranges: tuple[Mapping[str, Polynomial], Mapping[str, Fraction]] | None = None
+        self._numbered = 0
+        self._nodes = 0
+
+    def extended(self, more: Iterable[Constraint]) -> Positivity:
+        """Return what is known with further premises."""
+        added = tuple(more)
+        result = Positivity((*self._premises, *added), self._quotients)
+        result._definitions = {name: list(values) for name, values in self._defined().items()}
+        result._numbered = self._numbered
+        for premise in added:
+            result._define(premise)
+        return result
+
+    def positive(self, value: Polynomial, *, search: bool = False) -> bool:
+        """Say whether ``value >= 1`` is shown; all coefficients must be integers for that to be ``value > 0``."""
+        return bool(value) and whole(value) and self.non_negative(value - 1, search=search)
+
+    def non_negative(self, value: Polynomial, *, search: bool = False) -> bool:
+        """Say whether ``value >= 0`` is shown, by signs or also by a search."""
+        if not search:
+            return self._by_signs(value)
+        self._nodes = 0
+        return self._search(value, frozenset())
+
+    def follows(self, value: Polynomial, premises: Iterable[Constraint]) -> bool:
+        """Say whether ``value >= 0`` is shown by signs or sizes, one of ``premises`` taken away from it."""
+        if self._by_size(value):
+            return True
+        for premise in premises:
+            if premise.symbols.isdisjoint(value.symbols):
+                continue
+            room = premise.right - premise.left - (1 if premise.relation == "<" else 0)
+            if self._by_size(value - room) or (premise.relation == "==" and self._by_size(value + room)):
+                return True
+        return False
+
+    # --- by signs ---------------------------------------------------------------------------------------------
+
+    def _by_signs(self, value: Polynomial) -> bool:
+        if self._lower is None or self._dividends is None:
+            self._lower, self._dividends = _lower_bounds(self._premises), _dividends(self._quotients)
+        if _signs_show(value.substitute(self._lower)):
+            return True
+        for name, dividend in self._dividends:
+            if _signs_show(value.substitute({name: dividend}).substitute(self._lower)):
+                return True
+        return False
+
+    # --- by search --------------------------------------------------------------------------------------------
+
+    def _defined(self) -> dict[str, list[Polynomial]]:
+        """Return what symbols are: ``x >= e`` gives ``x = e + slack``, a quotient gives its dividend."""
+        if self._definitions is None:
+            self._definitions = {}
+            for symbol in self._quotients:
+                if symbol.kind == "floor":
+                    numerator, denominator = symbol.operands
+                    self._enter(numerator - denominator * Polynomial.symbol(symbol.name) - self._fresh("remainder"))
+            for premise in self._premises:
+                self._define(premise)
+        return self._definitions
+
+    def _define(self, premise: Constraint) -> None:
+        if premise.relation == "==":
+            self._enter(premise.difference)
+            self._enter(-premise.difference)
+        else:
+            strict = 1 if premise.relation == "<" else 0
+            self._enter(premise.right - premise.left - strict - self._fresh("slack"))
+
+    def _fresh(self, kind: str) -> Polynomial:
+        self._numbered += 1
+        return Polynomial.symbol(f"{kind} {self._numbered}")
+
+    def _enter(self, zero: Polynomial) -> None:
+        """Take up an equation ``zero == 0`` as definitions of the symbols that stand in it alone, with factor 1."""
+        assert self._definitions is not None
+        for name in sorted(zero.symbols):
+            if name.startswith(_REST) or zero.coefficient(name) != ONE:
+                continue
+            definition = Polynomial.symbol(name) - zero
+            # Only a definition that says more than ``x >= 0`` helps.
+            if any(coeff > 0 and not _is_rest(mono) for mono, coeff in definition.terms().items()):
+                self._definitions.setdefault(name, []).append(definition)
+
+    def _search(self, value: Polynomial, used: frozenset[str]) -> bool:
+        terms = value.terms()
+        if all(coeff >= 0 for coeff in terms.values()):
+            return True
+        self._nodes += 1
+        if self._nodes > MOST_NODES or len(used) > MOST_DEPTH:
+            return False
+        helpful = {name for mono, coeff in terms.items() if coeff > 0 for name, _ in mono}
+        for name in sorted(helpful - used):
+            for definition in self._defined().get(name, ()):
+                if self._search(value.substitute({name: definition}), used | {name}):
+                    return True
+        return False
+
+    # --- by size ----------------------------------------------------------------------------------------------
+
+    def _by_size(self, value: Polynomial) -> bool:
+        return (
+            self._by_signs(value)
+            or self._least_value_shows(value)
+            or self._least_value_shows(self.without_quotients(value, self._quotients[:MOST_QUOTIENTS]))
+        )
+
+    def _least_value_shows(self, value: Polynomial) -> bool:
+        """Say whether the least value that the symbols' own ranges allow is not negative."""
+        if self._ranges is None:
+            self._ranges = _own_ranges(self._premises)
+        least, greatest = self._ranges
+        total = Fraction(0)
+        for mono, coefficient in value.substitute(least).terms().items():
+            product = Fraction(1)
+            for name, power in mono:
+                if coefficient > 0:
+                    product = Fraction(0)
+                    break
+                if name not in greatest:
+                    return False
+                product *= greatest[name] ** power
+            total += coefficient * product
+        return total >= 0
+
+    def without_quotients(self, value: Polynomial, quotients: Iterable[DerivedSymbol]) -> Polynomial:
+        """Replace ``divisor*quotient``, or else a quotient, by its dividend where it is subtracted.
+
+        The result is at most the value.
+        """
+        for quotient in quotients:
+            if quotient.kind not in ("floor", "ceiling") or quotient.name not in value.symbols:
+                continue
+            factor = value.coefficient(quotient.name)
+            if factor is None:
+                continue
+            numerator, denominator = quotient.operands
+            times = (-factor).divide_exactly(denominator)
+            most = numerator if quotient.kind == "floor" else numerator + denominator - 1
+            if times is None:
+                # t*q <= n/r where the divisor is r*t, and t*q <= t*n in any case.
+                part = denominator.divide_exactly(-factor)
+                alone = part is not None and self._by_signs(part - 1)
+                times, most = (ONE if alone else -factor), numerator
+            if not self._by_signs(times):
+                continue
+            value = value - factor * Polynomial.symbol(quotient.name) - times * most
+        return value
+
+
+def whole(value: Polynomial) -> bool:
+    """Say whether all coefficients are integers."""
+    return all(coefficient.denominator == 1 for coefficient in value.terms().values())
+
+
+def _signs_show(value: Polynomial) -> bool:
+    return all(coefficient >= 0 for coefficient in value.terms().values())
+
+
+def _is_rest(mono: Monomial) -> bool:
+    return len(mono) == 1 and mono[0][0].startswith(_REST)
+
+
+def _lower_bounds(premises: Iterable[Constraint]) -> dict[str, Polynomial]:
+    """Return the symbols with a lower bound above 0, each as that bound plus itself."""
+    lower: dict[str, int] = {}
+    for premise in premises:
+        if premise.relation == "==" or not whole(premise.difference):
+            continue
+        terms = premise.difference.terms()
+        variables = [mono for mono in terms if mono]
+        constant = terms.get((), Fraction(0)) + (1 if premise.relation == "<" else 0)
+        # c <= c1*x*y...: with integers, each factor of a product that is at least 1 is itself at least 1.
+        if len(variables) == 1 and terms[variables[0]] < 0:
+            bound = constant / -terms[variables[0]]
+            least = -((-bound.numerator) // bound.denominator)
+            if len(variables[0]) == 1 and variables[0][0][1] == 1:
+                lower[variables[0][0][0]] = max(lower.get(variables[0][0][0], 0), least)
+            elif least >= 1:
+                for name, _ in variables[0]:
+                    lower[name] = max(lower.get(name, 0), 1)
+    return {name: Polynomial.symbol(name) + bound for name, bound in lower.items() if bound}
+
+
+def _dividends(quotients: Iterable[DerivedSymbol]) -> list[tuple[str, Polynomial]]:
+    """Return a symbol of each dividend by way of its quotient."""
+    equations: list[tuple[str, Polynomial]] = []
+    replaced: set[str] = set()
+    for index, quotient in enumerate(quotients):
+        if quotient.kind != "floor":
+            continue
+        numerator, denominator = quotient.operands
+        for name in sorted(numerator.symbols - denominator.symbols):
+            if numerator.coefficient(name) != ONE or name in replaced or name == quotient.name:
+                continue
+            rest = numerator - Polynomial.symbol(name)
+            remainder = Polynomial.symbol(f"remainder {index}")
+            definition = denominator * Polynomial.symbol(quotient.name) + remainder - rest
+            if any(other in definition.symbols for other in replaced):
+                continue
+            equations.append((name, definition))
+            replaced.add(name)
+            break
+    return equations
+
+
+def _own_ranges(premises: Iterable[Constraint]) -> tuple[Mapping[str, Polynomial], Mapping[str, Fraction]]:
+    """Return each symbol as its least value plus a rest, and the greatest values, from premises about one symbol."""
+    least: dict[str, Fraction] = {}
+    greatest: dict[str, Fraction] = {}
+    for premise in premises:
+        terms = dict(premise.difference.terms())
+        constant = terms.pop((), Fraction(0)) + (1 if premise.relation == "<" else 0)
+        if len(terms) != 1 or premise.relation == "==":
+            continue
+        [(mono, coefficient)] = terms.items()
+        if len(mono) != 1 or mono[0][1] != 1:
+            continue
+        name, bound = mono[0][0], -constant / coefficient
+        if coefficient > 0:
+            greatest[name] = min(bound, greatest.get(name, bound))
+        else:
+            least[name] = max(bound, least.get(name, bound))
+    return {name: Polynomial.symbol(name) + bound for name, bound in least.items() if bound > 0}, greatest

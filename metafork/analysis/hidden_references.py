@@ -1,0 +1,241 @@
+"""The accesses of a program with hidden values: indices that are polynomials once some integers have symbols.
+
+Beside what ``references`` knows, the walk gives a symbol to
+
+- a scalar between grid and threads whose value is not known: all threads of a block see one value of it;
+- the rounds of a loop of any shape: what it adds to a scalar once a round, ``k += B``, makes that ``start + B*round``;
+- quotients, remainders and operations on bits of loop variables (``metafork.analysis.hidden_values``).
+
+The condition of a loop of any shape holds of what its body begins with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.conditions import meaning
+from metafork.analysis.facts import Facts, Scope, assigned_scalars
+from metafork.analysis.hidden_values import HiddenValues
+from metafork.analysis.intervals import Interval, loop_intervals, never_grows, stored_interval
+from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range
+from metafork.analysis.references import Guard, Reference, ReferenceWalk, left_early
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.program import (
+    Assign,
+    Binary,
+    Declare,
+    Expr,
+    For,
+    IntConst,
+    Program,
+    Stmt,
+    Var,
+    binary,
+    walk_statements,
+)
+
+
+def references_with_hidden(
+    program: Program, facts: Facts
+) -> tuple[tuple[Reference, ...], tuple[DerivedSymbol, ...], HiddenValues]:
+    """Return the accesses, the quotients in conditions that the facts do not define, and the hidden values."""
+    walk = _Walk(facts)
+    found = tuple(walk.program(program))
+    return found, tuple(walk.quotients[len(facts.derived) :]), walk.hidden
+
+
+class _Walk(ReferenceWalk):
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.hidden = HiddenValues()
+        self._rounds = 0
+
+    def program(self, program: Program) -> Iterator[Reference]:
+        for argument in program.values:
+            if argument.type.integer and self._scope.values.get(argument.name) is None:
+                low = None if argument.type.signed else 0
+                self._scope.values[argument.name] = self.hidden.unknown(argument.name, once_a_block=False, low=low)
+        self._scope.beyond = self.hidden
+        yield from super().program(program)
+
+    # --- scalars ----------------------------------------------------------------------------------------------
+
+    def _declared(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
+        self._scope.beyond = None
+        plain = super()._declared(name, type_, value)
+        self._scope.beyond = self.hidden
+        return self._kept(name, type_, value) if plain is None else plain
+
+    def _kept(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
+        kept = super()._kept(name, type_, value)
+        if kept is not None or self._scope.beyond is None:
+            return kept
+        return self._lost(name, type_, stored_interval(value, type_, self._interval))
+
+    def _forget(self, body: tuple[Stmt, ...], names: Iterable[str]) -> None:
+        types = _types_of_assigned(body)
+        start = {name: self._interval(Var(name, types[name])) for name in names if types[name].integer}
+        values = self._scope.values
+        before = {name: values.get(name) for name in start}
+        super()._forget(body, names)
+        if self._phase is None:
+            bounds = loop_intervals(body, start, self._interval)
+            for name, interval in bounds.items():
+                falls = interval[0] is not None and interval[0] >= 0 and never_grows(name, body)
+                most = before[name] if falls else None
+                values[name] = self._lost(name, types[name], interval, most)
+
+    def _lost(
+        self, name: str, type_: ScalarType, bounds: Interval | None, most: Polynomial | None = None
+    ) -> Polynomial | None:
+        """Return a symbol for a scalar that a block has, ``None`` for one of a thread."""
+        if self._phase is not None or not type_.integer:
+            return None
+        low, high = bounds or (None, None)
+        low = 0 if low is None and not type_.signed else low
+        value = self.hidden.unknown(name, once_a_block=True, low=low, high=high, most=most)
+        self._scope.ranges.assume(self.hidden.constraints(value))
+        if most is not None:
+            (symbol,) = value.symbols
+            self._scope.ranges.enter(symbol, most + 1)
+        return value
+
+    def _interval(self, expr: Expr) -> Interval:
+        """Return what is known of the value of an expression here."""
+        value = self._scope.polynomial(expr)
+        if value is None:
+            return (None if expr.type.signed else 0), None
+        if value.is_constant:
+            number = value.constant_value()
+            return (int(number), int(number)) if number.denominator == 1 else (None, None)
+        needed = self._scope.ranges.needed
+        low = next((bound for bound in (1, 0) if needed(value, bound, None) == ()), None)
+        return low, (1 if needed(value, None, 1) == () else None)
+
+    # --- loops ------------------------------------------------------------------------------------------------
+
+    def _for(self, loop: For) -> Iterator[Reference]:
+        kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
+        counted = counted_range(self._scope, loop, kind)
+        early = counted is not None and (counted.left_early or left_early(loop.body))
+        if counted is not None and counted.range.dense and not (kind is LoopKind.BLOCK and early):
+            yield from super()._for(loop)
+            return
+        if loop.init is not None:
+            yield from self._statement(loop.init)
+        step = () if loop.step is None else (loop.step,)
+        yield from self._rounds_of(loop.condition or IntConst(1), loop.body, step)
+
+    def _loop_of_unknown_shape(self, condition: Expr, body: tuple[Stmt, ...]) -> Iterator[Reference]:
+        yield from self._rounds_of(condition, body, ())
+
+    def _rounds_of(self, condition: Expr, body: tuple[Stmt, ...], step: tuple[Stmt, ...]) -> Iterator[Reference]:
+        """Walk a loop in whose rounds ``body`` and then ``step`` run while ``condition`` holds."""
+        bounded, self._bounded = self._bounded, False
+        outer, everything = self._scope, (*body, *step)
+        start = dict(outer.values)
+        added = self._added_each_round(body, step, condition)
+        self._forget(everything, assigned_scalars(everything))
+        self._scope = outer.copy()
+        depth = len(self._loops)
+        if added:
+            self._rounds += 1
+            kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
+            rounds = LoopRange(f"round {self._rounds}", None, kind, dense=False)
+            self._loops.append(rounds)
+            self._scope.ranges.enter(rounds.var, None)
+            for name, each in added.items():
+                before = start[name]
+                assert before is not None
+                self._scope.values[name] = before + each * Polynomial.symbol(rounds.var)
+        yield from self._reads(condition)
+        self._guards.append(Guard(condition, True, meaning(self._scope, condition, True)))
+        self._scope.ranges.assume(self._guards[-1].constraints)
+        yield from self._body(body)
+        self._guards.pop()
+        for stmt in step:
+            yield from self._statement(stmt)
+        del self._loops[depth:]
+        self._scope = outer
+        self._bounded = bounded
+
+    def _added_each_round(
+        self, body: tuple[Stmt, ...], step: tuple[Stmt, ...], condition: Expr
+    ) -> Mapping[str, Polynomial]:
+        """Return what a loop adds to scalars of known value once a round, whatever happens in it.
+
+        In the body that is so at its end alone, where nothing leaves a round early.
+        """
+        everything = (*body, *step)
+        inside = self._scope.copy()
+        inside.beyond = None
+        for name in _declared_or_assigned(everything):
+            inside.bind(name, None)
+        surely = step if left_early(body) else everything
+        added: dict[str, Polynomial] = {}
+        for stmt in surely:
+            match stmt:
+                case Assign(target=Var(name=name, type=type_) as target, op=op, value=value) if type_.integer:
+                    each = inside.polynomial(_increment(target, op, value) or target)
+                case _:
+                    continue
+            before = self._scope.values.get(name)
+            if each is None or before is None or not type_.holds(value.type):
+                continue
+            once = sum(_assigns(other, name) for other in walk_statements(everything)) == 1
+            if once and ((type_.signed and type_.size >= 4) or _stays(inside, before, each, condition, target)):
+                added[name] = each
+        return added
+
+
+def _types_of_assigned(body: tuple[Stmt, ...]) -> Mapping[str, ScalarType]:
+    targets = [stmt.target for stmt in walk_statements(body) if isinstance(stmt, Assign)]
+    return {target.name: target.type for target in targets if isinstance(target, Var)}
+
+
+def _declared_or_assigned(body: tuple[Stmt, ...]) -> Iterator[str]:
+    yield from assigned_scalars(body)
+    yield from (stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare))
+
+
+def _assigns(stmt: Stmt, name: str) -> bool:
+    return isinstance(stmt, Assign) and isinstance(stmt.target, Var) and stmt.target.name == name
+
+
+def _increment(target: Var, op: str, value: Expr) -> Expr | None:
+    """Return e of ``x += e``, ``x -= -e``, ``x = x + e`` and ``x = e + x``."""
+    match op, value:
+        case "+", _:
+            return value
+        case "-", _:
+            return binary("-", IntConst(0), value) if value.type.signed else None
+        case "", Binary(op="+", left=Var(name=name), right=right) if name == target.name:
+            return right
+        case "", Binary(op="+", left=left, right=Var(name=name)) if name == target.name:
+            return left
+        case "", Binary(op="-", left=Var(name=name), right=right) if name == target.name and right.type.signed:
+            return binary("-", IntConst(0), right)
+        case _:
+            return None
+
+
+def _stays(scope: Scope, before: Polynomial, each: Polynomial, condition: Expr, target: Var) -> bool:
+    """Say whether ``while (x < high) x += each`` keeps an unsigned or narrow ``x`` within its type.
+
+    ``x`` is the least at first, and below ``high`` before every step.
+    """
+    match condition:
+        case Binary(op=("<" | "<="), left=Var(name=name), right=right) if name == target.name:
+            high = scope.converted(right, target.type)
+        case _:
+            return False
+    if high is None or condition.left.type is not right.type:
+        return False
+    needed = scope.ranges.needed
+    return (
+        needed(before, 0, target.type.greatest) == ()
+        and needed(each, 0, None) == ()
+        and needed(high + each, None, target.type.greatest) == ()
+    )

@@ -1,0 +1,160 @@
+"""Integers that no polynomial in parameters and loop symbols gives, as symbols of their own with what is known of them.
+
+Whether two accesses meet often does not hang on what a value is, but on its being one value for both, or on its
+remainder: ``h`` in ``if (t < h) s[t] += s[t + h]`` is the same for all threads, whatever halves it; ``(i + j) % 2`` is
+``i + j - 2*q`` with some ``q``; ``t ^ j`` is different for different ``t``.  Such symbols stand in no condition of a
+leaf and in no kernel: only proofs that accesses are disjoint know of them.
+
+Every symbol is a non-negative integer; a value that may be negative is the difference of two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most
+from metafork.analysis.facts import Scope
+from metafork.ir.program import Binary, Expr, IntConst, Unary
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """One value: its ``symbols``, and those that it is a function of, parameters and derived scalars left out.
+
+    ``once_a_block`` says that a block computes it once between two barriers, so that all its threads see one value.
+    ``constraints`` hold wherever it is used.  ``exclusive`` are the value and both operands of a ``^``.  A ``bit`` is 0
+    or 1.
+    """
+
+    symbols: tuple[str, ...]
+    of: frozenset[str] = frozenset()
+    once_a_block: bool = False
+    constraints: tuple[Constraint, ...] = ()
+    exclusive: tuple[Polynomial, Polynomial, Polynomial] | None = None
+    bit: bool = False
+
+
+class HiddenValues:
+    """The hidden values that one walk over a program met, in the order of their definitions."""
+
+    def __init__(self) -> None:
+        self._by_symbol: dict[str, Hidden] = {}
+        self._made: dict[object, Polynomial] = {}
+
+    def behind(self, symbols: Iterable[str]) -> tuple[Hidden, ...]:
+        """Return the hidden values among symbols, and those that they are functions of, in order of definition."""
+        wanted: dict[str, Hidden] = {}
+        rest = [name for name in symbols if name in self._by_symbol]
+        while rest:
+            one = self._by_symbol[rest.pop()]
+            if one.symbols[0] not in wanted:
+                wanted[one.symbols[0]] = one
+                rest += [name for name in one.of if name in self._by_symbol]
+        return tuple(one for name, one in self._by_symbol.items() if wanted.get(name) is one)
+
+    def unknown(
+        self,
+        name: str,
+        *,
+        once_a_block: bool,
+        low: int | None = None,
+        high: int | None = None,
+        most: Polynomial | None = None,
+    ) -> Polynomial:
+        """Return a new value of which only bounds are known, ``most`` in terms of what is known where it is made."""
+        value, symbols = self._symbols(name, signed=low is None or low < 0)
+        bounds = [] if low is None else [at_most(low, value)]
+        bounds += [] if high is None else [at_most(value, high)]
+        bounds += [] if most is None else [at_most(value, most)]
+        of = frozenset[str]() if most is None else most.symbols & self._by_symbol.keys()
+        self._enter(Hidden(symbols, of, once_a_block, tuple(bounds), bit=(low, high) == (0, 1)))
+        return value
+
+    def constraints(self, value: Polynomial) -> tuple[Constraint, ...]:
+        """Return what is known of the hidden values in a polynomial."""
+        return tuple(constraint for one in self.behind(value.symbols) for constraint in one.constraints)
+
+    def value(self, scope: Scope, expr: Expr) -> Polynomial | None:
+        """Return the value of a quotient, a remainder or an operation on bits of known integers, else ``None``."""
+        match expr:
+            case Unary(op="!", operand=operand):
+                one = scope.polynomial(operand) if operand.type.integer else None
+                return 1 - one if one is not None and _within(scope, one, 0, 1) else None
+            case Binary(op=("/" | "%" | "&" | "^" | ">>") as op, left=left, right=right) if expr.type.integer:
+                first = scope.converted(left, expr.type)
+                second = scope.polynomial(right) if op == ">>" else scope.converted(right, expr.type)
+                if first is None or second is None:
+                    return None
+                match op, right:
+                    case "/", _:
+                        return self._quotient(scope, first, second)
+                    case "%", _:
+                        return first - second * self._quotient(scope, first, second)
+                    case ">>", IntConst(value=bits) if 0 <= bits < 31:
+                        return self._floor(scope, first, 1 << bits)
+                    case "&", IntConst(value=mask) if mask > 0 and mask & (mask + 1) == 0:
+                        return first - (mask + 1) * self._floor(scope, first, mask + 1)
+                    case "^", IntConst(value=1):
+                        return 1 - first + 4 * self._floor(scope, first, 2)
+                    case "^", _:
+                        return self._exclusive(scope, first, second)
+        return None
+
+    def _quotient(self, scope: Scope, value: Polynomial, divisor: Polynomial) -> Polynomial:
+        """Return C's quotient, which is rounded towards 0."""
+        if _within(scope, value, 0, None) and _within(scope, divisor, 1, None):
+            return self._whole_part(scope, value, divisor)
+        constraints: tuple[Constraint, ...] = ()
+        key = ("quotient", value, divisor)
+        if key not in self._made:
+            quotient, symbols = self._symbols("quotient", signed=True)
+            if divisor.is_constant and divisor.constant_value() >= 1:
+                rest = value - divisor * quotient
+                constraints = (at_most(rest, divisor - 1), at_most(1 - divisor, rest))
+            self._enter(Hidden(symbols, (value.symbols | divisor.symbols) - scope.constants, constraints=constraints))
+            self._made[key] = quotient
+        return self._made[key]
+
+    def _floor(self, scope: Scope, value: Polynomial, divisor: int) -> Polynomial:
+        """Return the quotient rounded down: what shifting and masking two's complement gives."""
+        return self._whole_part(scope, value, Polynomial.constant(divisor), signed=not _within(scope, value, 0, None))
+
+    def _whole_part(self, scope: Scope, value: Polynomial, divisor: Polynomial, *, signed: bool = False) -> Polynomial:
+        """Return q with ``divisor*q <= value < divisor*q + divisor``."""
+        key = ("whole part", value, divisor, signed)
+        if key not in self._made:
+            quotient, symbols = self._symbols("quotient", signed=signed)
+            rest = value - divisor * quotient
+            constraints = (at_most(0, rest), at_most(rest, divisor - 1))
+            self._enter(Hidden(symbols, (value.symbols | divisor.symbols) - scope.constants, constraints=constraints))
+            self._made[key] = quotient
+        return self._made[key]
+
+    def _exclusive(self, scope: Scope, left: Polynomial, right: Polynomial) -> Polynomial:
+        signed = not (_within(scope, left, 0, None) and _within(scope, right, 0, None))
+        key = ("exclusive or", left, right, signed)
+        if key not in self._made:
+            value, symbols = self._symbols("exclusive", signed=signed)
+            # x + y - 2*(x & y)
+            constraints = () if signed else (at_most(value, left + right),)
+            hidden = Hidden(
+                symbols, (left.symbols | right.symbols) - scope.constants, False, constraints, (value, left, right)
+            )
+            self._enter(hidden)
+            self._made[key] = value
+        return self._made[key]
+
+    def _symbols(self, name: str, *, signed: bool) -> tuple[Polynomial, tuple[str, ...]]:
+        """Return a fresh value and its symbols; no name of a program has a space."""
+        own = f"{name} {len(self._by_symbol)}"
+        value = Polynomial.symbol(own)
+        return (value - Polynomial.symbol(f"{own} below"), (own, f"{own} below")) if signed else (value, (own,))
+
+    def _enter(self, hidden: Hidden) -> None:
+        for name in hidden.symbols:
+            self._by_symbol[name] = hidden
+
+
+def _within(scope: Scope, value: Polynomial, low: int, high: int | None) -> bool:
+    return scope.ranges.needed(value, low, high) == ()

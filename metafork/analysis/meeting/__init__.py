@@ -1,0 +1,1 @@
+"""May two accesses, at two points of an iteration space, name the same element?"""

@@ -1,0 +1,291 @@
+"""May two accesses, at two points of an iteration space, name the same element?
+
+One test for the freedom of the input from races and for the independence of a loop's iterations.  It answers that they
+are *disjoint*, with the reason, or that this is not known, which never counts as yes.  Asked in turn, cheapest first:
+
+1. an index of the two differs always, or by case: for each loop that may have two values, the one before and the one
+   after.  Remainders and certificates of positivity settle a case, products of symbols included;
+2. equal indices force equal iterations, because the loops are digits of the indices (mixed radix), or an index of one
+   stays below that of the other over all iterations;
+3. isl, with the choices of conditions such as ``i != k``, for what is affine and for products taken as variables;
+4. Z3, case by case of those choices.
+
+An index that is linear is also split by the extents of rows, within a block and across blocks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, product
+from math import gcd
+
+from metafork.algebra.affine import affine_conflict
+from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, equal, less_than
+from metafork.algebra.positivity import Positivity
+from metafork.algebra.prover import Prover, Verdict
+from metafork.algebra.radix import is_mixed_radix
+from metafork.analysis.bounds import extreme
+from metafork.analysis.conditions import Choice
+from metafork.analysis.hidden_values import HiddenValues
+from metafork.analysis.loop_ranges import LoopKind
+from metafork.analysis.meeting.points import AtPoints, IndexPair, Points
+from metafork.analysis.meeting.remainders import contradict
+from metafork.analysis.memory.windows import coordinates, index_steps, split_factors
+from metafork.analysis.references import Reference
+from metafork.ir.program import Array, Program
+
+MOST_CASES = 40
+"""Cases of conditions that the solver looks at for one pair of accesses."""
+MOST_BITS = 2
+"""Hidden values of 0 or 1 that are tried both ways."""
+MOST_ENUMERATED = 4
+"""Loops with at most this constant number of iterations are compared iteration by iteration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """YES: the accesses are disjoint.  NO: some iterations meet, if both accesses are made in them.
+
+    ``compared`` is false where there is nothing to compare: no index is known of both accesses.
+    """
+
+    disjoint: Verdict
+    reason: str
+    compared: bool = True
+
+    def __bool__(self) -> bool:
+        """Whether the accesses are proved to be disjoint."""
+        return self.disjoint is Verdict.YES
+
+
+_Case = tuple[dict[str, Polynomial], tuple[Constraint, ...]]
+"""What symbols of both points are where one loop has two values in one of two orders, and what holds besides."""
+
+
+class Meetings:
+    """Compares accesses of one path of a program.
+
+    ``known`` holds wherever they are made, ``choices`` in one case each.  ``most_questions`` bounds the pairs about
+    which isl and Z3 are asked, ``deadline`` (of ``time.monotonic``) the time.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        accesses: Sequence[Reference],
+        prover: Prover,
+        choices: Sequence[Choice] = (),
+        hidden: HiddenValues | None = None,
+        *,
+        most_questions: int | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        self._program = program
+        self._accesses = accesses
+        self._prover = prover
+        self._choices = tuple(choices)
+        self._hidden = HiddenValues() if hidden is None else hidden
+        self._positivity = Positivity(prover.premises, prover.quotients)
+        self._most_questions = most_questions
+        self._deadline = deadline
+        self._questions = 0
+        self._cases = 0
+        self._splits: dict[str, tuple[tuple[Polynomial, ...], ...]] = {}
+
+    def meet(self, first: Reference, second: Reference, points: Points, *, thorough: bool = True) -> Meeting:
+        """Say whether the accesses are disjoint wherever one of ``points.apart`` differs.
+
+        Without ``thorough`` neither isl nor, about both accesses together, Z3 is asked.
+        """
+        both = AtPoints(first, second, points, self._hidden)
+        ways = self._known_indices(both)
+        if not any(ways):
+            return Meeting(Verdict.UNKNOWN, "no index is known of both accesses", compared=False)
+        if not points.apart or any(both.other(name) == name for name in points.apart):
+            return Meeting(Verdict.UNKNOWN, "the iterations are not told apart")
+        ways = [both.with_involutions(pairs) for pairs in ways]
+        equations = list(dict.fromkeys(pair for pairs in ways for pair in pairs))
+        cases = [case for order in self._in_two_orders(both) for case in _either_way(both, equations, order)]
+        open_cases = [case for case in cases if not self._settled(both, equations, case)]
+        if not open_cases:
+            return Meeting(Verdict.YES, "an index differs always")
+        for pairs in ways:
+            if any(self._apart(left, right, both) for left, right in pairs):
+                return Meeting(Verdict.YES, "an index differs always")
+            if set(points.apart) <= self._forced(both, pairs):
+                return Meeting(Verdict.YES, "the loops are the digits of the indices")
+        if not thorough or not self._may_ask():
+            return Meeting(Verdict.UNKNOWN, "it is not proved that the indices differ")
+        return self._asked(both, equations, open_cases)
+
+    def _may_ask(self) -> bool:
+        self._questions += 1
+        self._cases = 0
+        return (self._most_questions is None or self._questions <= self._most_questions) and not self._late()
+
+    def _late(self) -> bool:
+        return self._deadline is not None and time.monotonic() > self._deadline
+
+    # --- indices ----------------------------------------------------------------------------------------------
+
+    def _known_indices(self, both: AtPoints) -> list[list[IndexPair]]:
+        """Return the pairs of indices that are known on both sides; to differ in one of them is to differ.
+
+        There is one list for each way to split linear indices.
+        """
+        first, second = both.first, both.second
+        ways: list[list[IndexPair]] = []
+        for factors in self._splits_of(first.array):
+            if factors:
+                pairs = zip(coordinates(first, factors), coordinates(second, factors), strict=True)
+                ways.append([(left, both.primed(right)) for left, right in pairs])
+            else:
+                known = zip(first.indices, second.indices, strict=True)
+                ways.append([(a, both.primed(b)) for a, b in known if a is not None and b is not None])
+        return ways
+
+    def _splits_of(self, name: str) -> tuple[tuple[Polynomial, ...], ...]:
+        if name not in self._splits:
+            array = next((array for array in self._program.arrays if array.name == name), None)
+            own = [access for access in self._accesses if access.array == name]
+            self._splits[name] = ((),) if array is None else self._ways_to_split(array, own)
+        return self._splits[name]
+
+    def _ways_to_split(self, array: Array, own: Sequence[Reference]) -> tuple[tuple[Polynomial, ...], ...]:
+        """Return the ways to split a linear index into coordinates: by rows within a block, and by those of blocks."""
+        if not own or any(index is None for access in own for index in access.indices):
+            return ((),)
+        steps = set(index_steps(own, tuple(LoopKind)))
+        steps |= {_primitive(step) for step in steps}  # 2*h*g + h + k has the coordinates 2*g + 1 and k
+        ways = (
+            split_factors(self._program, self._prover, array, own),
+            split_factors(self._program, self._prover, array, own, steps),
+        )
+        return tuple(dict.fromkeys(ways))
+
+    # --- cheap proofs -----------------------------------------------------------------------------------------
+
+    def _in_two_orders(self, both: AtPoints) -> Iterator[_Case]:
+        """Yield the cases in which a loop has two values; one of two orders where both accesses are the same one."""
+        for name in both.points.apart:
+            loop = next(loop for loop in both.first.loops if loop.var == name)
+            other = both.other(name)
+            trips = loop.trips
+            if trips is not None and trips.is_constant and trips.constant_value() <= MOST_ENUMERATED:
+                numbers = [Polynomial.constant(number) for number in range(int(trips.constant_value()))]
+                for low, high in combinations(numbers, 2):
+                    yield {name: low, other: high}, ()
+                    if not both.symmetric:
+                        yield {name: high, other: low}, ()
+                continue
+            gap = Polynomial.symbol(f"{name} gap") + 1
+            yield {other: Polynomial.symbol(name) + gap}, ()
+            if not both.symmetric:
+                yield {name: Polynomial.symbol(other) + gap}, ()
+
+    def _settled(self, both: AtPoints, equations: Sequence[IndexPair], case: _Case) -> bool:
+        """Say whether an index differs in a case by remainders or by certificates."""
+        values, more = case
+        known = [*more, *(constraint.substitute(values) for constraint in both.premises)]
+        differences = [(left - right).substitute(values) for left, right in equations]
+        if any(difference.is_constant and difference for difference in differences):
+            return True
+        known_here = self._positivity.extended(known)
+        if any(known_here.positive(d, search=True) or known_here.positive(-d, search=True) for d in differences):
+            return True
+        zero = [*differences, *(c.difference for c in known if c.relation == "==")]
+        return contradict(zero, lambda name: known_here.positive(Polynomial.symbol(name), search=True))
+
+    def _apart(self, left: Polynomial, right: Polynomial, both: AtPoints) -> bool:
+        """Say whether one of two indices stays below the other in all iterations."""
+        for difference in (left - right, right - left):
+            most = extreme(difference, both.loops, self._prover, largest=True)
+            if most is not None and self._prover.proves(less_than(most, 0)):
+                return True
+        return False
+
+    def _forced(self, both: AtPoints, pairs: Sequence[IndexPair]) -> set[str]:
+        """Return the loop symbols that equal indices force to have one value at both points."""
+        forced: set[str] = set()
+        partners = both.partners()
+        common = [c for c in both.premises if c.symbols.isdisjoint(both.of_one_point)]
+        prover = self._prover.with_premises(common) if common else self._prover
+        for left, right in pairs:
+            digits = [loop for loop in both.first.loops if loop.var in left.symbols - both.points.same]
+            back = {partners[loop.var]: Polynomial.symbol(loop.var) for loop in digits if loop.var in partners}
+            if left != right.substitute(back):
+                continue
+            if is_mixed_radix(left, digits, prover) or is_mixed_radix(-left, digits, prover):
+                forced |= {loop.var for loop in digits if loop.var in partners}
+        return forced
+
+    # --- solvers ----------------------------------------------------------------------------------------------
+
+    def _asked(self, both: AtPoints, equations: Sequence[IndexPair], cases: Sequence[_Case]) -> Meeting:
+        """Ask isl about each case, then Z3 about what that leaves open."""
+        choices = (*self._choices, *both.choices)
+        left: list[_Case] = []
+        for values, more in cases:
+            rows = [*self._prover.premises, *more, *(c.substitute(values) for c in both.premises)]
+            rows += [equal(a.substitute(values), b.substitute(values)) for a, b in equations]
+            within = [[[c.substitute(values) for c in case] for case in choice] for choice in choices]
+            conflict = affine_conflict(rows, within)
+            if conflict:
+                verdict = Verdict.UNKNOWN if both.with_hidden else Verdict.NO
+                return Meeting(verdict, "there are iterations with equal indices")
+            if conflict is None:
+                left.append((values, more))
+        if not left:
+            return Meeting(Verdict.YES, "no iterations have equal indices")
+        premises = [*both.premises, *(Constraint(a, "==", b) for a, b in equations)]
+        goal: list[Constraint] = []
+        for name in both.points.apart:
+            mine, theirs = Polynomial.symbol(name), Polynomial.symbol(both.other(name))
+            goal += [at_most(mine, theirs), at_most(theirs, mine)]
+        if self._in_every_case(self._prover.with_premises(premises), choices, goal):
+            return Meeting(Verdict.YES, "equal indices are refuted")
+        return Meeting(Verdict.UNKNOWN, "it is not proved that the indices differ")
+
+    def _in_every_case(self, known: Prover, choices: Sequence[Choice], goal: Sequence[Constraint]) -> bool:
+        """Say whether the goal holds in every case of the choices that is possible with what is known."""
+        left: list[Choice] = []
+        for choice in choices:
+            possible = tuple(case for case in choice if not self._contradicts(known, case))
+            if not possible:
+                return True
+            if len(possible) == 1:
+                known = known.with_premises(possible[0])
+            else:
+                left.append(possible)
+        if known.proves(goal):
+            return True
+        if not left or self._cases > MOST_CASES:
+            return False
+        return all(self._in_every_case(known.with_premises(case), left[1:], goal) for case in left[0])
+
+    def _contradicts(self, known: Prover, case: Sequence[Constraint]) -> bool:
+        """Say whether a case is impossible; after many of them, or late, none is looked at any more."""
+        self._cases += 1
+        if self._cases > MOST_CASES or self._late():
+            return False
+        return known.with_premises(case).consistent() is False
+
+
+def _either_way(both: AtPoints, equations: Sequence[IndexPair], case: _Case) -> Iterator[_Case]:
+    """Yield a case once for each value of the hidden values that are 0 or 1 and stand in products."""
+    products = [mono for pair in equations for side in pair for mono in side.terms() if len(mono) > 1]
+    factors = sorted({name for mono in products for name, _ in mono if name in both.bits})[:MOST_BITS]
+    values, more = case
+    for bits in product((ZERO, ONE), repeat=len(factors)):
+        yield {**values, **dict(zip(factors, bits, strict=True))}, more
+
+
+def _primitive(value: Polynomial) -> Polynomial:
+    """Return a polynomial without the integer that divides all its coefficients."""
+    coefficients = value.terms().values()
+    if any(coefficient.denominator != 1 for coefficient in coefficients):
+        return value
+    return value * Fraction(1, gcd(*(coefficient.numerator for coefficient in coefficients)))

@@ -1,0 +1,137 @@
+"""Two accesses at two points of an iteration space: what is said of them in one set of symbols.
+
+Symbols of the second access that may have another value than at the first are primed.  Loop symbols are those of
+``Points``; a hidden value is primed where one that it is a function of is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.analysis.conditions import Choice
+from metafork.analysis.hidden_values import HiddenValues
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.references import Reference
+
+PRIME = "'"
+"""Ends the name of a symbol of the second point."""
+IndexPair = tuple[Polynomial, Polynomial]
+"""Two indices that are equal where two accesses meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Which points are compared: loop symbols ``same`` at both, and ``apart``, at least one of which differs.
+
+    In ``one_stretch``, between two barriers, what a block computes once has one value at both.
+    """
+
+    same: frozenset[str]
+    apart: tuple[str, ...]
+    one_stretch: bool = False
+
+
+class AtPoints:
+    """Two accesses to one array at two points, in one set of symbols."""
+
+    def __init__(self, first: Reference, second: Reference, points: Points, hidden: HiddenValues) -> None:
+        self.first = first
+        self.second = second
+        self.points = points
+        self.symmetric = first == second
+        self._own = hidden.behind(_symbols(first))
+        theirs = hidden.behind(_symbols(second))
+        primed = {loop.var for loop in second.loops if loop.var not in points.same}
+        same = set(points.same)
+        behind = hidden.behind((*_symbols(first), *_symbols(second)))
+        for one in behind:  # in the order of their definitions
+            one_value = one.of <= same and (points.one_stretch or not one.once_a_block)
+            (same if one_value else primed).update(one.symbols)
+        self._primes = {name: Polynomial.symbol(name + PRIME) for name in primed}
+        self.with_hidden = bool(behind)
+        self.bits = frozenset(name for one in behind if one.bit for name in one.symbols if name in same)
+        own = {loop.var for loop in first.loops} | {name for one in behind for name in one.symbols}
+        self.of_one_point = frozenset({*own, *primed, *(name + PRIME for name in primed)} - same)
+        self.loops: tuple[LoopRange, ...] = (
+            *first.loops,
+            *(self._primed_loop(loop) for loop in second.loops if loop.var in primed),
+        )
+        premises = [c for loop in self.loops for c in loop.constraints()]
+        premises += [c for guard in first.guards for c in guard.constraints]
+        premises += [self._constraint(c) for guard in second.guards for c in guard.constraints]
+        premises += [c for one in self._own for c in one.constraints]
+        premises += [self._constraint(c) for one in theirs for c in one.constraints]
+        self.premises: tuple[Constraint, ...] = tuple(dict.fromkeys(premises))
+        choices = [choice for guard in first.guards for choice in guard.meaning.alternatives]
+        choices += [
+            tuple(tuple(self._constraint(c) for c in case) for case in choice)
+            for guard in second.guards
+            for choice in guard.meaning.alternatives
+        ]
+        self.choices: tuple[Choice, ...] = tuple(dict.fromkeys(choices))
+        self._involutions = [one.exclusive for one in self._own if one.exclusive is not None]
+        self._other_involutions = [
+            (self.primed(one.exclusive[0]), self.primed(one.exclusive[1]), self.primed(one.exclusive[2]))
+            for one in theirs
+            if one.exclusive is not None
+        ]
+
+    def primed(self, value: Polynomial) -> Polynomial:
+        """Return a polynomial of the second access in the symbols of the second point."""
+        return value.substitute(self._primes)
+
+    def other(self, symbol: str) -> str:
+        """Return what a loop symbol is called at the second point."""
+        return symbol + PRIME if symbol in self._primes else symbol
+
+    def partners(self) -> Mapping[str, str]:
+        """Return the loop symbol at the second point that plays the part of each at the first: by kind and position."""
+        result: dict[str, str] = {}
+        for kind in LoopKind:
+            mine = [loop for loop in self.first.loops if loop.kind is kind]
+            theirs = [loop for loop in self.second.loops if loop.kind is kind]
+            result |= {a.var: self.other(b.var) for a, b in zip(mine, theirs, strict=False) if a.trips == b.trips}
+        return result
+
+    def with_involutions(self, pairs: Sequence[IndexPair]) -> list[IndexPair]:
+        """Return pairs of indices with those that are equal besides: ``x^j == y^j`` has ``x == y``, and so on.
+
+        With one ``j`` at both points, ``x^j == y`` has ``y^j == x`` besides.
+        """
+        result = list(pairs)
+        known = {left - right for left, right in pairs} | {right - left for left, right in pairs}
+        for value, *sides in self._involutions:
+            for other, *others in self._other_involutions:
+                for mine, mask in (sides, sides[::-1]):
+                    for theirs, other_mask in (others, others[::-1]):
+                        if mask != other_mask:
+                            continue
+                        for left, right, then in (
+                            (value, other, (mine, theirs)),
+                            (mine, theirs, (value, other)),
+                            (value, theirs, (mine, other)),
+                            (mine, other, (value, theirs)),
+                        ):
+                            if left - right in known and then not in result:
+                                result.append(then)
+        return result
+
+    def _constraint(self, constraint: Constraint) -> Constraint:
+        return constraint.substitute(self._primes)
+
+    def _primed_loop(self, loop: LoopRange) -> LoopRange:
+        trips = None if loop.trips is None else self.primed(loop.trips)
+        inside = tuple(self._constraint(constraint) for constraint in loop.inside)
+        return replace(loop, var=self.other(loop.var), trips=trips, inside=inside)
+
+
+def _symbols(access: Reference) -> Iterable[str]:
+    """Return the symbols in what is known of an access."""
+    found = {name for index in access.indices if index is not None for name in index.symbols}
+    found |= {name for loop in access.loops for constraint in loop.constraints() for name in constraint.symbols}
+    for guard in access.guards:
+        for choice in guard.meaning.choices:
+            found |= {name for case in choice for constraint in case for name in constraint.symbols}
+    return found

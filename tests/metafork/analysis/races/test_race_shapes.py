@@ -1,0 +1,222 @@
+"""Shapes of real kernels that are free of races, each with broken twins that are not."""
+
+import pytest
+
+from metafork.analysis.races.races import race_report
+from metafork.frontend import parse
+from metafork.ir.messages.source import Source
+
+T = "meta_for (int t = 0; t < B; t++)"
+
+
+def block(inner, params="int n, int B", arrays="float a[n]", pre="float s[B];", dim="int d = n / B;"):
+    return (
+        f"void f({params}, {arrays}) {{ {dim} meta_schedule {{ "
+        f"meta_for (int i = 0; i < d; i++) {{ {pre} {inner} }} }} }}"
+    )
+
+
+def tiles(inner, arrays="float a[n][n]"):
+    """Return a program whose threads are the points of a plane, once for each of two colours."""
+    return (
+        f"void f(int n, int B, {arrays}) {{ int d = n / B; for (int c = 0; c < 2; c++) meta_schedule {{ "
+        "meta_for (int bi = 0; bi < d; bi++) meta_for (int bj = 0; bj < d; bj++) "
+        "meta_for (int u = 0; u < B; u++) meta_for (int v = 0; v < B; v++) "
+        f"{{ int i = bi * B + u; int j = bj * B + v; {inner} }} }} }}"
+    )
+
+
+INSIDE = "i > 0 && i < n - 1 && j > 0 && j < n - 1"
+
+FREE = {
+    "stride thread": block(f"{T} for (int k = t; k < n; k += B) a[k] = 1;", dim="int d = 1;"),
+    "stride thread rows": block(
+        f"{T} for (int k = t; k < n; k += B) a[i][k] += 1;", arrays="float a[n][n]", dim="int d = n;"
+    ),
+    "grid stride": block(
+        f"{T} for (int k = i * B + t; k < n; k += d * B) a[k] += 1;", params="int n, int B, int d", dim=""
+    ),
+    "grid stride2": block(
+        f"int z = d * B; {T} {{ for (int k = i * B + t; k < n; k += z) a[k] += 1; }}",
+        params="int n, int B, int d",
+        dim="",
+    ),
+    "stride linear row": block(
+        f"{T} for (int k = t; k < m; k += B) a[i * m + k] += 1;",
+        params="int n, int m, int B",
+        arrays="float a[n * m]",
+        dim="int d = n;",
+    ),
+    "while stride": block(
+        f"{T} {{ int k = i * B + t; while (k < n) {{ a[k] += 1; k += d * B; }} }}", params="int n, int B, int d", dim=""
+    ),
+    "stride down": block(f"{T} for (int k = n - 1 - t; k >= 0; k -= B) a[k] += 1;", dim="int d = 1;"),
+    "tree half": block(f"for (int h = B / 2; h > 0; h /= 2) {T} if (t < h) s[t] += s[t + h];"),
+    "tree shift": block(f"for (int h = B / 2; h > 0; h >>= 1) {T} if (t < h) s[t] += s[t + h];"),
+    "tree half assign": block(f"for (int h = B / 2; h > 0; h = h / 2) {T} if (t < h) s[t] += s[t + h];"),
+    "tree while": block(f"int h = B / 2; while (h > 0) {{ {T} if (t < h) s[t] += s[t + h]; h /= 2; }}"),
+    "tree while shift": block(f"int h = B >> 1; while (h >= 1) {{ {T} if (t < h) s[t] += s[t + h]; h >>= 1; }}"),
+    "tree odd": block(
+        f"int h = B; while (h > 1) {{ int q = (h + 1) / 2; {T} if (t < h - q) s[t] += s[t + q]; h = q; }}"
+    ),
+    "tree odd guard": block(f"for (int h = B; h > 1; h = (h + 1) / 2) {T} if (t < h / 2) s[t] += s[t + (h + 1) / 2];"),
+    "tree mod": block(f"for (int r = 1; r < B; r *= 2) {T} if (t % (2 * r) == 0 && t + r < B) s[t] += s[t + r];"),
+    "tree mod shift": block(
+        f"for (int r = 1; r < B; r <<= 1) {T} if (t % (2 * r) == 0 && t + r < B) s[t] += s[t + r];"
+    ),
+    "tree idx": block(f"for (int r = 1; r < B; r *= 2) {T} {{ int p = 2 * r * t; if (p + r < B) s[p] += s[p + r]; }}"),
+    "tree global": block(f"for (int h = B / 2; h > 0; h /= 2) {T} if (t < h) a[i * B + t] += a[i * B + t + h];"),
+    "pingpong flip": block(
+        f"int cur = 0; for (int k = 0; k < n; k++) {{ {T} b[1 - cur][t] = b[cur][(t + 1) % B]; cur = 1 - cur; }}",
+        pre="float b[2][B];",
+    ),
+    "pingpong xor": block(
+        f"int cur = 0; for (int k = 0; k < n; k++) {{ {T} b[cur ^ 1][t] = b[cur][(t + 1) % B]; cur ^= 1; }}",
+        pre="float b[2][B];",
+    ),
+    "pingpong not": block(
+        f"int cur = 0; for (int k = 0; k < n; k++) {{ {T} b[!cur][t] = b[cur][(t + 1) % B]; cur = !cur; }}",
+        pre="float b[2][B];",
+    ),
+    "pingpong mod": block(
+        f"for (int k = 0; k < n; k++) {T} b[(k + 1) % 2][t] = b[k % 2][(t + 1) % B];", pre="float b[2][B];"
+    ),
+    "pingpong and": block(
+        f"for (int k = 0; k < n; k++) {T} b[(k + 1) & 1][t] = b[k & 1][(t + 1) % B];", pre="float b[2][B];"
+    ),
+    "pingpong linear": block(
+        f"int cur = 0; for (int k = 0; k < n; k++) {{ {T} b[(1 - cur) * B + t] = b[cur * B + (t + 1) % "
+        f"B]; cur = 1 - cur; }}",
+        pre="float b[2 * B];",
+    ),
+    "scan": block(
+        f"int cur = 0; for (int h = 1; h < B; h *= 2) {{ {T} {{ if (t >= h) b[1 - cur][t] = b[cur][t] + "
+        f"b[cur][t - h]; else b[1 - cur][t] = b[cur][t]; }} cur = 1 - cur; }}",
+        pre="float b[2][B];",
+    ),
+    "bitonic": block(
+        f"for (int j = B / 2; j > 0; j /= 2) {T} {{ int p = t ^ j; if (p > t) {{ float x = s[t]; s[t] = "
+        f"s[p]; s[p] = x; }} }}"
+    ),
+    "bitonic full": block(
+        f"for (int k = 2; k <= B; k *= 2) for (int j = k / 2; j > 0; j /= 2) {T} {{ int p = t ^ j; if (p "
+        f"> t) {{ if ((t & k) == 0) {{ if (s[t] > s[p]) {{ float x = s[t]; s[t] = s[p]; s[p] = x; }} }} "
+        f"else {{ if (s[t] < s[p]) {{ float x = s[t]; s[t] = s[p]; s[p] = x; }} }} }} }}"
+    ),
+    "xor read": block(f"for (int j = B / 2; j > 0; j /= 2) {T} {{ r[t ^ j] = s[t]; }}", pre="float s[B]; float r[B];"),
+    "bitonic host": (
+        "void f(int n, int B, int j, float a[n]) { int d = n / B; meta_schedule { meta_for (int i = 0; "
+        "i < d; i++) meta_for (int t = 0; t < B; t++) { int x = i * B + t; int p = x ^ j; if (p > x) { "
+        "float y = a[x]; a[x] = a[p]; a[p] = y; } } } }"
+    ),
+    "bitonic hostloop": (
+        "void f(int n, int B, float a[n]) { int d = n / B; for (int k = 2; k <= n; k *= 2) for (int j = "
+        "k / 2; j > 0; j /= 2) meta_schedule { meta_for (int i = 0; i < d; i++) meta_for (int t = 0; t "
+        "< B; t++) { int x = i * B + t; int p = x ^ j; if (p > x) { float y = a[x]; a[x] = a[p]; a[p] = "
+        "y; } } } }"
+    ),
+    "redblack": tiles(
+        f"if ({INSIDE} && (i + j) % 2 == c) a[i][j] = (a[i - 1][j] + a[i + 1][j] + a[i][j - 1] + a[i][j + 1]) / 4;"
+    ),
+    "redblack lin": tiles(
+        f"if ({INSIDE} && (i + j) % 2 == c) a[i * n + j] = (a[(i - 1) * n + j] + a[(i + 1) * n + j] + "
+        f"a[i * n + j - 1] + a[i * n + j + 1]) / 4;",
+        "float a[n * n]",
+    ),
+    "redblack loop": (
+        "void f(int n, int B, float a[n][n]) { int d = n / B; for (int c = 0; c < 2; c++) meta_schedule "
+        "{ meta_for (int bi = 0; bi < d; bi++)  meta_for (int u = 0; u < B; u++) { int i = bi * B + u; "
+        "if (i > 0 && i < n - 1) { for (int j = 1 + (i + c) % 2; j < n - 1; j += 2) a[i][j] = (a[i - "
+        "1][j] + a[i + 1][j] + a[i][j - 1] + a[i][j + 1]) / 4; } } } }"
+    ),
+    "redblack 1d": block(f"{T} {{ int p = i * B + t; if (p % 2 == 0 && p + 1 < n) a[p] += a[p + 1]; }}"),
+    "oddeven": (
+        "void f(int n, int B, int s, float a[n]) { int d = n / B; meta_schedule { meta_for (int i = 0; "
+        "i < d; i++) meta_for (int t = 0; t < B; t++) { int p = i * B + t; if (p % 2 == s % 2 && p + 1 "
+        "< n) { if (a[p] > a[p + 1]) { float x = a[p]; a[p] = a[p + 1]; a[p + 1] = x; } } } } }"
+    ),
+    "redblack and": block(f"{T} {{ int p = i * B + t; if (!(p & 1) && p + 1 < n) a[p] += a[p + 1]; }}"),
+}
+RACING = {
+    "a value that one branch changes": block(
+        f"for (int k = 0; k < 3; k++) {{ int c = 2; if (k == 1) c = 0; "
+        f"{T} {{ if (t == 1) s[2] = 0; if (t == 0) s[3] = s[c]; }} }}"
+    ),
+    "a value that the other branch changes": block(
+        f"for (int k = 0; k < 3; k++) {{ int c = 2; if (k == 1) {{ }} else c = 0; "
+        f"{T} {{ if (t == 1) s[2] = 0; if (t == 0) s[3] = s[c]; }} }}"
+    ),
+    "stride thread": block(f"{T} for (int k = t; k < n; k += B - 1) a[k] = 1;", dim="int d = 1;"),
+    "stride thread off": block(f"{T} for (int k = t; k < n - 1; k += B) a[k] = a[k + 1];", dim="int d = 1;"),
+    "grid stride": block(
+        f"{T} for (int k = i * B + t; k < n; k += B) a[k] += 1;", params="int n, int B, int d", dim=""
+    ),
+    "while stride": block(
+        f"{T} {{ int k = i * B + t; while (k < n) {{ a[k] += 1; k += B; }} }}", params="int n, int B, int d", dim=""
+    ),
+    "stride assigned": block(f"{T} for (int k = t; k < n; k += B) {{ a[k] += 1; k += 1; }}", dim="int d = 1;"),
+    "stride down": block(f"{T} for (int k = n - 1 - t; k >= 1; k -= B) a[k] += a[k - 1];", dim="int d = 1;"),
+    "tree <=": block(f"for (int h = B / 2; h > 0; h /= 2) {T} if (t <= h) s[t] += s[t + h];"),
+    "tree unguarded": block(f"for (int h = B / 2; h > 0; h /= 2) {T} if (t + h < B) s[t] += s[t + h];"),
+    "tree nonuniform": block(f"{T} for (int h = B / 2; h > 0; h /= 2) if (t < h) s[t] += s[t + h];"),
+    "tree while inside": block(f"{T} {{ int h = B / 2; while (h > 0) {{ if (t < h) s[t] += s[t + h]; h /= 2; }} }}"),
+    "tree h-1": block(f"for (int h = B / 2; h > 0; h /= 2) {T} if (t < h) s[t] += s[t + h - 1];"),
+    "tree mod": block(f"for (int r = 1; r < B; r *= 2) {T} if (t % r == 0 && t + r < B) s[t] += s[t + r];"),
+    "tree mod zero": block(
+        f"for (int r = 0; r < B; r += 1) {T} {{ int p = 2 * r * t; if (p + r < B) s[p] += s[p + r]; }}"
+    ),
+    "pingpong same": block(
+        f"int cur = 0; for (int k = 0; k < n; k++) {{ {T} b[cur][t] = b[cur][(t + 1) % B]; cur = 1 - cur; }}",
+        pre="float b[2][B];",
+    ),
+    "pingpong 2-cur": block(
+        f"int cur = 1; for (int k = 0; k < n; k++) {{ {T} b[2 - cur][t] = b[cur][(t + 1) % B]; cur = 2 - cur; }}",
+        pre="float b[3][B];",
+    ),
+    "pingpong mod": block(
+        f"for (int k = 0; k < n; k++) {T} b[(k + 2) % 2][t] = b[k % 2][(t + 1) % B];", pre="float b[2][B];"
+    ),
+    "pingpong thread": block(
+        f"{T} {{ int cur = 0; for (int k = 0; k < n; k++) {{ b[1 - cur][t] = b[cur][(t + 1) % B]; cur = 1 - cur; }} }}",
+        pre="float b[2][B];",
+    ),
+    "bitonic noguard": block(
+        f"for (int j = B / 2; j > 0; j /= 2) {T} {{ int p = t ^ j; float x = s[t]; s[t] = s[p]; s[p] = x; }}"
+    ),
+    "bitonic ge": block(
+        f"for (int j = B / 2; j >= 0; j /= 2) {T} {{ int p = t ^ (j + t); if (p > t) {{ float x = s[t]; "
+        f"s[t] = s[p]; s[p] = x; }} }}"
+    ),
+    "bitonic or": block(
+        f"for (int j = B / 2; j > 0; j /= 2) {T} {{ int p = t | j; if (p > t && p < B) {{ float x = "
+        f"s[t]; s[t] = s[p]; s[p] = x; }} }}"
+    ),
+    "xor read": block(f"for (int j = B / 2; j > 0; j /= 2) {T} {{ s[t ^ j] = s[t]; }}", pre="float s[B]; float r[B];"),
+    "redblack": tiles(
+        f"if ({INSIDE} && (i + j) % 2 == c) a[i][j] = (a[i - 1][j - 1] + a[i + 1][j] + a[i][j - 1] + a[i][j + 1]) / 4;"
+    ),
+    "redblack mod3": tiles("if (i > 1 && i < n - 1 && j > 0 && j < n - 1 && (i + j) % 2 == c) a[i][j] = a[i - 2][j];"),
+    "redblack 1d": block(f"{T} {{ int p = i * B + t; if (p % 2 == 0 && p + 2 < n) a[p] += a[p + 2]; }}"),
+    "oddeven": (
+        "void f(int n, int B, int s, float a[n]) { int d = n / B; meta_schedule { meta_for (int i = 0; "
+        "i < d; i++) meta_for (int t = 0; t < B; t++) { int p = i * B + t; if (p % 2 <= s % 2 && p + 1 "
+        "< n) { if (a[p] > a[p + 1]) { float x = a[p]; a[p] = a[p + 1]; a[p + 1] = x; } } } } }"
+    ),
+}
+
+
+def report_of(text):
+    return race_report(parse(Source("f.mf", text)).schedules[0].program)
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_what_is_free_of_races_is_proved_so(name):
+    report = report_of(FREE[name])
+    assert report.races == ()
+    assert report.unproved == ()
+
+
+@pytest.mark.parametrize("name", RACING)
+def test_what_races_is_reported(name):
+    report = report_of(RACING[name])
+    assert report.races or report.unproved
