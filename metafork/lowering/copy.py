@@ -388,7 +388,8 @@ class _Walk:
                 outer.pop()
             if not self._fills(last, 0, 1):
                 outer.append(last)
-        self.ends = dict.fromkeys(outer)
+        # A loop of a constant number of trips is better unrolled, with a condition for each.
+        self.ends = dict.fromkeys(axis for axis in outer if self._rolled(axis))
 
     def _fills(self, axis: int, lowest: int, highest: int) -> bool:
         """Say whether the threads of these dimensions are as many as an axis has elements."""
@@ -444,6 +445,26 @@ class _Walk:
         sizes = (*(self.extents[axis] for axis in axes), *self.site.shape)
         return self.site.striding or not all(size.is_constant for size in sizes)
 
+    def _counted(
+        self,
+        first: Declare,
+        condition: Expr,
+        advance: tuple[Stmt, ...],
+        body: tuple[Stmt, ...],
+        elements: Polynomial,
+        threads: Polynomial,
+    ) -> tuple[Stmt, ...]:
+        """Return a loop whose trips are a constant, and what is left for some of the threads.
+
+        nvcc unrolls it, where it does not see that ``threadIdx.x`` being below a constant makes the trips of the usual
+        loop one.
+        """
+        trips, rest = divmod(int(elements.constant_value()), int(threads.constant_value()))
+        trip = Var(f"{first.name}_trip", INT)
+        start, inside = Declare(trip.name, INT, IntConst(0)), binary("<", trip, IntConst(trips))
+        whole = (For(start, inside, _advance(trip, IntConst(1)), (*body, *advance)),) if trips else ()
+        return (first, *whole, *((If(condition, body),) if rest else ()))
+
     def _over(self, axis: int, body: tuple[Stmt, ...], lowest: int, highest: int) -> tuple[Stmt, ...]:
         """Spread one axis over the threads of some dimensions."""
         index, count = _linear(highest, lowest)
@@ -451,7 +472,11 @@ class _Walk:
         first = Declare(counter.name, INT, as_int(index))
         if self._fills(axis, lowest, highest):
             return (first, *body)
-        return (For(first, self._inside(axis), _advance(counter, as_int(count)), body, rolled=self._rolled(axis)),)
+        advance = _advance(counter, as_int(count))
+        if not self._rolled(axis):
+            threads = product_of(self.site.shape[lowest:highest])
+            return self._counted(first, self._inside(axis), (advance,), body, self.extents[axis], threads)
+        return (For(first, self._inside(axis), advance, body, rolled=True),)
 
     def _as_line(self, rows: int, columns: int, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Spread two axes over all threads, row after row."""
@@ -473,8 +498,11 @@ class _Walk:
             inside = binary("*", self._end(rows), self._extent(columns))
             elements = Conditional(binary("<", IntConst(0), self._end(rows)), inside, IntConst(0), INT)
         condition = binary("<", self._line, elements)
-        rolled = self._rolled(rows, columns)
-        return (*start, For(first, condition, _advance(self._line, as_int(count)), (*body, *advance), rolled=rolled))
+        if not self._rolled(rows, columns):
+            steps = (_advance(self._line, as_int(count)), *advance)
+            counted = self._counted(first, condition, steps, body, total, product_of(site.shape))
+            return (*start, *counted)
+        return (*start, For(first, condition, _advance(self._line, as_int(count)), (*body, *advance), rolled=True))
 
 
 def _advance(counter: Var, step: Expr) -> Assign:
