@@ -2,7 +2,7 @@
 
 Read in this order: ``tokens``, ``macros`` and ``preprocessor`` (text to tokens), ``structure`` and ``c_grammar``
 (tokens to the ``syntax`` tree), ``host`` (what surrounds a schedule), ``array_moves`` (arrays that change places),
-``nest`` and ``expressions`` (the schedule itself), ``program`` (both together), ``unit`` (the file).
+``nest``, ``expressions`` and ``inlining`` (the schedule itself), ``program`` (both together), ``unit`` (the file).
 Faults of the input are diagnostics, all of a file in one run.
 """
 

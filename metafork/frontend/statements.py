@@ -248,9 +248,10 @@ class StatementBuilder:
                 "a comma operator stands in the step of a loop",
                 way_out="step one variable here and compute the others from it in the body.",
             )
-        built, *more = self._effect(step, step.span, level)
-        if more or not isinstance(built, ir.Assign):
-            message = "the function that is called in this step takes more than an expression"
+        effects = self._effect(step, step.span, level)
+        built = effects[0] if len(effects) == 1 else None
+        if not isinstance(built, ir.Assign):
+            message = "this step is no single assignment once functions are put in line"
             raise self._reporter.refuse("MF0223", step.span, message, way_out="call it in the body of the loop.")
         return built
 

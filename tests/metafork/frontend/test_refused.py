@@ -263,6 +263,14 @@ CASES = {
         "MF0008",
         "#ifdef A\nint «g»(int x) { return x; }\n#else\nint g(int x) { return 2; }\n#endif\n" + thread("a[i] = g(i);"),
     ),
+    "step of several statements": (
+        "MF0223",
+        "int g(int x) { x++; return x; }\n" + thread("for (int k = 0; k < 3; «k = g(k)») a[i] = k;"),
+    ),
+    "step without effect": (
+        "MF0223",
+        "void g(int x) { }\n" + thread("for (int k = 0; k < 3; «g(k)») { a[i] = k; break; }"),
+    ),
     "too many calls": (
         "MF0223",
         "int g(int x) { return x; }\n" + thread("int k = 0;\n" + "k = g(k);\n" * 500 + "a[i] = «g(k)»;"),
