@@ -1,4 +1,4 @@
-"""Stretches of the host during which arrays may stay on the device (DESIGN section 7).
+"""Stretches of the host during which arrays may stay on the device, in functions that ``residency`` cannot follow.
 
 A serial loop around schedules is one when its other code provably leaves the arrays alone: it mentions none of them,
 calls nothing but pure functions and printing ones, follows no pointer, touches no array that may overlap them, and has

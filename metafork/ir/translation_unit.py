@@ -102,7 +102,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A stretch of the host text during which arrays may stay on the device.
+    """A stretch of the host text during which arrays may stay on the device; used where ``Function.accesses`` are not.
 
     ``span`` is a serial loop around one or more schedules whose other code was shown not to touch ``arrays``;
     ``schedules`` are the numbers (from 0, in the file) of the schedules inside it.
