@@ -24,7 +24,7 @@ def extremum_of(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> Ex
 
     A polynomial is both.  ``None`` where the expression is not known to be one, or the conversion may change it.
     """
-    if not expr.type.integer:
+    if not expr.type.integer or not (type_ is None or type_.integer):
         return None
     value = scope.polynomial(expr)
     found = Extremum("minimum", (value,)) if value is not None else _extremum(scope, expr)

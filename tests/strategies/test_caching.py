@@ -180,3 +180,51 @@ void f(int N, int B, float b[N]) {
     applied = STRATEGY.apply(version, Analyses())
     assert str(COUNTER.evaluate(version, Analyses()).numerator) == "2*B"
     assert str(COUNTER.evaluate(applied.version, Analyses()).numerator) == "B"
+
+
+FILTER = """
+void filter(int K, int C, int R, int P, int B, const float w[K][C][R], const float x[C][P + R - 1], float y[K][P]) {
+  meta_schedule {
+    meta_for (int k = 0; k < K; k++)
+      meta_for (int i = 0; i < P / B; i++)
+        for (int c = 0; c < C; c++)
+          meta_for (int z = 0; z < 1; z++)
+            meta_for (int u = 0; u < B; u++)
+              for (int r = 0; r < R; r++)
+                y[k][i * B + u] += w[k][c][r] * x[c][i * B + u + r];
+  }
+}"""
+VECTOR = """
+void vector(int n, int m, int B, const float a[n][m], const float x[m], float y[n]) {
+  meta_schedule {
+    meta_for (int i = 0; i < n / B; i++)
+      meta_for (int u = 0; u < B; u++)
+        for (int r = 0; r < m; r++)
+          y[i * B + u] += a[i * B + u][r] * x[r];
+  }
+}"""
+BATCH = """
+void batch(int b, int n, const float a[b][n][n], const float x[b][n][n], float y[b][n][n]) {
+  meta_schedule {
+    meta_for (int i = 0; i < b; i++)
+      meta_for (int j = 0; j < 1; j++)
+        meta_for (int u = 0; u < n; u++)
+          meta_for (int v = 0; v < n; v++)
+            for (int r = 0; r < n; r++)
+              y[i][u][v] += a[i][u][r] * x[i][r][v];
+  }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "cached"),
+    [
+        (FILTER, ("w", "x")),
+        (FILTER.replace("P / B", "P / (B * R)"), ()),  # the grid depends on R, which is therefore no filter's length
+        (VECTOR, ()),
+        (VECTOR.replace("a[n][m]", "a[n * m]").replace("a[i * B + u][r]", "a[(i * B + u) * m + r]"), ()),
+        (BATCH, ("a", "x")),
+    ],
+)
+def test_what_a_block_touches_decides_not_what_sizes_an_array(text, cached):
+    assert choice(text).program.mapping.cached == cached

@@ -49,7 +49,13 @@ Q_LINEAR_UPDATE = "C[(i * T + u) * (q * T) + j * T + v] += A[(i * T + u) * (q * 
 UNSIGNED = SQUARE.replace("int n, int T", "unsigned n, unsigned T")
 Q_POINTS = [{"q": q, "T": t} for q, t in ((2, 2), (3, 1), (1, 3))]
 
+OF_THE_BLOCK = nest("of_the_block", STEPS, f"for (int k = k0; k < end; k++) {UPDATE}").replace(
+    "k0 += T)", "k0 += T) {\n          int end = k0 + T; if (end > n) end = n;"
+)
+OF_THE_BLOCK = OF_THE_BLOCK.replace("            }\n", "            }\n        }\n")
+
 SPELLINGS = {
+    "of_the_block": (OF_THE_BLOCK, POINTS),
     "tiles": (nest("tiles", "int kk = 0; kk < n / T; kk++", f"for (int k = 0; k < T; k++) if (kk * T + k < n) {BY_TILE}"), POINTS),
     "steps": (nest("steps", STEPS, f"for (int k = k0; k < k0 + T; k++) if (k < n) {UPDATE}"), POINTS),
     "steps_both": (nest("steps_both", STEPS, TO_END), POINTS),
