@@ -20,10 +20,11 @@ from typing import Literal, assert_never
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.prover import Prover
-from metafork.algebra.symbols import DerivedSymbol
+from metafork.algebra.symbols import DerivedSymbol, Extremum
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.bounds import extreme
 from metafork.analysis.counted_loops import counted_loop
+from metafork.analysis.extrema import extremum_of
 from metafork.analysis.facts import Facts, Scope, assigned_scalars
 from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range
 from metafork.analysis.memory.block_memory import largest
@@ -181,10 +182,11 @@ class _Count:
     def _statement(self, stmt: Stmt) -> Polynomial:
         match stmt:
             case Declare(name=name, type=type_, value=value):
-                self._scope.values[name] = None if value is None else self._scope.converted(value, type_)
+                known = None if value is None else self._scope.converted(value, type_)
+                self._scope.bind(name, known, None if value is None else self._end(value, type_))
                 return ZERO if value is None else self._expression(value)
             case Assign(target=Var(name=name), value=value):
-                self._scope.values[name] = None if stmt.op else self._scope.converted(value, stmt.target.type)
+                self._scope.bind(name, None if stmt.op else self._scope.converted(value, stmt.target.type))
                 return self._expression(value)
             case Assign(target=target, op=op, value=value):
                 assert isinstance(target, Element)
@@ -276,11 +278,28 @@ class _Count:
         limit = None if view is None else view.only_limit()
         if view is None or limit is None or view.down or limit[0] != "<" or not _names_in(view.first, "threadIdx."):
             return None
-        threads, extent = self._block_extent(view.step), self._scope.polynomial(limit[1])
-        if threads is None or extent is None or not _names_in(view.step, "blockDim."):
+        threads, ends = self._block_extent(view.step), extremum_of(self._scope, limit[1])
+        extents = None if ends is None else ends.as_kind("minimum")
+        if threads is None or extents is None or not _names_in(view.step, "blockDim."):
             return None
+        # The least of several ends is at most each; one that is the same in every block says most.
+        extent = min(extents, key=lambda one: len(one.symbols - self._scope.constants))
         widest = extreme(extent, self._loops, self._prover, largest=True)
         return None if widest is None else self._scope.quotient("ceiling", *_without_common(widest, threads))
+
+    def _end(self, value: Expr, type_: ScalarType) -> Extremum | None:
+        """Return what a scalar is at most; the end of a copy is ``room < n ? (0 < room ? room : 0) : n``."""
+        match value:
+            case Conditional(
+                condition=Binary(op="<", left=room, right=whole),
+                then=Conditional(
+                    condition=Binary(op="<", left=IntConst(value=0), right=same), otherwise=IntConst(value=0)
+                ),
+                otherwise=other,
+            ) if room == same and whole == other:
+                return extremum_of(self._scope, whole, type_)
+            case _:
+                return extremum_of(self._scope, value, type_)
 
     def _block_extent(self, step: Expr) -> Polynomial | None:
         """Return a product of the block's extents: a block has 1,024 threads at most, so none of them wraps."""

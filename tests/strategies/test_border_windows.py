@@ -15,7 +15,7 @@ def line(name, body, index="int"):
     return f"""{MACROS}
 void {name}(int n, int B, const float x[n], float y[n])
 {{
-  meta_schedule {{
+  meta_schedule cache(x) {{
     meta_for (int i = 0; i < n / B; i++)
       meta_for (int u = 0; u < B; u++) {{
         {index} p = i * B + u;

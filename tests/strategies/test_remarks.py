@@ -111,8 +111,10 @@ HINTS = [
         ("shared memory", "a"),
     ),
     (
-        nest("y[i * B + u] = a[i * B + u] + a[(i * B + u + 1) % n];"),
-        nest("y[i * B + u] = a[i * B + u] + (i * B + u + 1 < n ? a[i * B + u + 1] : a[i * B + u + 1 - n]);"),
+        nest("y[i * B + u] = a[i * B + u] + a[(i * B + u + 1) % n];", "cache(a)"),
+        nest(
+            "y[i * B + u] = a[i * B + u] + (i * B + u + 1 < n ? a[i * B + u + 1] : a[i * B + u + 1 - n]);", "cache(a)"
+        ),
         "write i * B + u + 1 < n ? a[i * B + u + 1] : a[i * B + u + 1 - n], where that is the same",
         ("shared memory", "a"),
     ),
