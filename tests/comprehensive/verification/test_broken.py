@@ -179,8 +179,8 @@ def test_less_shared_memory_than_counted(stencil):
     table = found.table()
     for failure in found.failures:
         assert failure.strategies == of_leaves[failure.leaf]
-        strategies = ", ".join(failure.strategies) or "as written"
-        assert f"FAIL {tree.program.name} leaf {failure.leaf} ({strategies}): {failure.check} at " in table
+        leaf = tree.leaves[failure.leaf - 1]
+        assert f"FAIL {tree.program.name} {leaf.name}: {failure.check} at " in table
     for entry in json.loads(found.to_json())["failures"]:
         assert tuple(entry["strategies"]) == of_leaves[entry["leaf"]]
 
