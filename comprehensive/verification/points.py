@@ -9,7 +9,7 @@ than the leaf's, so that blocks walk it.  Everything is small enough to run in m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import lcm, prod
 from random import Random
@@ -209,7 +209,7 @@ class Points:
             if parameter.of_serial_loop:
                 values[parameter.name] = random.randint(0, 3)
             elif parameter.kind.value == "program":
-                sizes = WIDE if parameter.name == wide else SIZES[:reach]
+                sizes = self._wide(wide) if parameter.name == wide else SIZES[:reach]
                 values[parameter.name] = random.choice(sizes)
             else:
                 sized.append(parameter.name)
@@ -220,6 +220,11 @@ class Points:
         for name in sized:
             values[name] = self._size(name, values)
         return values
+
+    def _wide(self, name: str) -> Sequence[int]:
+        """Return sizes of which a block has a warp and more; fewer do where the block's extents are all this one."""
+        power = max((max(dict(mono).get(name, 0) for mono in one.terms()) for one in self._threads if one), default=1)
+        return [size for size in SIZES if WARP <= size**power <= MOST_THREADS] if power > 1 else WIDE
 
     def _size(self, name: str, values: Values) -> int:
         """Return a size that makes one of the program's quotients a small number, with or without a remainder."""
