@@ -296,7 +296,7 @@ class _Count:
                     condition=Binary(op="<", left=IntConst(value=0), right=same), otherwise=IntConst(value=0)
                 ),
                 otherwise=other,
-            ) if room == same and whole == other:
+            ) if room == same and whole in (other, getattr(other, "operand", None)):
                 return extremum_of(self._scope, whole, type_)
             case _:
                 return extremum_of(self._scope, value, type_)

@@ -308,9 +308,10 @@ def _end(array: Expr, low: Polynomial, window: Polynomial, type_: ScalarType, si
     """Return how many elements of an axis of a window lie below the end of the array, at most all; or less than 1."""
     wide = type_ is not INT or not INT.holds(array.type)
     room = binary("-", as_long(array) if wide else array, code_of(low, site.symbols, wide=wide))
-    some = Conditional(binary("<", IntConst(0), room), as_int(room), IntConst(0), INT) if wide else room
+    some = room if room.type is INT else Conditional(binary("<", IntConst(0), room), as_int(room), IntConst(0), INT)
     whole = code_of(window, site.symbols)
-    return Conditional(binary("<", room, whole), some, whole, INT)
+    least = whole if whole.type is INT else as_int(whole)  # a window fits in shared memory
+    return Conditional(binary("<", room, whole), some, least, INT)
 
 
 def _reach(value: Polynomial, loops: list[LoopRange], site: Site) -> Polynomial | None:
@@ -495,7 +496,8 @@ class _Walk:
             advance += [_advance(column, place.columns), If(binary(">=", column, length), wrap)]
         elements = code_of(total, site.symbols)
         if self.ends.get(rows) is not None:
-            inside = binary("*", self._end(rows), self._extent(columns))
+            inside: Expr = binary("*", self._end(rows), self._extent(columns))
+            inside = inside if inside.type is INT else as_int(inside)
             elements = Conditional(binary("<", IntConst(0), self._end(rows)), inside, IntConst(0), INT)
         condition = binary("<", self._line, elements)
         if not self._rolled(rows, columns):
