@@ -23,6 +23,14 @@ INCLUDE = Path(__file__).parents[2] / "metafork" / "runtime" / "include"
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 
 
+def grid(**ranges):
+    """Return the points of a small grid of values."""
+    points = [{}]
+    for name, values in ranges.items():
+        points = [{**point, name: value} for point in points for value in values]
+    return points
+
+
 @dataclass(frozen=True)
 class Case:
     """A text with one function and one schedule; the function's name must be unlike those of other cases.

@@ -19,8 +19,8 @@ from metafork.ir.program import BlockArray, IntConst, Var, Version, walk_stateme
 from strategies.caching import STRATEGY as CACHING
 from strategies.strategy import Applied, NotApplied
 from strategies.swizzle_layout import STRATEGY
-from tests.metafork.awkward_programs import AWKWARD, grid
-from tests.metafork.kernel_runs import Case, run
+from tests.metafork.awkward import AWKWARD
+from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import JACOBI, MATMUL, TRANSPOSE, program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -8,7 +8,7 @@ from metafork.ir.kernel import Space
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Assign, Barrier, Element, For, walk_statements
 from metafork.lowering.lowering import CannotLowerError, lower
-from tests.metafork.awkward_programs import AWKWARD
+from tests.metafork.awkward import AWKWARD
 from tests.metafork.kernel_runs import Case, run
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
 

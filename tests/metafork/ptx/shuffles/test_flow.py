@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from tests.metafork.ptx.snippets import assert_same_results, deltas, kernel, run, shuffled
 
 
@@ -24,10 +26,11 @@ class TestFlow:
         """)
         assert deltas(shuffled(before)[1]) == []
 
-    def test_lanes_that_came_another_way_have_other_addresses(self):
+    @pytest.mark.parametrize(("decides", "found"), [("%r4", []), ("%r1", [1])], ids=["thread", "block"])
+    def test_lanes_agree_after_a_uniform_branch_alone(self, decides, found):
         # Both arms give an address; moving %tid.x on one path says nothing of a lane that took the other.
-        before = kernel("""
-        and.b32 %r9, %r4, 1; setp.eq.s32 %p2, %r9, 0; mov.u64 %rd9, 0;
+        before = kernel(f"""
+        and.b32 %r9, {decides}, 1; setp.eq.s32 %p2, %r9, 0; mov.u64 %rd9, 0;
         @%p2 bra JOIN;
         mov.u64 %rd9, 400;
         JOIN:
@@ -36,21 +39,7 @@ class TestFlow:
         add.f32 %f3, %f1, %f2; st.global.f32 [%rd5], %f3;
         """)
         after, report = shuffled(before)
-        assert deltas(report) == []
-        assert_same_results(before, after)
-
-    def test_lanes_agree_after_a_uniform_branch(self):
-        before = kernel("""
-        and.b32 %r9, %r1, 1; setp.eq.s32 %p2, %r9, 0; mov.u64 %rd9, 0;
-        @%p2 bra JOIN;
-        mov.u64 %rd9, 400;
-        JOIN:
-        add.s64 %rd9, %rd9, %rd4;
-        ld.global.nc.f32 %f1, [%rd9]; ld.global.nc.f32 %f2, [%rd9+4];
-        add.f32 %f3, %f1, %f2; st.global.f32 [%rd5], %f3;
-        """)
-        after, report = shuffled(before)
-        assert deltas(report) == [1]
+        assert deltas(report) == found
         assert_same_results(before, after)
 
     def test_a_predicated_select_of_addresses_differs_between_lanes(self):
