@@ -22,8 +22,9 @@ from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
 from comprehensive.case_discussion.trace import trace
 from comprehensive.explanation import explained
-from comprehensive.options import MachineLike, checked_static, machine_values, with_assumptions
+from comprehensive.options import MachineLike, checked_static, machine_limits, with_assumptions
 from comprehensive.plugins import load
+from comprehensive.supported_machines import leaves_for_no_machine
 from comprehensive.systems.points import Number
 from comprehensive.systems.start import Start, identifiers, start_of
 from comprehensive.tree import render, report, tree_json
@@ -40,6 +41,7 @@ from metafork.ir.messages.source import Source
 from metafork.ir.program import Program, Version
 from metafork.ir.static_values import StaticValues, static_parameters
 from metafork.ir.translation_unit import TranslationUnit
+from metafork.runtime.machine import Between
 from strategies.caching import with_cached_arrays
 from strategies.checked import Checked
 from strategies.strategy import Remark, Strategy
@@ -131,11 +133,11 @@ def optimize(
 ) -> Result:
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
-    ``counters`` and ``strategies`` are names, used in the order given; ``machine`` (``"sm_80"``, ``"T=1024,Z=12288"``,
-    a ``Machine``, a mapping) fixes machine symbols; ``assume`` are inequalities over parameters; ``strict`` refuses
-    what is not proved free of races instead of warning.  ``plugins`` are modules, or ``.py`` files, with further
-    counters and strategies.  ``static`` are values of program parameters for which leaves are compiled beside their
-    dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``.
+    ``counters`` and ``strategies`` are names, used in the order given; ``machine`` (``"sm_80"``, ``"sm_80..sm_90"``,
+    ``"T=1024,Z=12288"``, a ``Machine``, a mapping) fixes or bounds machine symbols; ``assume`` are inequalities over
+    parameters; ``strict`` refuses what is not proved free of races instead of warning.  ``plugins`` are modules, or
+    ``.py`` files, with further counters and strategies.  ``static`` are values of program parameters for which leaves
+    are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``.
 
     ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
     thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
@@ -153,7 +155,7 @@ def optimize(
     chosen = registry.counters(counters, brought)
     transformers = registry.strategies(strategies, brought)
     own = {c.symbol: limit for c in chosen for limit in [details_of(c).limit] if limit is not None}
-    fixed = machine_values(machine, [c.symbol for c in chosen if c.kind == "performance"], own)
+    fixed = machine_limits(machine, [c.symbol for c in chosen if c.kind == "performance"], own)
     source = source_of(path_or_text)
     try:
         with until(deadline, LEAST_READING):
@@ -196,7 +198,7 @@ def discuss(
     counters: Sequence[Counter],
     strategies: Sequence[Strategy],
     taken: frozenset[str] = frozenset(),
-    fixed: Mapping[str, Number] | None = None,
+    fixed: Mapping[str, Number | Between] | None = None,
     time_limit: float | None = None,
     progress: Callable[[Statistics], None] | None = None,
     analyses: Analyses | None = None,
@@ -204,8 +206,8 @@ def discuss(
 ) -> ScheduleTree:
     """Return the tree of one schedule.
 
-    ``taken`` are the names of the whole input, ``fixed`` numbers for machine fields and targets, ``static`` values of
-    parameters, of which those are used that are program parameters of this schedule.
+    ``taken`` are the names of the whole input, ``fixed`` numbers or bounds for machine fields and targets, ``static``
+    values of parameters, of which those are used that are program parameters of this schedule.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     analyses = analyses or Analyses()
@@ -221,6 +223,9 @@ def discuss(
     with suppress(OutOfTimeError), until(deadline, LEAST_READING):
         remarks = explained(choice, strategies if outcome.complete else (), analyses)
     tree = _tree(program, start, outcome, strategies, choice.reasons, remarks)
+    if not fixed and outcome.complete:
+        with suppress(OutOfTimeError), until(deadline, LEAST_READING):
+            tree = replace(tree, for_no_machine=leaves_for_no_machine(start, tree.leaves, discussion.systems))
     static = {name: values for name, values in (static or {}).items() if name in static_parameters(program)}
     if not static:
         return tree
@@ -232,7 +237,7 @@ def undiscussed(
     counters: Sequence[Counter],
     strategies: Sequence[Strategy],
     taken: frozenset[str] = frozenset(),
-    fixed: Mapping[str, Number] | None = None,
+    fixed: Mapping[str, Number | Between] | None = None,
 ) -> ScheduleTree:
     """Return the tree of a schedule for which no time was left: no leaf anywhere in Start."""
     start = start_of(program, counters, taken, fixed)

@@ -16,10 +16,21 @@ from metafork.ir.program import Expr, IntConst, Program, Var, binary
 from metafork.ir.static_values import StaticValues, static_parameters
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.printing.expressions import representable
-from metafork.runtime.machine import FIELDS, PRESETS, SYMBOLS, Machine, OwnLimit, given_values, preset_of_gpu
+from metafork.runtime.machine import (
+    FIELDS,
+    PRESETS,
+    SYMBOLS,
+    Between,
+    Machine,
+    OwnLimit,
+    given_values,
+    preset_of_gpu,
+    presets_between,
+)
 
 MachineLike = str | Machine | Mapping[str, int | Fraction] | None
-"""A preset (``sm_80``), values (``T=1024,Z=12288``), both, a ``Machine``, or numbers by field or symbol."""
+"""A preset (``sm_80``), a range of them (``sm_80..sm_120``), values (``T=1024,Z=12288``), several of these, a
+``Machine``, or numbers by field or symbol."""
 
 
 def machine_values(
@@ -45,6 +56,24 @@ def machine_values(
         if name not in FIELDS and name not in targets and name not in limits:
             raise UnknownNameError("machine parameter", name, [*symbols, *FIELDS, *targets, *limits])
     return dict(values)
+
+
+def machine_limits(
+    machine: MachineLike, targets: Sequence[str] = (), limits: Mapping[str, OwnLimit] | None = None
+) -> dict[str, Number | Between]:
+    """Return what ``machine_values`` does, for texts with ranges of presets (``sm_80..sm_120``) as well.
+
+    A limit that is the same on all presets of a range is a number.
+    """
+    if not isinstance(machine, str):
+        return {**machine_values(machine, targets, limits)}
+    found: dict[str, Number | Between] = {}
+    for entry in machine.split(","):
+        each = [machine_values(name, targets, limits) for name in presets_between(entry) or (entry,)]
+        for name in each[0]:
+            least, most = min(values[name] for values in each), max(values[name] for values in each)
+            found[name] = least if least == most else Between(least, most)
+    return found
 
 
 class StaticValueError(ValueError):

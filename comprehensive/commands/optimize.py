@@ -40,7 +40,10 @@ _LEAST_DRAWN = 1.0
 )
 @chosen_options
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
-@click.option("--machine", help="Fix machine symbols: a preset (sm_80), values (T=1024,Z=12288), or both.")
+@click.option(
+    "--machine",
+    help="Fix machine symbols: a preset (sm_80), a range (sm_80..sm_120), values (T=1024,Z=12288), or several.",
+)
 @static_option
 @click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
 @click.option("--target", default="sm_80", show_default=True, help="The target of --emit ptx.")
@@ -200,7 +203,7 @@ def _write(
 
 
 def _summary(result: Result, folder: Path) -> str:
-    from comprehensive.tree.remarks import in_one_line
+    from comprehensive.tree.remarks import for_no_machine, in_one_line
     from comprehensive.tree.schedule_tree import values_text
 
     lines = []
@@ -223,6 +226,8 @@ def _summary(result: Result, folder: Path) -> str:
             for symbol in schedule.derived
             if symbol.name in shown
         ]
+        if tree.for_no_machine:
+            lines.append(f"  {for_no_machine(tree.for_no_machine)}")
         if not schedule.complete:
             lines.append("  the time limit left branches unexplored; report.md lists them")
     if not result.schedules:

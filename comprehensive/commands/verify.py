@@ -45,7 +45,10 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @chosen_options
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
-@click.option("--machine", help="Fix machine symbols: a preset (sm_80), values (T=1024,Z=12288), or both.")
+@click.option(
+    "--machine",
+    help="Fix machine symbols: a preset (sm_80), a range (sm_80..sm_120), values (T=1024,Z=12288), or several.",
+)
 @static_option
 @click.option("--points", default=50, show_default=True, type=click.IntRange(min=1), help="Points a leaf, at most.")
 @click.option("--seed", default=1, show_default=True, help="Another seed gives other points.")

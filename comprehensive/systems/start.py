@@ -21,6 +21,7 @@ from metafork.analysis.exactness import irredundant
 from metafork.analysis.facts import Scope, program_facts
 from metafork.ir.program import ParameterKind, Phase, Program, walk_statements
 from metafork.runtime.machine import SYMBOLS as LIMITS
+from metafork.runtime.machine import Between
 
 BLOCK_DIMENSIONS = ("block_dim_x", "block_dim_y", "block_dim_z")
 
@@ -116,12 +117,12 @@ def start_of(
     program: Program,
     counters: Sequence[Limited],
     taken: Collection[str] = (),
-    fixed: Mapping[str, Number] | None = None,
+    fixed: Mapping[str, Number | Between] | None = None,
 ) -> Start:
     """Return the start system of a program.
 
-    ``taken`` are the identifiers of the whole input; ``fixed`` gives numbers to canonical machine symbols or fields
-    (``T`` or ``threads_per_block``); fields that no condition uses are ignored.
+    ``taken`` are the identifiers of the whole input; ``fixed`` gives numbers, or bounds, to canonical machine symbols
+    or fields (``T`` or ``threads_per_block``); fields that no condition uses are ignored.
     """
     facts = program_facts(program)
     scope = Scope.of(facts)
@@ -137,9 +138,14 @@ def start_of(
     machine = {name: canonical[symbol] for name, symbol in fields.items()}
     machine |= {symbol: canonical[symbol] for symbol in targets}
     numbers: dict[str, Number] = {}
+    bounds: list[Constraint] = []
     for key, number in (fixed or {}).items():
         symbol = machine.get(key) or canonical.get(key)
-        if symbol is not None:
+        if symbol is None:
+            continue
+        if isinstance(number, Between):
+            bounds += within(symbol, number)
+        else:
             numbers[symbol] = int(number) if Fraction(number).denominator == 1 else number
 
     others = [constraint for constraint in facts.constraints if constraint not in program.exactness]
@@ -153,6 +159,7 @@ def start_of(
                 continue
             constraints.append(at_most(extent, _symbol_or_number(machine[name], numbers)))
     constraints += [at_most(ZERO, Polynomial.symbol(symbol)) for symbol in machine.values() if symbol not in numbers]
+    constraints += bounds
     for symbol, counter in targets.items():
         if not counter.less_is_better and canonical[symbol] not in numbers:
             constraints.append(at_most(Polynomial.symbol(canonical[symbol]), ONE))
@@ -169,6 +176,12 @@ def start_of(
         serial=frozenset(p.name for p in program.parameters if p.of_serial_loop),
         notes=tuple(notes),
     )
+
+
+def within(symbol: str, bounds: Between) -> tuple[Constraint, Constraint]:
+    """Return that a symbol lies between two numbers."""
+    limit = Polynomial.symbol(symbol)
+    return at_most(Polynomial.constant(bounds.least), limit), at_most(limit, Polynomial.constant(bounds.most))
 
 
 def _symbol_or_number(symbol: str, numbers: Mapping[str, Number]) -> Polynomial:

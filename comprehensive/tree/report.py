@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
-from comprehensive.tree.remarks import as_list
+from comprehensive.tree.remarks import as_list, for_no_machine
 from comprehensive.tree.schedule_tree import (
     Inconsistent,
     LeafReference,
@@ -74,6 +74,9 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree) -> list[str]:
         lines += _leaf(schedule, leaf)
     if not schedule.leaves:
         lines += ["None: no parameter values satisfy the conditions above and the machine's limits.", ""]
+    if tree.for_no_machine:
+        said = for_no_machine(tree.for_no_machine)
+        lines += [f"{said[0].upper()}{said[1:]}.", ""]
     lines += _regions(schedule)
     lines += ["### The tree", "", "```text", *_tree(schedule, schedule.root), "```", ""]
     lines += _notes(tree.notes)

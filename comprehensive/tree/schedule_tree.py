@@ -165,6 +165,7 @@ class ScheduleTree:
     be computed; ``opaque`` are scalars of the program that occur in conditions and are computed by C code only.
     ``fixed`` gives the numbers of machine symbols that the user fixed: conditions hold them already.
     ``notes`` are (subject, sentence) pairs for the report, ``remarks`` what its summary says of arrays and loops.
+    ``for_no_machine`` are the numbers of leaves that no supported machine can choose, where the user fixed none.
     """
 
     program: Program
@@ -180,6 +181,7 @@ class ScheduleTree:
     fixed: Mapping[str, int | Fraction] = field(hash=False, default_factory=dict)
     opaque: tuple[str, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    for_no_machine: tuple[int, ...] = ()
     statistics: Statistics = field(compare=False, hash=False, default_factory=Statistics)
 
     @property

@@ -68,6 +68,14 @@ def compute_capability(preset: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Between:
+    """What a limit may be on some machines: the least and the greatest number, both included."""
+
+    least: int | Fraction
+    most: int | Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """Limits of a thread, a block, a launch and a multiprocessor; ``targets`` are those of performance counters."""
 
@@ -151,6 +159,9 @@ PRESETS: Mapping[str, Machine] = MappingProxyType(
 )
 """Machines by the name of their compute capability (shared memory: the opt-in limit of a block)."""
 
+SUPPORTED = "sm_75..sm_120"
+"""The presets that nvcc 13 compiles for."""
+
 _GPUS = {
     "sm_35": ("kepler", "k20", "k40"),
     "sm_60": ("pascal", "p100"),
@@ -164,6 +175,23 @@ _GPUS = {
     "sm_120": ("rtx5080", "rtx5090"),
 }
 """What people call machines, by preset."""
+
+
+def presets_between(text: str) -> tuple[str, ...] | None:
+    """Return the presets of ``sm_80..sm_90``, ends included, and ``None`` for a text of another form.
+
+    Raises ``MachineError`` for an end that is no preset, and where the second end is the older one.
+    """
+    first, dots, last = (part.strip() for part in text.partition(".."))
+    if not dots:
+        return None
+    for name in (first, last):
+        if name not in PRESETS:
+            raise MachineError(f"there is no preset {name!r}; presets are {', '.join(PRESETS)}")
+    ends = compute_capability(first), compute_capability(last)
+    if ends[0] > ends[1]:
+        raise MachineError(f"{text.strip()} is empty; write {last}..{first}")
+    return tuple(name for name in PRESETS if ends[0] <= compute_capability(name) <= ends[1])
 
 
 def preset_of_gpu(name: str) -> str | None:

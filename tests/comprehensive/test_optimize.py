@@ -12,7 +12,7 @@ from comprehensive.systems.inequality_text import InequalityError
 from comprehensive.tree import render
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Verdict
-from metafork.runtime.machine import PRESETS, MachineError
+from metafork.runtime.machine import PRESETS, SUPPORTED, MachineError
 
 EXAMPLES = sorted(path.stem for path in Path("examples").glob("*.mf"))
 TEXT = """
@@ -74,6 +74,19 @@ def test_assumptions_join_the_start_system():
     [leaf] = assumed.schedules[0].leaves
     assert leaf.systems == ((),)
     assert any("3*dim" in str(c) for c in assumed.schedules[0].start)
+
+
+def test_leaves_for_no_supported_machine_are_those_that_its_range_leaves_out():
+    tree = metafork.optimize("examples/matmul.mf").schedules[0]
+    bounded = metafork.optimize("examples/matmul.mf", machine=SUPPORTED).schedules[0]
+    assert tree.for_no_machine
+    assert not bounded.for_no_machine
+    possible = {leaf.title for leaf in tree.leaves if leaf.id not in tree.for_no_machine}
+    assert {leaf.title for leaf in bounded.leaves} == possible
+    assert all(
+        judged.verdict is Verdict.YES
+        for judged in covers_start(Subject.of_tree(bounded), Judge(Subject.of_tree(bounded)))
+    )
 
 
 def test_machines_in_all_forms():

@@ -1,5 +1,5 @@
 from comprehensive import registry
-from comprehensive.options import machine_values
+from comprehensive.options import machine_limits, machine_values
 from comprehensive.systems.start import identifiers, machine_symbols, start_of
 from comprehensive.systems.systems import Systems
 from metafork.algebra.polynomial import Polynomial, at_most
@@ -57,6 +57,15 @@ def test_what_start_implies():
     ):
         assert systems.implies((), goal) is Verdict.YES, goal
     assert systems.implies((), at_most(symbol("B"), symbol("T_"))) is Verdict.NO
+
+
+def test_a_range_of_machines_bounds_the_limits_that_differ():
+    begin = start(machine_limits("sm_80..sm_120"))
+    assert begin.fixed["T_"] == 1024
+    assert begin.unknown_machine == ("Z",)
+    assert {at_most(25344, symbol("Z")), at_most(symbol("Z"), 58112)} <= set(begin.constraints)
+    assert start(machine_limits("sm_80..sm_120,Z=100")).fixed["Z"] == 100
+    assert start(machine_limits("sm_80..sm_80")) == start(machine_values("sm_80"))
 
 
 def test_a_fixed_machine_has_numbers():

@@ -5,7 +5,17 @@ from pathlib import Path
 import pytest
 
 import metafork
-from metafork.runtime.machine import DEFAULT, FIELDS, PRESETS, Machine, MachineError, given_values, parse_machine
+from metafork.runtime.machine import (
+    DEFAULT,
+    FIELDS,
+    PRESETS,
+    SUPPORTED,
+    Machine,
+    MachineError,
+    given_values,
+    parse_machine,
+    presets_between,
+)
 
 HEADER = Path(metafork.__file__).parent / "runtime" / "include" / "metafork" / "machine.h"
 
@@ -27,6 +37,21 @@ def test_other_names_are_targets_and_may_be_fractions():
     machine = parse_machine("occupancy=3/4,intensity=1.5,RB=4096")
     assert machine.targets == {"occupancy": Fraction(3, 4), "intensity": Fraction(3, 2)}
     assert machine.registers_per_block == 4096
+
+
+def test_a_range_has_the_presets_between_its_ends():
+    assert presets_between("sm_86 .. sm_90") == ("sm_86", "sm_89", "sm_90")
+    assert presets_between(SUPPORTED)[0] == "sm_75"
+    assert presets_between("sm_80") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("sm_90..sm_80", "write sm_80..sm_90"), ("sm_80..", "no preset ''"), ("sm_80..h100", "no preset 'h100'")],
+)
+def test_a_range_without_presets_is_refused(text, told):
+    with pytest.raises(MachineError, match=told):
+        presets_between(text)
 
 
 def test_nothing_given_changes_nothing():
