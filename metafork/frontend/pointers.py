@@ -1,7 +1,7 @@
 """Pointer parameters that schedules use as arrays: one element, or as many as a pragma says.
 
 ``*p`` and ``p[0]`` alone make ``float *p`` an array of one element.  Any other pointer (``float *p``, ``float p[]``) is
-an array where a pragma in front of its function gives its extent, a promise of whoever calls the function::
+an array where a pragma in front of its function, or within, gives its extent, a promise of whoever calls the function::
 
     #pragma metafork extents(p[n * m], q[n])
 """
@@ -25,17 +25,17 @@ from metafork.ir.messages.source import Span
 def promised_extents(
     directives: Sequence[Directive],
     tokens: Sequence[Token],
-    start: int,
+    whole: Span,
     variables: Mapping[str, Variable],
     grammar: Grammar,
     reporter: Reporter,
 ) -> dict[str, syntax.Expression]:
-    """Return the extents that pragmas between the last token before ``start`` and ``start`` promise; reports MF0321."""
-    last = max((token.span.end for token in tokens if token.span.start < start), default=0)
+    """Return the extents that the pragmas of a function, in front of it and within, promise; reports MF0321."""
+    last = max((token.span.end for token in tokens if token.span.start < whole.start), default=0)
     found: dict[str, syntax.Expression] = {}
     for directive in directives:
         words = directive.rest.replace("(", " ").split()[:2]
-        if directive.word == "pragma" and last <= directive.span.start < start and words == ["metafork", "extents"]:
+        if directive.word == "pragma" and last <= directive.span.start < whole.end and words == ["metafork", "extents"]:
             try:
                 found.update(_read(directive, variables, grammar))
             except (ValueError, GrammarError, TooDeepError, BracketError) as reason:

@@ -391,7 +391,7 @@ class UnitParser:
     ) -> tuple[FunctionParameter, ...]:
         """Give the pointers that schedules use as arrays their extents, and return the parameters with them."""
         promised = promised_extents(
-            preprocessed.directives, preprocessed.tokens, whole.start, variables, self._grammar, self._reporter
+            preprocessed.directives, preprocessed.tokens, whole, variables, self._grammar, self._reporter
         )
         promised |= {
             name: one_element(variables[name].span) for name in single_elements(body, variables) - promised.keys()

@@ -199,7 +199,7 @@ _ENTRIES = (
         "MF0201",
         "a pointer",
         "the device has its own memory: only arrays with extents can be moved there.",
-        "declare it as an array with extents, `float a[n]`.",
+        "declare it as an array, `float a[n]`; for a parameter, `#pragma metafork extents(a[n])` says the same.",
     ),
     Entry("MF0202", "address-of", "addresses on the host mean nothing on the device.", "use the array and an index."),
     Entry("MF0203", "a dereference", "pointers do not go to the device.", "index an array: `a[i]`."),
@@ -382,7 +382,7 @@ _ENTRIES = (
         "MF0321",
         "extents that cannot be",
         "`#pragma metafork extents` says how many elements the pointers of the function that follows have.",
-        "write `#pragma metafork extents(p[n], q[n * m])` in front of the function, with its own pointers.",
+        "write `#pragma metafork extents(p[n], q[n * m])` in front of the function or within, with its own pointers.",
     ),
     Entry(
         "MF0322",

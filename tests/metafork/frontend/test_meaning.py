@@ -157,8 +157,9 @@ PROGRAMS = {
     """,
     "pointers": """
         #pragma metafork extents(c[n * m])
-        #pragma metafork extents(d[k + 1], e[m])
+        #pragma metafork extents(d[k + 1])
         void f(int n, int m, int k, double a[n][m], double *c, int *d, const double *e, int *first, double *const z) {
+          #pragma metafork extents(e[m])
           meta_schedule {
             meta_for (int i = 0; i < n; i++)
               meta_for (int j = 0; j < m; j++) {

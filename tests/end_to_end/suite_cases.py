@@ -1,0 +1,84 @@
+"""Programs of PolyBench, Rodinia, SHOC and of deep learning in their natural spelling, and what each is run on.
+
+The programs stand in ``suites``, one function each.  Sizes are odd on purpose: borders, single blocks and empty ranges
+are what a tile meets.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Case:
+    """``shapes`` give the integer parameters, ``fills`` the C expression of element ``k`` where a default does not do.
+
+    ``several`` lists arrays that are copied more than once to the device or back, each with the reason.
+    """
+
+    shapes: tuple[dict[str, int], ...]
+    fills: dict[str, str] = field(default_factory=dict)
+    several: dict[str, str] = field(default_factory=dict)
+
+
+def at(**values):
+    """Return the shapes whose values stand in a row: ``at(n=(5, 6), B=(1, 2))`` are two."""
+    count = len(next(iter(values.values())))
+    return tuple({name: row[number] for name, row in values.items()} for number in range(count))
+
+
+ROWS = {"start": "k * 2", "first": "k * 2"}
+DOMINANT = "k % (n + 1) == 0 ? 9.5f : (float)(k * 37 % 101) * 0.011f + 0.1f"
+
+CASES = {
+    "atax": Case(at(m=(13, 9), n=(11, 16), B=(4, 8))),
+    "attention": Case(at(heads=(2, 1), len=(9, 8), dim=(10, 4), T=(4, 2))),
+    "backprop": Case(at(**{"in": (9, 16)}, hid=(11, 8), B=(4, 8))),
+    "batched_small": Case(at(batch=(5, 3), n=(3, 4))),
+    "bfs": Case(
+        at(nodes=(17, 8), edges=(34, 16), B=(4, 8), depth=(1, 0)),
+        {**ROWS, "edge": "k * 7 % nodes", "level": "k % 3 == 0 ? k % 2 : -1"},
+    ),
+    "bias_relu": Case(at(batch=(9, 4), features=(13, 8), B0=(2, 4), B1=(8, 4))),
+    "cholesky": Case(
+        at(n=(9, 8), B=(4, 2)),
+        {"A": "k % (n + 1) == 0 ? 19.5 : 0.01 * (k / n + k % n)"},
+        {"A": "the host takes a square root each step"},
+    ),
+    "conv2d": Case(at(N=(2, 1), C=(2, 3), K=(3, 1), H=(7, 5), W=(8, 6), R=(3, 2), S=(3, 1), B=(8, 4))),
+    "covariance": Case(at(m=(9, 8), n=(7, 5), B=(4, 2))),
+    "depthwise": Case(at(C=(2, 1), H=(7, 8), W=(9, 4), B0=(4, 2), B1=(4, 4))),
+    "doitgen": Case(at(nr=(2, 3), nq=(3, 2), np=(9, 8), B=(4, 8))),
+    "embedding": Case(at(tokens=(5, 3), vocabulary=(7, 4), dim=(9, 8), B=(4, 8)), {"token": "k * 5 % vocabulary"}),
+    "fdtd_2d": Case(at(tmax=(4, 3), nx=(9, 8), ny=(11, 8), B=(4, 2))),
+    "floyd_warshall": Case(at(n=(9, 8), B=(4, 2)), {"path": "k * 37 % 101 + 1"}),
+    "gemm": Case(at(ni=(9, 8), nj=(7, 8), nk=(10, 4), T=(4, 2))),
+    "gemver": Case(at(n=(13, 8), B=(4, 8)), several={"x": "the host adds to all of it"}),
+    "gesummv": Case(at(n=(13, 8), B=(4, 8))),
+    "gramschmidt": Case(
+        at(m=(9, 6), n=(5, 4), B=(4, 2)),
+        several={"A": "the host sums a column each step", "R": "the host writes an element each step"},
+    ),
+    "hotspot": Case(at(rows=(9, 8), cols=(11, 8), B=(4, 2))),
+    "im2col": Case(at(C=(2, 1), H=(6, 5), W=(7, 5), R=(3, 2), B=(8, 4))),
+    "jacobi_1d": Case(at(steps=(5, 4), n=(19, 10), B=(4, 8))),
+    "kmeans": Case(at(npoints=(17, 8), nfeatures=(3, 4), nclusters=(4, 2), B=(4, 8))),
+    "layernorm": Case(at(rows=(9, 8), cols=(7, 4), B=(4, 8))),
+    "linear_product": Case(at(n=(9, 8), T=(4, 2))),
+    "lu": Case(at(n=(9, 8), B=(4, 2)), {"A": DOMINANT}),
+    "maxpool": Case(at(C=(2, 1), H=(5, 4), W=(7, 4), B=(8, 4))),
+    "md": Case(at(atoms=(17, 8), most=(5, 3), B=(4, 8)), {"neighbour": "k * 7 % atoms"}),
+    "mvt": Case(at(n=(13, 8), B=(4, 8))),
+    "nearest": Case(at(n=(19, 8), B=(4, 8))),
+    "needle": Case(at(n=(9, 4), B=(4, 2), penalty=(3, 10))),
+    "pathfinder": Case(at(rows=(6, 5), cols=(13, 8), B=(4, 8))),
+    "reduction": Case(at(n=(37, 16), B=(8, 4))),
+    "scan": Case(at(n=(37, 16), B=(8, 4))),
+    "softmax": Case(at(rows=(9, 8), cols=(7, 4), B=(4, 8))),
+    "spmv_csr": Case(at(rows=(13, 8), nonzeros=(26, 16), cols=(9, 8), B=(4, 8)), {**ROWS, "column": "k * 5 % cols"}),
+    "srad": Case(at(rows=(9, 8), cols=(11, 8), B=(4, 2))),
+    "stencil_9pt": Case(at(n=(9, 8), m=(11, 8), B0=(4, 2), B1=(4, 8))),
+    "syrk": Case(at(n=(9, 8), m=(7, 4), T=(4, 2))),
+    "transposed": Case(at(rows=(9, 8), cols=(11, 8), T=(4, 2))),
+    "triad": Case(at(n=(19, 8), B=(4, 8))),
+    "trisolv": Case(at(n=(13, 8), B=(4, 8)), {"L": DOMINANT}, {"x": "the host divides an element each step"}),
+    "two_mm": Case(at(n=(9, 8), T=(4, 2))),
+}
