@@ -200,8 +200,7 @@ CASES = {
     "extent of a scalar": ("MF0321", "«#pragma metafork extents(n[4])»\n" + thread("a[i] = 1;")),
     "extents of another function's pointer": (
         "MF0321",
-        "void g(int n, float *p)\n{\n«#pragma metafork extents(q[n])»\n  meta_schedule { meta_for (int i = 0; i < n; i++) "
-        "meta_for (int u = 0; u < 1; u++) p[0] = 1; }\n}\nvoid h(int n, float *q) { q[n - 1] = 1; }\n",
+        thread("p[0] = 1;", "  «#pragma metafork extents(q[n])»\n").replace("float alpha", "float alpha, float *p"),
     ),
     "extents without an extent": (
         "MF0321",
