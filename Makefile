@@ -7,7 +7,7 @@ JOBS ?= 2
 # The tests start the tool some hundred times: its modules are compiled once, whatever the caller's environment says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test lint types unit bench fuzz mutants docs clean
+.PHONY: demo test test-all lint types unit bench fuzz mutants docs clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,10 @@ types: $(VENV)/.installed-test
 
 unit: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+# What `make test` samples, whole: continuous integration runs both.
+test-all: $(VENV)/.installed-test
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m slow
 
 # Figures for bench/results; times need a quiet machine, counts of instructions need nvcc.
 bench: $(VENV)/.installed-test
