@@ -5,8 +5,8 @@
  *
  *   STANDIN_SOCKET    where the server listens
  *   STANDIN_LOG       the file that gets a line for each call, each violation, and what is left when the program ends
- *   STANDIN_FAIL=7    the seventh call fails with CUDA_ERROR_UNKNOWN; 7:2 with error 2.  A call that returns something
- *                     fails before it does anything
+ *   STANDIN_FAIL=7    the seventh call fails with CUDA_ERROR_UNKNOWN before it does anything; 7:2 with error 2; 7+ all from
+ *                     the seventh on, as on a device that was lost
  *   STANDIN_DEVICES   how many there are, 1 by default
  *   STANDIN_MEMORY    bytes that a device has
  *   STANDIN_CONTEXT=1 a context of device 1 is the thread's own when the program begins, as if the CUDA runtime had been there
@@ -52,7 +52,7 @@ struct allocation {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *log_file;
-static int server = -1, calls, initialized, devices = 1, failing, failure = UNKNOWN;
+static int server = -1, calls, initialized, devices = 1, failing, lost, failure = UNKNOWN;
 static size_t memory_left = (size_t)1 << 40;
 static struct context contexts[DEVICES];
 static struct module modules[FUNCTIONS];
@@ -83,6 +83,7 @@ __attribute__((constructor)) static void begin(void) {
     if (path != NULL) log_file = fopen(path, "a");
     devices = number_of("STANDIN_DEVICES", 1);
     if (fail != NULL) failing = atoi(fail);
+    lost = fail != NULL && strchr(fail, '+') != NULL;
     if (fail != NULL && strchr(fail, ':') != NULL) failure = atoi(strchr(fail, ':') + 1);
     if (bytes != NULL) memory_left = (size_t)atoll(bytes);
     for (int i = 0; i < DEVICES; i++) contexts[i].device = i;
@@ -111,7 +112,7 @@ __attribute__((destructor)) static void end(void) {
 static int begun(const char *name) {
     pthread_mutex_lock(&lock);
     tell("%d %s\n", ++calls, name);
-    if (calls == failing) return failure;
+    if (calls == failing || (lost && calls > failing && strcmp(name, "cuGetErrorString") != 0)) return failure;
     if (!initialized && strcmp(name, "cuInit") != 0 && strcmp(name, "cuGetErrorString") != 0) {
         tell("violation: %s before cuInit\n", name);
         return NOT_INITIALIZED;

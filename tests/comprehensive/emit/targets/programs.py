@@ -41,7 +41,9 @@ class Program:
         """Run a function at (machine, values) and return what the driver said of each, the launches, and the calls."""
         lines = [point_line(machine, self.scalars(function, values)) for machine, values in points]
         log = self.directory / "log"
-        done, calls = standin.run([self.drivers[function]], "".join(lines), log=log, METAFORK_TRACE="1", **variables)
+        done, calls = standin.run(
+            [self.drivers[function]], "".join(lines), log=log, **{"METAFORK_TRACE": "1", **variables}
+        )
         said = [
             text.removeprefix("reference\n").strip() for text in re.split(r"^point \d+\n", done.stdout, flags=re.M)[1:]
         ]
