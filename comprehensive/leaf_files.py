@@ -1,67 +1,85 @@
 """Each leaf for people to read: its MetaFork source, its LLVM IR and, where asked for, its PTX (``leaves/``).
 
 Making the code of many leaves may take longer than finding them.  Where a time limit ends it, the leaves whose code is
-made, the first ones of every tree, stay, and the tree has no leaf where the others were.
+made, the first ones of every tree, stay, and the tree has no leaf where the others were; nor has it one that the back
+end has no code for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 from comprehensive.case_discussion.interruption import OutOfTimeError, until
-from comprehensive.emit import LeafCode, leaf_code
+from comprehensive.emit import LeafCode
+from comprehensive.emit.targets.cuda import TARGET as CUDA
+from comprehensive.emit.targets.target import NoCodeError, Target
 from comprehensive.optimize import Result
+from comprehensive.tree.left_out import without_leaves
 from comprehensive.tree.page import LeafSource
-from comprehensive.tree.schedule_tree import Leaf, LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
 from metafork.analysis.analyses import Analyses
 
 LEAST_MAKING = 2.0
 """Seconds of processor time for the code of what was found when the time limit has passed already."""
 
+LEFT_OUT = "a leaf is left out"
+"""What the subjects of notes about leaves without code begin with."""
+
 _NOT_MADE = "time limit reached before the code of this leaf was made"
 
 
 class LeafTexts:
-    """The code of the leaves of one result, made once for whoever needs it; PTX where a target is given."""
+    """The code of the leaves of one result for a back end, made once for whoever needs it.
 
-    def __init__(self, analyses: Analyses, ptx_target: str | None = None) -> None:
+    With ``ptx_target`` there is PTX for that GPU beside it.
+    """
+
+    def __init__(self, analyses: Analyses, ptx_target: str | None = None, target: Target = CUDA) -> None:
         self._analyses = analyses
         self._ptx_target = ptx_target
+        self._target = target
         self._codes: dict[str, LeafCode] = {}
         self._files: dict[str, tuple[dict[str, str], str | None]] = {}
 
     def code_of(self, leaf: Leaf) -> LeafCode:
-        """Return the code of a leaf.  Raises ``metafork.lowering.lowering.CannotLowerError``."""
+        """Return the code of a leaf.  Raises ``metafork.lowering.lowering.CannotLowerError``, ``NoCodeError``."""
         if leaf.kernel not in self._codes:
-            self._codes[leaf.kernel] = leaf_code(leaf, self._analyses)
+            self._codes[leaf.kernel] = self._target.leaf_code(leaf, self._analyses)
         return self._codes[leaf.kernel]
 
     def in_time(self, result: Result, deadline: float | None) -> Result:
         """Make the code of the leaves until the deadline (of ``time.monotonic``), and return the result with those.
 
-        The very first leaf is made in any case.  Raises as ``files``.
+        The very first leaf is made in any case.  Leaves that the back end has no code for are left out, and notes of
+        the trees say why.  Raises ``CannotLowerError``, and ``TargetError`` for a GPU that LLVM does not know.
         """
-        if deadline is None:
-            return result
-        made = [0 for _ in result.schedules]
-        first = next((leaf for tree in result.schedules for leaf in tree.leaves), None)
-        if first is not None:
-            self._make(first)
-        with suppress(OutOfTimeError), until(deadline, LEAST_MAKING):
-            for index, tree in enumerate(result.schedules):
-                for leaf in tree.leaves:
-                    self._make(leaf)
-                    made[index] += 1
-        if first is not None and not any(made):
-            made[next(index for index, tree in enumerate(result.schedules) if tree.leaves)] = 1
-        trees = tuple(_first_leaves(tree, count) for tree, count in zip(result.schedules, made, strict=True))
-        return result if trees == result.schedules else replace(result, schedules=trees)
+        numbered = [(tree.program.name, leaf) for tree in result.schedules for leaf in tree.leaves]
+        late = {leaf.kernel for _, leaf in numbered}
+        reasons: dict[str, dict[int, str]] = {tree.program.name: {} for tree in result.schedules}
 
-    def _make(self, leaf: Leaf) -> None:
-        for one in _kernels(leaf):
-            self._files_of(one)
+        def make(name: str, leaf: Leaf) -> None:
+            try:
+                for one in _kernels(leaf):
+                    self._files_of(one)
+            except NoCodeError as error:
+                reasons[name][leaf.id] = f"no code for --backend {self._target.name}: {error}"
+            late.discard(leaf.kernel)
+
+        for name, leaf in numbered[:1]:
+            make(name, leaf)
+        with suppress(OutOfTimeError), nullcontext() if deadline is None else until(deadline, LEAST_MAKING):
+            for name, leaf in numbered:
+                make(name, leaf)
+        if not late and not any(reasons.values()):
+            return result
+        if any(reasons.values()):
+            # Kernels of later leaves get other names.
+            self._codes.clear()
+            self._files.clear()
+        trees = tuple(_left(tree, reasons[tree.program.name], late) for tree in result.schedules)
+        return replace(result, schedules=trees)
 
     def files(self, result: Result) -> tuple[dict[str, str], list[str]]:
         """Return the files by path, and a sentence for each text that could not be made.
@@ -111,22 +129,14 @@ def _kernels(leaf: Leaf) -> Iterator[Leaf]:
     yield from map(leaf.of, leaf.instances)
 
 
-def _first_leaves(tree: ScheduleTree, count: int) -> ScheduleTree:
-    """Return a tree without the leaves after the first ``count``, marked incomplete; itself where there are none."""
-    if count == len(tree.leaves):
-        return tree
-
-    def without(part: Tree) -> Tree:
-        match part:
-            case LeafReference(leaf=leaf) if leaf > count:
-                return NoLeaf(_NOT_MADE)
-            case Node(accept=accept, refuse=refuse):
-                return replace(part, accept=without(accept), refuse=without(refuse))
-            case _:
-                return part
-
-    note = ("time limit", f"the code of {len(tree.leaves) - count} of {len(tree.leaves)} leaves was not made")
-    return replace(tree, root=without(tree.root), leaves=tree.leaves[:count], notes=(*tree.notes, note), complete=False)
+def _left(tree: ScheduleTree, reasons: Mapping[int, str], late: Collection[str]) -> ScheduleTree:
+    """Return a tree without the leaves that have no code, with notes why; marked incomplete where some were late."""
+    not_made = {leaf.id: _NOT_MADE for leaf in tree.leaves if leaf.kernel in late}
+    notes = [(f"{LEFT_OUT} ({leaf.title})", reasons[leaf.id]) for leaf in tree.leaves if leaf.id in reasons]
+    if not_made:
+        notes.append(("time limit", f"the code of {len(not_made)} of {len(tree.leaves)} leaves was not made"))
+    left = without_leaves(tree, {**reasons, **not_made})
+    return replace(left, notes=(*left.notes, *notes), complete=left.complete and not not_made)
 
 
 def _ptx(code: LeafCode, leaf: Leaf, module: str, target: str) -> str | Exception:

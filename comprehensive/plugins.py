@@ -1,9 +1,9 @@
-"""Counters and strategies from outside of the tree: modules named for a run, and installed packages.
+"""Counters, strategies and back ends from outside of the tree: modules named for a run, and installed packages.
 
 A plugin is a module with ``COUNTER`` or ``COUNTERS``, ``STRATEGY`` or ``STRATEGIES``, as the modules of
-``evaluators`` and ``strategies`` have them.  ``--plugin NAME`` names a module that Python finds, or a file ``*.py``; an
-installed package declares its modules in the entry-point group ``metafork.plugins``, and they are imported when a name
-is asked for that nothing else has.
+``evaluators`` and ``strategies`` have them, ``TARGET`` or ``TARGETS``, as those of ``comprehensive.emit.targets``.
+``--plugin NAME`` names a module that Python finds, or a file ``*.py``; an installed package declares its modules in the
+entry-point group ``metafork.plugins``, and they are imported when a name is asked for that nothing else has.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ GROUP = "metafork.plugins"
 
 _COUNTER = ("name", "kind", "symbol", "less_is_better", "default_target", "evaluate")
 _STRATEGY = ("name", "improves", "on_ir", "at_leaf", "apply")
+_TARGET = ("name", "headers", "own_headers", "aimed_at", "leaf_code", "device_name", "opening", "kernel", "launching",
+           "package")  # fmt: skip
 
 
 class PluginError(ValueError):
-    """A plugin cannot be imported, or what it has is no counter or strategy; the message says which and why."""
+    """A plugin cannot be imported, or what it has is not what it is called; the message says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Plugin:
     name: str
     counters: tuple[Counter, ...]
     strategies: tuple[Strategy, ...]
+    targets: tuple[Any, ...] = ()
+    """Objects with the members of ``comprehensive.emit.targets.target.Target``, a room above this one."""
 
 
 def load(name: str) -> Plugin:
@@ -79,8 +83,11 @@ def _from_file(path: Path) -> ModuleType:
 def _plugin(name: str, module: ModuleType) -> Plugin:
     counters = _members(module, "COUNTER", "COUNTERS")
     strategies = _members(module, "STRATEGY", "STRATEGIES")
-    if not counters and not strategies:
-        raise PluginError(f"plugin {name} has none of COUNTER, COUNTERS, STRATEGY, STRATEGIES")
+    targets = _members(module, "TARGET", "TARGETS")
+    if not counters and not strategies and not targets:
+        raise PluginError(f"plugin {name} has none of COUNTER, COUNTERS, STRATEGY, STRATEGIES, TARGET, TARGETS")
+    for one in targets:
+        _must_have(name, "back end", one, _TARGET)
     for one in counters:
         _must_have(name, "counter", one, _COUNTER)
         _check_limit(name, one)
@@ -88,7 +95,7 @@ def _plugin(name: str, module: ModuleType) -> Plugin:
         _must_have(name, "strategy", one, _STRATEGY)
         if not is_dataclass(one):
             raise PluginError(f"plugin {name}: strategy {one.name!r} is no dataclass")
-    return Plugin(name, counters, strategies)
+    return Plugin(name, counters, strategies, targets)
 
 
 def _members(module: ModuleType, one: str, several: str) -> tuple[Any, ...]:

@@ -86,7 +86,7 @@ def chosen_options(function: Decorated) -> Decorated:
             "plugins",
             multiple=True,
             metavar="MODULE",
-            help="A module or a .py file with further counters and strategies.",
+            help="A module or a .py file with further counters, strategies and back ends.",
         ),
     )
     for option in reversed(options):
@@ -109,6 +109,7 @@ strict_option = click.option(
 @contextmanager
 def mistakes_of_options() -> Iterator[None]:
     """Turn unknown names, bad options, plugins, machines and assumptions into usage errors."""
+    from comprehensive.emit.targets.target import TargetOptionError
     from comprehensive.options import StaticValueError
     from comprehensive.plugins import PluginError
     from comprehensive.registry import UnknownNameError
@@ -118,5 +119,7 @@ def mistakes_of_options() -> Iterator[None]:
 
     try:
         yield
-    except (UnknownNameError, OptionError, PluginError, MachineError, InequalityError, StaticValueError) as error:
+    except (
+        UnknownNameError, OptionError, PluginError, MachineError, InequalityError, StaticValueError, TargetOptionError
+    ) as error:  # fmt: skip
         raise click.UsageError(str(error)) from error

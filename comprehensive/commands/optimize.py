@@ -23,6 +23,7 @@ from comprehensive.commands.faults import (
 )
 
 if TYPE_CHECKING:
+    from comprehensive.emit.targets.target import Target
     from comprehensive.optimize import Result
     from comprehensive.tree.schedule_tree import Statistics
 
@@ -46,7 +47,8 @@ _LEAST_DRAWN = 1.0
 )
 @static_option
 @click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
-@click.option("--target", default="sm_80", show_default=True, help="The target of --emit ptx.")
+@click.option("--backend", default="cuda", show_default=True, help="What kernels become: cuda, ptx, or a plugin's.")
+@click.option("--target", help="The GPU that PTX is for: sm_80 with --emit ptx, sm_75 with --backend ptx by default.")
 @click.option("--allow-fma", is_flag=True, help="Let the generated build contract a*b + c (results may differ).")
 @click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON; files are written only with -o.")
 @click.option(
@@ -67,7 +69,8 @@ def command(
     machine: str | None,
     static: tuple[str, ...],
     emit: str | None,
-    target: str,
+    backend: str,
+    target: str | None,
     allow_fma: bool,
     as_json: bool,
     time_limit: float | None,
@@ -85,6 +88,8 @@ def command(
     failed = False
     incomplete: list[tuple[Path, str]] = []
     deadline = None if time_limit is None else time.monotonic() + time_limit
+    with mistakes_of_options():
+        way = _backend(backend, plugins, target, allow_fma=allow_fma)
     if depfile is not None and len(files) > 1:
         raise click.UsageError("--depfile takes one input file")
     _refuse_equal_names(files)
@@ -115,7 +120,8 @@ def command(
         found += result.warnings
         folder = _folder(path, output, len(files) > 1)
         if output is not None or not as_json:
-            result = _write(result, folder, target if emit == "ptx" else None, allow_fma, depfile, deadline)
+            ptx_target = (target or "sm_80") if emit == "ptx" else None
+            result = _write(result, folder, way, ptx_target, allow_fma, depfile, deadline)
         if not result.complete:
             incomplete.append((path, "the time limit ended the run early; the tree is incomplete"))
         if as_json:
@@ -148,9 +154,22 @@ def _folder(path: Path, output: Path | None, several: bool) -> Path:
     return output / own if several else output
 
 
+def _backend(name: str, plugins: Sequence[str], architecture: str | None, *, allow_fma: bool) -> Target:
+    """Return the back end of that name.  Raises ``UnknownNameError``, ``PluginError`` and ``TargetOptionError``."""
+    from comprehensive.emit.targets.table import target
+    from comprehensive.plugins import load
+
+    way = target(name, [load(plugin) for plugin in plugins])
+    if architecture is not None:
+        way = way.aimed_at(architecture)
+    way.package("none", allow_fma=allow_fma)
+    return way
+
+
 def _write(
     result: Result,
     folder: Path,
+    way: Target,
     ptx_target: str | None,
     allow_fma: bool,
     depfile: Path | None,
@@ -158,13 +177,13 @@ def _write(
 ) -> Result:
     """Write the files of a result; return what of it was written, less than all where the deadline has passed."""
     from comprehensive.emit import ComputationError, TabulationError, write_outputs
-    from comprehensive.leaf_files import LeafTexts
+    from comprehensive.leaf_files import LEFT_OUT, LeafTexts
     from comprehensive.tree import page, render
     from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
     from metafork.lowering.lowering import CannotLowerError
 
     stem = result.unit.name
-    texts = LeafTexts(result.analyses, ptx_target)
+    texts = LeafTexts(result.analyses, ptx_target, way)
     try:
         result = texts.in_time(result, deadline)
         leaves, problems = texts.files(result)
@@ -191,13 +210,17 @@ def _write(
     except subprocess.CalledProcessError as error:
         problems.append(f"{stem}.tree.svg is not drawn: Graphviz failed: {error.stderr.strip()}")
     try:
-        write_outputs(result, folder, code_of=texts.code_of, allow_fma=allow_fma, extra=extra, depfile=depfile)
+        write_outputs(
+            result, folder, code_of=texts.code_of, allow_fma=allow_fma, extra=extra, depfile=depfile, target=way
+        )
     except (ComputationError, TabulationError) as error:
         raise click.ClickException(f"{result.unit.source.name}: no dispatcher can be written: {error}") from error
     except OSError as error:
         place = error.filename or folder
         raise click.ClickException(f"{place} cannot be written: {error.strerror or error}") from error
-    for problem in problems:
+    notes = [(tree.program.name, *note) for tree in result.schedules for note in tree.notes]
+    left_out = [f"{name}: {subject}: {said}" for name, subject, said in notes if subject.startswith(LEFT_OUT)]
+    for problem in [*left_out, *problems]:
         click.echo(f"metafork: {problem}", err=True)
     return result
 

@@ -115,7 +115,7 @@ class ConditionTables:
 
     def _table(self, terms: tuple[Term, ...], polynomial: Polynomial) -> str:
         if not terms:
-            return "{nullptr, 0}"
+            return "{NULL, 0}"
         if terms not in self._known:
             name = f"{self.prefix}_p{len(self._known)}"
             rows = ", ".join(

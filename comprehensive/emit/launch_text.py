@@ -1,8 +1,9 @@
-"""C++ text that launches the leaves of one schedule: ``NAME_launch`` on device pointers, and the drop-in's entry.
+"""C text that launches the leaves of one schedule: ``NAME_launch`` on device pointers, and the drop-in's entry.
 
 For each leaf a function computes the host scalars and the shape in checked 64-bit arithmetic, converts the kernel's
-scalars to their own types, checks the shape against the device, and launches.  ``metafork_run_NAME`` computes the sizes
-of the arrays and the trip counts, and hands all to ``metafork_dispatch`` (``metafork/dispatch.h``).
+scalars to their own types, and does what the target says to check the shape against the device and to launch.
+``metafork_run_NAME`` computes the sizes of the arrays and the trip counts, and hands all to ``metafork_dispatch``
+(``metafork/dispatch.h``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from comprehensive.emit.checked_expressions import ComputationError, checked, wi
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.emit.select_text import derived_definitions, target_names
-from comprehensive.emit.signature import Signature, element_type, touched_arrays
+from comprehensive.emit.signature import Signature, touched_arrays
+from comprehensive.emit.targets.target import Attempt, Target
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Argument, Kernel, Space
@@ -22,7 +24,9 @@ from metafork.ir.program import Derived, Phase, Program, Var, walk_expression, w
 _MAX_ARRAYS = 64
 
 
-def launch_text(tree: ScheduleTree, signature: Signature, codes: Sequence[LeafCode], values: int) -> str:
+def launch_text(
+    tree: ScheduleTree, signature: Signature, codes: Sequence[LeafCode], values: int, target: Target
+) -> str:
     """Return the definitions that launch the leaves of one schedule; ``values`` is the length of its vector of values.
 
     Raises ``ComputationError`` where the host cannot compute what a launch needs.
@@ -32,8 +36,8 @@ def launch_text(tree: ScheduleTree, signature: Signature, codes: Sequence[LeafCo
     lines: list[str] = []
     for leaf, code in zip(tree.leaves, codes, strict=True):
         for instance, own in zip(leaf.instances, code.instances, strict=True):
-            lines += [*_attempt(signature, leaf.id, own, f"_instance{instance.number}"), ""]
-        lines += [*_attempt(signature, leaf.id, code, "_dynamic" if leaf.instances else ""), ""]
+            lines += [*_attempt(signature, leaf.id, own, f"_instance{instance.number}", target), ""]
+        lines += [*_attempt(signature, leaf.id, code, "_dynamic" if leaf.instances else "", target), ""]
         if leaf.instances:
             lines += [*_attempt_instances(signature, leaf), ""]
     lines += [*_attempt_any(tree, signature), ""]
@@ -86,7 +90,7 @@ def _attempt_instances(signature: Signature, leaf: Leaf) -> list[str]:
     return [*lines, "        metafork_s->instance = 0;", "    }", f"    return {name}_dynamic({arguments});", "}"]
 
 
-def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str) -> list[str]:
+def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str, target: Target) -> list[str]:
     """Return the function that checks one kernel of a leaf (``metafork_go`` false) or launches it."""
     name, kernel = signature.name, code.kernel
     declarations = _attempt_declarations(signature)
@@ -114,7 +118,6 @@ def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str) -> li
         f"    metafork_trace_launch({c_string(name)}, {leaf}, metafork_s, metafork_names, metafork_numbers, "
         f"{len(signature.parameters)});",
     ]
-    pointers = ", ".join(f"(void *)&{argument}" for argument in arguments) or "nullptr"
     return [
         f"static int {name}_attempt{leaf}{suffix}({declarations})",
         "{",
@@ -122,48 +125,9 @@ def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str) -> li
         f"    {', '.join(f'(void){name}' for name in ['metafork_stream', *_input_names(signature)])};",
         *(f"    {line}" for line in [*body, *shape]),
         "    if (metafork_failed) return METAFORK_EOVERFLOW;",
-        "#if defined(METAFORK_CPU)",
-        "    const int metafork_error = metafork_check_shape(metafork_s, nullptr);",
-        "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
-        *trace,
-        f"    return metafork_launch_blocks({c_string(kernel.name)}, metafork_s, [&] {{",
-        f"        (metafork_s->large ? {large_name(kernel)} : {kernel.name})({', '.join(arguments)});",
-        "    });",
-        "#else",
-        *_function(name, leaf, code),
-        "    if (metafork_error == METAFORK_OK) metafork_error = metafork_check_shape(metafork_s, metafork_functions);",
-        "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
-        *trace,
-        f"    void *metafork_arguments[] = {{{pointers}}};",
-        "    const void *const metafork_function = metafork_functions[metafork_s->large];",
-        "    return metafork_launch_kernel(metafork_function, metafork_s, metafork_stream, metafork_arguments);",
-        "#endif",
+        *target.launching(Attempt(code, tuple(arguments), tuple(trace))),
         "}",
     ]
-
-
-def ptx_name(schedule: str, leaf: int) -> str:
-    """Return the name of the variable that holds a leaf's PTX."""
-    return f"{schedule}_ptx{leaf}"
-
-
-def _function(schedule: str, leaf: int, code: LeafCode) -> list[str]:
-    if code.ptx is None:
-        names = ", ".join(f"(const void *){name}" for name in (code.kernel.name, large_name(code.kernel)))
-        return [
-            f"    const void *const metafork_functions[] = {{{names}}};",
-            "    int metafork_error = METAFORK_OK;",
-        ]
-    return [
-        "    const void *metafork_loaded = nullptr;",
-        f"    int metafork_error = metafork_load(&{ptx_name(schedule, leaf)}, &metafork_loaded);",
-        "    const void *const metafork_functions[] = {metafork_loaded, metafork_loaded};",
-    ]
-
-
-def large_name(kernel: Kernel) -> str:
-    """Return the name of the kernel that any grid and any array may have (``METAFORK_KERNEL``)."""
-    return f"{kernel.name}_large"
 
 
 def _large(signature: Signature, kernel: Kernel, known: Mapping[str, str]) -> list[str]:
@@ -225,18 +189,25 @@ def _scalar(argument: Argument, signature: Signature, known: dict[str, str]) -> 
 
 
 def _attempt_any(tree: ScheduleTree, signature: Signature) -> list[str]:
+    """Return the parameters and values of a call as one type, and the attempt at any leaf that takes them so."""
     name = signature.name
-    declarations = [
-        "int metafork_leaf",
-        "bool metafork_go",
-        "metafork_shape *metafork_s",
-        "void *metafork_stream",
-        *_inputs(signature),
+    fields = [f"{declaration};" for declaration in [*signature.integers(), *signature.value_declarations()]]
+    pointers = [
+        f"metafork_d == NULL ? NULL : ({signature.pointer_type(array)})metafork_d[{index}]"
+        for index, array in enumerate(signature.program.arrays)
     ]
-    arguments = ", ".join(["metafork_go", "metafork_s", "metafork_stream", *_input_names(signature)])
+    inputs = [f"metafork_i->{field}" for field in signature.scalar_names.values()]
+    arguments = ", ".join(["metafork_go", "metafork_s", "metafork_stream", *inputs, *pointers])
     return [
-        f"static int {name}_attempt({', '.join(declarations)})",
+        f"typedef struct {name}_inputs {{",
+        *(f"    {field}" for field in fields or ["char metafork_none;"]),
+        f"}} {name}_inputs;",
+        "",
+        f"static int {name}_attempt(const void *metafork_inputs, int metafork_leaf, bool metafork_go, "
+        "metafork_shape *metafork_s, void *metafork_stream, void *const *metafork_d)",
         "{",
+        f"    const {name}_inputs *const metafork_i = (const {name}_inputs *)metafork_inputs;",
+        "    (void)metafork_i, (void)metafork_d, (void)metafork_go, (void)metafork_s, (void)metafork_stream;",
         "    switch (metafork_leaf) {",
         *(f"    case {leaf.id}: return {name}_attempt{leaf.id}({arguments});" for leaf in tree.leaves),
         "    default: return METAFORK_EINVAL;",
@@ -246,29 +217,24 @@ def _attempt_any(tree: ScheduleTree, signature: Signature) -> list[str]:
 
 
 def _launch(signature: Signature, instances: bool) -> list[str]:
-    arguments = ", ".join([signature.leaf, "true", "&metafork_s", signature.stream, *_input_names(signature)])
-    if instances:
-        attempt = ", ".join([signature.leaf, "metafork_go", "metafork_t", signature.stream, *_input_names(signature)])
-        return [
-            f'extern "C" int {launch_declaration(signature)}',
-            "{",
-            "    metafork_shape metafork_s = {};",
-            "    const auto metafork_try = [&](bool metafork_go, metafork_shape *metafork_t) {",
-            f"        return {signature.name}_attempt({attempt});",
-            "    };",
-            "    const int metafork_error = metafork_try(false, &metafork_s);",
-            "    if (metafork_error != METAFORK_OK) return metafork_error;",
-            "    metafork_take_instance(&metafork_s, metafork_try, [](const metafork_shape *) { return true; });",
-            "    return metafork_try(true, &metafork_s);",
-            "}",
-        ]
-    return [
-        f'extern "C" int {launch_declaration(signature)}',
+    pointers = ", ".join(f"(void *){array}" for array in signature.arrays.values()) or "NULL"
+    arguments = f"&metafork_i, {signature.leaf}"
+    lines = [
+        f"int {launch_declaration(signature)}",
         "{",
-        "    metafork_shape metafork_s = {};",
-        f"    return {signature.name}_attempt({arguments});",
-        "}",
+        f"    {_inputs_variable(signature)}",
+        f"    void *const metafork_d[] = {{{pointers}}};",
     ]
+    if instances:
+        call = f"metafork_launch_leaf({signature.name}_attempt, {arguments}, {signature.stream}, metafork_d)"
+    else:
+        lines.append("    metafork_shape metafork_s = METAFORK_NONE;")
+        call = f"{signature.name}_attempt({arguments}, true, &metafork_s, {signature.stream}, metafork_d)"
+    return [*lines, f"    return {call};", "}"]
+
+
+def _inputs_variable(signature: Signature) -> str:
+    return f"const {signature.name}_inputs metafork_i = {{{', '.join(signature.scalar_names.values()) or '0'}}};"
 
 
 def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
@@ -293,18 +259,8 @@ def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
             size = f"metafork_within(&metafork_failed, {checked(extent, known)}, 0, INT64_MAX)"
             text = f"metafork_multiply(&metafork_failed, {text}, {size})"
         sizes.append(f"metafork_bytes[{index}] = {text};")
-    chosen = ", ".join(["metafork_m", *signature.parameters.values(), "metafork_v"])
-    pointers = [
-        f"({'' if array.name in signature.written else 'const '}{element_type(array.element)} *)metafork_d[{index}]"
-        for index, array in enumerate(program.arrays)
-    ]
-    attempt = ", ".join(
-        [
-            "metafork_leaf, metafork_go, metafork_s, nullptr",
-            *signature.parameters.values(),
-            *signature.values.values(),
-            *(f"metafork_d == nullptr ? nullptr : {pointer}" for pointer in pointers),
-        ]
+    chosen = ", ".join(
+        ["metafork_m", *(f"metafork_i->{field}" for field in signature.parameters.values()), "metafork_v"]
     )
     declarations = [
         "void *const *metafork_arrays",
@@ -319,25 +275,26 @@ def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
         f"    {c_string(name)}, {name}_leaves, {len(tree.leaves)}, {name}_start, {len(tree.start)},",
         f"    {name}_uses, {count}, {name}_targets, {len(targets)}, &{name}_said}};",
         "",
+        f"static int {name}_chosen(const void *metafork_inputs, const metafork_machine *metafork_m, "
+        "int64_t *metafork_v)",
+        "{",
+        f"    const {name}_inputs *const metafork_i = (const {name}_inputs *)metafork_inputs;",
+        "    (void)metafork_i;",
+        f"    return {name}_choose({chosen});",
+        "}",
+        "",
         "/* Runs the schedule on host arrays, or returns 0: then the host function runs the serial code. */",
-        f'extern "C" int metafork_run_{name}({", ".join(declarations)})',
+        f"METAFORK_C int metafork_run_{name}({', '.join(declarations)});",
+        f"int metafork_run_{name}({', '.join(declarations)})",
         "{",
         "    int metafork_failed = 0;",
-        f"    int64_t metafork_bytes[{max(count, 1)}] = {{}};",
+        f"    int64_t metafork_bytes[{max(count, 1)}] = {{0}}, metafork_v[{values}] = {{0}};",
         "    bool metafork_empty = false, metafork_nothing = false;",
-        *(f"    (void){value};" for value in signature.values.values()),
+        f"    {_inputs_variable(signature)}",
         *_empty(program, signature),
         *(f"    {line}" for line in sizes),
-        f"    return metafork_dispatch<{values}>(",
-        f"        &{name}_schedule, metafork_arrays, metafork_bytes, metafork_failed != 0,",
-        "        metafork_empty, metafork_nothing,",
-        "        [&](const metafork_machine *metafork_m, int64_t *metafork_v) {",
-        f"            return {name}_choose({chosen});",
-        "        },",
-        "        [&](int metafork_leaf, bool metafork_go, metafork_shape *metafork_s, void *const *metafork_d) {",
-        "            (void)metafork_d;",
-        f"            return {name}_attempt({attempt});",
-        "        });",
+        f"    return metafork_dispatch(&{name}_schedule, metafork_arrays, metafork_bytes, metafork_failed != 0,",
+        f"        metafork_empty, metafork_nothing, metafork_v, &metafork_i, {name}_chosen, {name}_attempt);",
         "}",
     ]
 

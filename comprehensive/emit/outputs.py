@@ -29,8 +29,10 @@ from comprehensive.emit.generation import (
 )
 from comprehensive.emit.header_file import header_file
 from comprehensive.emit.host_file import host_file
-from comprehensive.emit.leaf_code import CodeOf, LeafCode, leaf_code, with_instances
-from comprehensive.tree.schedule_tree import ScheduleTree
+from comprehensive.emit.leaf_code import CodeOf, LeafCode, with_instances
+from comprehensive.emit.targets.cuda import TARGET as CUDA
+from comprehensive.emit.targets.target import Target
+from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
 from metafork.ir.translation_unit import TranslationUnit
 
 
@@ -56,33 +58,41 @@ def runtime_include_dir() -> Path:
 def rendered_files(
     result: Optimized,
     *,
-    code_of: CodeOf = leaf_code,
+    code_of: CodeOf | None = None,
     allow_fma: bool = False,
     generation: str | None = None,
+    target: Target = CUDA,
 ) -> dict[str, str]:
-    """Return the linked files by their path inside of the output directory: header, ``.cu``, host file, CMake, runtime.
+    """Return the linked files by their path inside of the output directory: header, kernels, host file, CMake, runtime.
 
-    Leaves with PTX also have it, and its IR, under ``leaves/``.  ``generation`` is the marker to carry; by default one
-    that is computed from the files.
+    Leaves with PTX also have it, and its IR, under ``leaves/``.  ``code_of`` is by default the target's own code, and
+    ``generation``, the marker to carry, one that is computed from the files.  Raises ``NoCodeError`` for a leaf that
+    the target has no code for, ``TargetOptionError`` for an option that it does not have.
     """
+    if code_of is None:
+
+        def code_of(leaf: Leaf) -> LeafCode:
+            return target.leaf_code(leaf, None)
+
     unit, trees = result.unit, result.schedules
     name = unit.name
     codes: Codes = {tree.program.name: [with_instances(leaf, code_of) for leaf in tree.leaves] for tree in trees}
     headers = {
-        header.name: header.read_text(encoding="utf-8")
-        for header in sorted((runtime_include_dir() / "metafork").glob("*.h"))
+        header: (runtime_include_dir() / "metafork" / header).read_text(encoding="utf-8") for header in target.headers
     }
+    headers |= target.own_headers
     runtime = number_of(headers)
+    device = target.device_name(name)
     texts = {
         f"{name}.h": header_file(unit, trees),
-        f"{name}.cu": device_file(unit, trees, codes) + runtime_check(f"{name}.cu", headers, runtime),
+        device: device_file(unit, trees, codes, target) + runtime_check(device, headers, runtime),
         f"{name}_host.c": host_file(unit, trees) + runtime_check(f"{name}_host.c", headers, runtime),
     }
     if generation is None:
         generation = number_of({**texts, **headers})
     files = {path: marked(text, path, name, generation) for path, text in texts.items()}
     files[header_name(name)] = header_text(name, generation)
-    files["CMakeLists.txt"] = cmake_file(name, generation, allow_fma=allow_fma)
+    files["CMakeLists.txt"] = cmake_file(name, generation, target.package(name, allow_fma=allow_fma))
     for leaf_codes in codes.values():
         for code in leaf_codes:
             files |= _leaf_files(code)
@@ -100,17 +110,19 @@ def write_outputs(
     result: Optimized,
     directory: Path,
     *,
-    code_of: CodeOf = leaf_code,
+    code_of: CodeOf | None = None,
     allow_fma: bool = False,
     extra: Mapping[str, str] | None = None,
     depfile: Path | None = None,
+    target: Target = CUDA,
 ) -> tuple[Path, ...]:
     """Write everything that users link, and ``extra`` files (by path inside of the directory); return their paths.
 
     ``depfile`` gets a make rule that says that the outputs depend on the source and its headers.  Raises ``OSError``
     where the directory cannot be written, or a folder or a link stands in the way; nothing is changed then.
     """
-    files = {**rendered_files(result, code_of=code_of, allow_fma=allow_fma), **(extra or {})}
+    linked = rendered_files(result, code_of=code_of, allow_fma=allow_fma, target=target)
+    files = {**linked, **(extra or {})}
     outputs = dict(files)
     if depfile is not None:
         targets = [str(directory / name) for name in files if "/" not in name]

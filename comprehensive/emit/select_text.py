@@ -39,6 +39,10 @@ _MEASURES = {
 }
 
 
+_NO_CONDITION = "{{NULL, 0}, METAFORK_AT_MOST, {NULL, 0}, NULL}"
+_NO_LIMIT = f"{{NULL, {_NO_CONDITION}, METAFORK_ESTIMATED}}"
+
+
 @dataclass(frozen=True, slots=True)
 class SelectText:
     """The text, and how many values the vector has."""
@@ -77,17 +81,17 @@ def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
 
     lines = ["/* The polynomials of the conditions: {coefficient, degree, {places in the vector of values}}. */"]
     lines += tables.lines
-    lines += _table(f"static const metafork_condition {name}_start[]", start, "metafork_condition")
-    lines += _table(f"static const metafork_condition {name}_conditions[]", list(conditions), "metafork_condition")
+    lines += _table(f"static const metafork_condition {name}_start[]", start, _NO_CONDITION)
+    lines += _table(f"static const metafork_condition {name}_conditions[]", list(conditions), _NO_CONDITION)
     rows = [f"{{{row}, {accept}, {refuse}}}" for row, accept, refuse in nodes]
     lines.append("/* The tree: {condition, where it holds, where not}; a leaf, 0 for none, -1 - i for node i. */")
-    lines += _table(f"static const metafork_node {name}_nodes[]", rows, "metafork_node")
+    lines += _table(f"static const metafork_node {name}_nodes[]", rows, "{0, 0, 0}")
     for leaf, leaf_limits in zip(tree.leaves, limits, strict=True):
-        lines += _table(f"static const metafork_limit {name}_limits{leaf.id}[]", leaf_limits, "metafork_limit")
+        lines += _table(f"static const metafork_limit {name}_limits{leaf.id}[]", leaf_limits, _NO_LIMIT)
     leaves = [
         f"{{{name}_limits{leaf.id}, {len(leaf_limits)}}}" for leaf, leaf_limits in zip(tree.leaves, limits, strict=True)
     ]
-    lines += _table(f"static const metafork_leaf {name}_leaves[]", leaves, "metafork_leaf")
+    lines += _table(f"static const metafork_leaf {name}_leaves[]", leaves, "{NULL, 0}")
     integers = ", ".join([*signature.integers(), "int64_t *metafork_v"])
     arguments = ", ".join([*signature.parameters.values(), "metafork_v"])
     size = max(tables.size, 1)
@@ -105,19 +109,19 @@ def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
         f"    return metafork_walk({name}_nodes, {name}_conditions, {root}, metafork_v);",
         "}",
         "",
-        f'extern "C" int {select_declaration(signature)}',
+        f"int {select_declaration(signature)}",
         "{",
-        f"    int64_t metafork_v[{size}] = {{}};",
-        f"    if ({signature.machine} == nullptr) return METAFORK_EINVAL;",
+        f"    int64_t metafork_v[{size}] = {{0}};",
+        f"    if ({signature.machine} == NULL) return METAFORK_EINVAL;",
         f"    const int metafork_chosen = {name}_choose({signature.machine}, {arguments});",
         "    return metafork_chosen < 0 ? 0 : metafork_chosen;",
         "}",
         "",
-        f'extern "C" const char *{name}_leaf_system(int {signature.leaf})',
+        f"const char *{name}_leaf_system(int {signature.leaf})",
         "{",
         f"    switch ({signature.leaf}) {{",
         *(f"    case {leaf.id}: return {c_string(system_text(leaf, order))};" for leaf in tree.leaves),
-        "    default: return nullptr;",
+        "    default: return NULL;",
         "    }",
         "}",
     ]
@@ -138,9 +142,9 @@ def system_text(leaf: Leaf, order: tuple[str, ...]) -> str:
     return systems[0] if len(systems) == 1 else " || ".join(f"({system})" for system in systems)
 
 
-def _table(declaration: str, rows: list[str], type_: str) -> list[str]:
-    """Return a table; C++ has no empty arrays, so an empty one gets a row that nobody reads."""
-    return [f"{declaration} = {{", *(f"    {row}," for row in rows or [f"{type_}{{}}"]), "};"]
+def _table(declaration: str, rows: list[str], none: str) -> list[str]:
+    """Return a table; C has no empty arrays, so an empty one gets a row that nobody reads."""
+    return [f"{declaration} = {{", *(f"    {row}," for row in rows or [none]), "};"]
 
 
 def _machine_values(tree: ScheduleTree, tables: ConditionTables) -> list[str]:
@@ -224,7 +228,7 @@ def _derived_value(symbol: DerivedSymbol, tables: ConditionTables) -> str:
     operands, factor = tables.polynomials(symbol.operands)
     match symbol.kind:
         case "floor" | "ceiling":
-            first, second = (f"metafork_polynomial{operand}" for operand in operands)
+            first, second = (f"metafork_polynomial_of({operand[1:-1]})" for operand in operands)
             return f"metafork_{symbol.kind}({first}, {second}, metafork_v, &metafork_failed)"
         case "maximum" | "minimum":
             if any(operand.symbols & tables.denominators.keys() for operand in symbol.operands):

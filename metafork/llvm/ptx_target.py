@@ -16,6 +16,7 @@ import llvmlite.binding as llvm
 from metafork.ir.ir_strategies import STANDARD
 
 TRIPLE = "nvptx64-nvidia-cuda"
+_OLDEST = ("sm_20", "sm_21", "sm_30", "sm_35")
 _PIPELINES = {"O1": (1, True), "O2": (2, True), "O3": (3, True), "O3-rolled": (3, False)}
 _PASSES = {
     "adce": "aggressive_dce",
@@ -59,9 +60,14 @@ def _machine(target: str, level: int) -> llvm.TargetMachine:
     if not target.startswith("sm_"):
         raise TargetError(f"{target} is no target; targets look like sm_80")
     try:
-        return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=target, features="", opt=level)
+        machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=target, features="", opt=level)
     except RuntimeError as error:
         raise TargetError(f"LLVM has no target {target}: {error}") from error
+    # For a processor that it does not know LLVM makes code all the same, in the oldest version of PTX.
+    nothing = str(machine.emit_assembly(llvm.parse_assembly(f'target triple = "{TRIPLE}"')))
+    if ".version 3.2\n" in nothing and target not in _OLDEST:
+        raise TargetError(f"LLVM has no target {target}")
+    return machine
 
 
 def parsed(ir_text: str) -> llvm.ModuleRef:

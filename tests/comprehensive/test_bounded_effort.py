@@ -16,6 +16,7 @@ from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.properties import Judge as Z3Judge
 from comprehensive.case_discussion.properties import Subject, covers_start, disjoint
 from comprehensive.emit import write_outputs
+from comprehensive.emit.targets import cuda
 from comprehensive.optimize import NotReadInTimeError, optimize
 from comprehensive.systems.solver import PathSolver
 from comprehensive.systems.systems import Systems
@@ -208,12 +209,12 @@ def test_leaves_whose_code_is_not_made_are_left_out(monkeypatch, tmp_path, endle
     result = optimize(source, counters=["shared_memory"], strategies=["granularity", "caching"])
     (tree,) = result.schedules
     assert len(tree.leaves) == 3
-    code_of = leaf_files.leaf_code
+    code_of = cuda.leaf_code
     if endless is not None:
         name = f"smooth_k0_leaf{max(endless, 2)}"
         until_then = forever if endless == 1 else out_of_time
         monkeypatch.setattr(
-            leaf_files, "leaf_code", lambda leaf, known: (until_then if leaf.kernel == name else code_of)(leaf, known)
+            cuda, "leaf_code", lambda leaf, known: (until_then if leaf.kernel == name else code_of)(leaf, known)
         )
     monkeypatch.setattr(leaf_files, "LEAST_MAKING", 0.0 if endless == 1 else 1e9)
     texts = leaf_files.LeafTexts(result.analyses, "sm_80")

@@ -66,9 +66,9 @@ def shown(tmp_path_factory):
     return folder
 
 
-def test_the_page_shows_two_counters_and_two_strategies(shown):
+def test_the_page_shows_two_counters_two_strategies_and_a_back_end(shown):
     names = {path.stem for path in shown.glob("*.py")}
-    assert names == {"phases_per_block", "threads_of_two_blocks", "small_block", "rolled"}
+    assert names == {"phases_per_block", "threads_of_two_blocks", "small_block", "rolled", "dry"}
 
 
 def test_the_worked_examples_make_a_tree(shown):
@@ -138,8 +138,29 @@ def test_the_leaf_of_an_ir_strategy_is_ptx(product):
     rolled = re.findall(r"\*\*Leaf (\d+)\*\*, `\w+`: [^;]*\brolled\b", text)
     assert rolled
     device = (product / "product.out" / "product.cu").read_text()
-    assert f"static metafork_ptx product_k0_ptx{rolled[0]} = " in device
+    assert f"static metafork_ptx product_k0_leaf{rolled[0]}_ptx = " in device
     assert (product / "product.out" / "leaves" / f"product_k0_leaf{rolled[0]}.ptx").exists()
+
+
+def test_the_back_end_says_what_would_run(shown, tmp_path):
+    """It lies outside of the tree, and no file of the project knows it."""
+    (tmp_path / "product.mf").write_text(TEXT)
+    options = ["--plugin", shown / "dry.py", "--backend", "dry", "--counters", "threads_per_block"]
+    metafork("optimize", "product.mf", *options, cwd=tmp_path)
+    (tmp_path / "main.c").write_text(DRIVER)
+    out = tmp_path / "product.out"
+    assert {path.name for path in out.glob("*.c*")} == {"product_dry.c", "product_host.c"}
+    include = ["-ffp-contract=off", f"-I{out}", f"-I{out}/include"]
+    sources = [tmp_path / "main.c", out / "product_dry.c"]
+    succeed(["gcc", "-std=gnu11", *include, "-c", out / "product_host.c", "-o", tmp_path / "host.o"])
+    build(tmp_path / "main", [*sources, tmp_path / "host.o"], *include, compiler=("gcc",))
+    done = run([tmp_path / "main"], env={**os.environ, "METAFORK_TRACE": "1"})
+    assert done.returncode == 0, done.stdout
+    traced, said = done.stderr.splitlines()
+    assert traced == "metafork: product_k0 leaf 1 n=300 m=7 B=100 grid=3x1x1 block=100x1x1 shared_bytes=0"
+    assert said == "metafork: product_k0: leaf 1: the launch failed: this is a dry run; the serial code runs"
+    refused = metafork("optimize", "product.mf", *options, "--target", "sm_90", status=2, cwd=tmp_path)
+    assert "--backend dry is for no GPU" in refused.stderr
 
 
 def test_numbers_of_presets_hold_between_them_and_before_them(product):

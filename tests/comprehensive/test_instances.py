@@ -283,16 +283,23 @@ def test_an_instance_that_needs_more_shared_memory_is_not_taken(shift, tmp_path)
 TAKING = """
 #include "metafork/launch.h"
 #include <initializer_list>
-static int taken(int kernels, int matching, int error, int64_t words, bool fits) {
+struct given { int matching, error; int64_t words; bool fits; };
+static int tried(const void *inputs, int, bool, metafork_shape *own, void *, void *const *) {
+  const given *const one = static_cast<const given *>(inputs);
+  own->instance = one->matching;
+  own->shared_bytes = one->words;
+  own->registers = 40;
+  return one->error;
+}
+static bool fits(const void *context, const metafork_shape *own) {
+  return own->registers == 40 && static_cast<const given *>(context)->fits;
+}
+static int taken(int kernels, int matching, int error, int64_t words, bool fit) {
+  const given one = {matching, error, words, fit};
   metafork_shape shape = {};
   shape.instances = kernels;
   shape.shared_bytes = 8;
-  metafork_take_instance(&shape, [&](bool, metafork_shape *own) {
-    own->instance = matching;
-    own->shared_bytes = words;
-    own->registers = 40;
-    return error;
-  }, [&](const metafork_shape *own) { return own->registers == 40 && fits; });
+  metafork_take_instance(&shape, tried, &one, 1, nullptr, fits, &one);
   return shape.instance;
 }
 int main() {

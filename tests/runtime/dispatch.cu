@@ -12,29 +12,34 @@ static int said;
 static const metafork_schedule schedule = {"s", leaves, 3, nullptr, 0, uses, 1, nullptr, 0, &said};
 
 // arguments: chosen leaf, R, then for each leaf its registers (-1: not measured) and the error of checking it; error of the launch
+static long long arguments[9];
+
+static int chosen(const void *, const metafork_machine *, int64_t *values)
+{
+    values[0] = 32;
+    values[1] = arguments[1];
+    return (int)arguments[0];
+}
+
+static int attempted(const void *, int leaf, bool go, metafork_shape *shape, void *, void *const *device)
+{
+    for (int axis = 0; axis < 3; axis++) shape->grid[axis] = shape->block[axis] = 1;
+    shape->block[0] = 33;
+    shape->registers = arguments[2 * leaf];
+    if (!go) return (int)arguments[2 * leaf + 1];
+    printf("leaf %d\n", leaf);
+    static_cast<int *>(device[0])[1] = leaf * 10;
+    return (int)arguments[8];
+}
+
 int main(int argc, char **argv)
 {
-    long long arguments[9] = {};
     for (int i = 1; i < argc && i < 10; i++) arguments[i - 1] = atoll(argv[i]);
     int data[4] = {1, 2, 3, 4};
     void *const arrays[] = {data};
     const int64_t bytes[] = {sizeof data};
-    const int ran = metafork_dispatch<2>(
-        &schedule, arrays, bytes, false, false, false,
-        [&](const metafork_machine *, int64_t *values) {
-            values[0] = 32;
-            values[1] = arguments[1];
-            return (int)arguments[0];
-        },
-        [&](int leaf, bool go, metafork_shape *shape, void *const *device) {
-            for (int axis = 0; axis < 3; axis++) shape->grid[axis] = shape->block[axis] = 1;
-            shape->block[0] = 33;
-            shape->registers = arguments[2 * leaf];
-            if (!go) return (int)arguments[2 * leaf + 1];
-            printf("leaf %d\n", leaf);
-            static_cast<int *>(device[0])[1] = leaf * 10;
-            return (int)arguments[8];
-        });
+    int64_t values[2] = {};
+    const int ran = metafork_dispatch(&schedule, arrays, bytes, false, false, false, values, nullptr, chosen, attempted);
     metafork_enter();
     metafork_leave(nullptr);
     printf("%d: %d %d\n", ran, data[0], data[1]);

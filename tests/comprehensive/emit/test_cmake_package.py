@@ -10,6 +10,7 @@ import pytest
 
 from comprehensive.emit import write_outputs
 from comprehensive.emit.cmake_file import cmake_file
+from comprehensive.emit.targets.cuda import TARGET as CUDA
 from tests.comprehensive.emit.blend_example import code_of, example
 from tests.runtime.compiling import needs_nvcc, succeed
 
@@ -70,5 +71,5 @@ def test_the_cuda_build(package, tmp_path):
 
 
 def test_contraction_is_left_to_nvcc_only_where_it_is_allowed():
-    assert "-fmad=false" in cmake_file("blend", "0u")
-    assert "-fmad" not in cmake_file("blend", "0u", allow_fma=True)
+    assert "-fmad=false" in cmake_file("blend", "0u", CUDA.package("blend", allow_fma=False))
+    assert "-fmad" not in cmake_file("blend", "0u", CUDA.package("blend", allow_fma=True))

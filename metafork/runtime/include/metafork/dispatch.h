@@ -1,4 +1,4 @@
-/* Running a schedule on host arrays: which leaf, and what happens where none applies.  C++ (nvcc, or the CPU build).
+/* Running a schedule on host arrays: which leaf, and what happens where none applies.  C11 and C++.
  *
  * metafork_dispatch moves arrays, picks the leaf and launches it; where it returns 0, the host's arrays are current and what
  * the schedule writes is the host's to write: the caller runs the serial code.
@@ -13,26 +13,26 @@
 
 /* ---- choosing a leaf ---- */
 
-enum metafork_measure { METAFORK_ESTIMATED, METAFORK_REGISTERS_PER_THREAD, METAFORK_REGISTERS_PER_BLOCK };
+typedef enum metafork_measure { METAFORK_ESTIMATED, METAFORK_REGISTERS_PER_THREAD, METAFORK_REGISTERS_PER_BLOCK } metafork_measure;
 
 /* value <= limit for one counter of one leaf; a measured counter replaces the left side where the compiler's figure is known. */
-struct metafork_limit {
+typedef struct metafork_limit {
     const char *counter;
     metafork_condition condition;
     metafork_measure measure;
-};
+} metafork_limit;
 
-struct metafork_leaf {
+typedef struct metafork_leaf {
     const metafork_limit *limits;
     int limit_count;
-};
+} metafork_leaf;
 
-struct metafork_use {
+typedef struct metafork_use {
     const char *name;
     bool written;
-};
+} metafork_use;
 
-struct metafork_schedule {
+typedef struct metafork_schedule {
     const char *name;
     const metafork_leaf *leaves;
     int leaf_count;
@@ -43,9 +43,15 @@ struct metafork_schedule {
     const char *const *targets; /* names of performance targets that METAFORK_MACHINE may give */
     int target_count;
     int *said; /* one message a reason */
-};
+} metafork_schedule;
 
-enum metafork_reason { METAFORK_SAY_LEAF = 1, METAFORK_SAY_START = 2, METAFORK_SAY_OVERLAP = 4, METAFORK_SAY_ERROR = 8, METAFORK_SAY_SIZE = 16 };
+typedef enum metafork_reason {
+    METAFORK_SAY_LEAF = 1,
+    METAFORK_SAY_START = 2,
+    METAFORK_SAY_OVERLAP = 4,
+    METAFORK_SAY_ERROR = 8,
+    METAFORK_SAY_SIZE = 16
+} metafork_reason;
 
 /* Say why the serial code runs, once a reason; abort in strict mode. */
 __attribute__((format(printf, 3, 4), unused)) static void metafork_serial(const metafork_schedule *schedule, metafork_reason reason,
@@ -146,10 +152,10 @@ static inline void metafork_find_target(const metafork_machine *machine, const c
 }
 
 /* A limit from a compute capability on. */
-struct metafork_preset {
+typedef struct metafork_preset {
     int64_t compute_capability;
     int64_t limit;
-};
+} metafork_preset;
 
 /* The limit of that name that a counter brings along: what METAFORK_MACHINE gives, else that of the last preset (they rise)
  * that is not newer than the machine, else `otherwise`. */
@@ -178,14 +184,35 @@ __attribute__((unused)) static int metafork_back_to_host(const metafork_schedule
     return metafork_to_serial(schedule, hosts, bytes);
 }
 
+/* Whether an instance of a leaf is within the leaf's limits. */
+typedef struct metafork_bounds {
+    const metafork_schedule *schedule;
+    int leaf;
+    const int64_t *values;
+    int64_t warp_size;
+} metafork_bounds;
+
+__attribute__((unused)) static bool metafork_instance_fits(const void *context, const metafork_shape *shape) {
+    const metafork_bounds *one = (const metafork_bounds *)context;
+    return metafork_within_limits(one->schedule, one->leaf, shape, one->values, one->warp_size, false);
+}
+
+/* Whether it was said that there is no device; it is from now on. */
+METAFORK_DEFINITION int metafork_no_device_said(void) {
+    static int said;
+    return __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED);
+}
+
+/* Select a leaf; `inputs` are the parameters and values of one call. */
+typedef int metafork_choice(const void *inputs, const metafork_machine *machine, int64_t *values);
+
 /* Run one schedule.  `bytes` are the sizes of the arrays; `failed` says that a size or a parameter does not fit 64 bits, `empty`
  * that a trip count is less than 1, `nothing` that it is one of the grid, all in signed numbers: then no serial code runs.
- * attempt(leaf, launch, shape, device pointers) checks a leaf or launches it; select(machine, out) fills the vector that
- * conditions are evaluated on and returns the selected leaf, 0 for none, -1 outside of Start, -2 where a value does not fit.
- * Returns 1, or 0 where the serial code must run. */
-template <int Values, class Select, class Attempt>
-static int metafork_dispatch(const metafork_schedule *schedule, void *const *arrays, const int64_t *bytes, bool failed, bool empty, bool nothing,
-                             const Select &select, const Attempt &attempt) {
+ * `choose` fills the vector that conditions are evaluated on, which is zero before, and returns the selected leaf, 0 for none,
+ * -1 outside of Start, -2 where a value does not fit.  Returns 1, or 0 where the serial code must run. */
+__attribute__((unused)) static int metafork_dispatch(const metafork_schedule *schedule, void *const *arrays, const int64_t *bytes, bool failed,
+                                                    bool empty, bool nothing, int64_t *values, const void *inputs, metafork_choice *choose,
+                                                    metafork_attempt *attempt) {
     const int count = schedule->array_count;
     if (nothing) return 0;
     if (failed) {
@@ -208,13 +235,18 @@ static int metafork_dispatch(const metafork_schedule *schedule, void *const *arr
     metafork_machine machine;
     int device, error = metafork_current_device(&device);
     if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
+    if (error == METAFORK_ENODEVICE) {
+        /* One line a process says it of all schedules. */
+        if (!metafork_no_device_said() || metafork_enabled("METAFORK_STRICT") || metafork_enabled("METAFORK_TRACE"))
+            metafork_serial(schedule, METAFORK_SAY_ERROR, "%s", metafork_message(error));
+        return metafork_back_to_host(schedule, arrays, bytes);
+    }
     if (error != METAFORK_OK) {
         metafork_serial(schedule, METAFORK_SAY_ERROR, "the machine cannot be queried: %s", metafork_message(error));
         return metafork_back_to_host(schedule, arrays, bytes);
     }
     metafork_check_targets(schedule, &machine);
-    int64_t values[Values] = {};
-    const int chosen = select(&machine, values);
+    const int chosen = choose(inputs, &machine, values);
     if (chosen < 0) {
         metafork_serial(schedule, METAFORK_SAY_START, "%s", chosen == -1 ? "the parameters are outside of what the program allows"
                                                                         : "a derived value does not fit 64 bits");
@@ -227,18 +259,18 @@ static int metafork_dispatch(const metafork_schedule *schedule, void *const *arr
 
     /* First the leaf of the tree, then all in order of preference. */
     int leaf = 0;
-    metafork_shape shape = {};
+    metafork_shape shape = METAFORK_NONE;
     for (int next = 0; next <= schedule->leaf_count && leaf == 0; next++) {
         const int candidate = next == 0 ? chosen : next;
         if (candidate == 0 || (next > 0 && candidate == chosen)) continue;
-        if (attempt(candidate, false, &shape, nullptr) != METAFORK_OK) continue;
+        if (attempt(inputs, candidate, false, &shape, NULL, NULL) != METAFORK_OK) continue;
         if (metafork_within_limits(schedule, candidate, &shape, values, machine.warp_size, false)) leaf = candidate;
     }
     if (leaf == 0) {
         metafork_serial(schedule, METAFORK_SAY_LEAF, "no leaf fits this machine and these parameters");
         if (metafork_enabled("METAFORK_STRICT"))
             for (int candidate = 1; candidate <= schedule->leaf_count; candidate++) {
-                const int refused = attempt(candidate, false, &shape, nullptr);
+                const int refused = attempt(inputs, candidate, false, &shape, NULL, NULL);
                 const bool within = metafork_within_limits(schedule, candidate, &shape, values, machine.warp_size, true);
                 if (within || refused != METAFORK_OK)
                     fprintf(stderr, "metafork:   leaf %d: grid %lldx%lldx%lld, block %lldx%lldx%lld, %lld bytes of shared memory: %s\n", candidate,
@@ -249,18 +281,17 @@ static int metafork_dispatch(const metafork_schedule *schedule, void *const *arr
     }
 
     /* Which leaf runs is decided by its dynamic kernel. */
-    metafork_take_instance(
-        &shape, [&](bool go, metafork_shape *own) { return attempt(leaf, go, own, nullptr); },
-        [&](const metafork_shape *own) { return metafork_within_limits(schedule, leaf, own, values, machine.warp_size, false); });
+    const metafork_bounds context = {schedule, leaf, values, machine.warp_size};
+    metafork_take_instance(&shape, attempt, inputs, leaf, NULL, metafork_instance_fits, &context);
 
-    void *pointers[METAFORK_MOST_ARRAYS] = {};
-    const char *names[METAFORK_MOST_ARRAYS] = {};
+    void *pointers[METAFORK_MOST_ARRAYS] = METAFORK_NONE;
+    const char *names[METAFORK_MOST_ARRAYS] = METAFORK_NONE;
     for (int i = 0; i < count; i++) names[i] = schedule->arrays[i].name;
     error = metafork_bring(device, arrays, bytes, names, count, pointers);
     const char *step = "moving arrays to the device";
     if (error == METAFORK_OK) {
         step = "the launch";
-        error = attempt(leaf, true, &shape, pointers);
+        error = attempt(inputs, leaf, true, &shape, NULL, pointers);
         if (error == METAFORK_OK) error = metafork_finish();
     }
     if (error != METAFORK_OK) {

@@ -24,6 +24,11 @@ typedef struct metafork_polynomial {
     int count;
 } metafork_polynomial;
 
+static inline metafork_polynomial metafork_polynomial_of(const metafork_term *terms, int count) {
+    const metafork_polynomial polynomial = {terms, count};
+    return polynomial;
+}
+
 __extension__ typedef __int128 metafork_int128;
 __extension__ typedef unsigned __int128 metafork_uint128;
 

@@ -1,16 +1,41 @@
-/* Launching a kernel of a generated .cu file.  C++ (nvcc, or the CPU build).
+/* Launching a kernel of a generated file.  C11 and C++.
  *
  * A launch is checked before it is tried: dimensions and shared memory against the device, threads and registers against
- * what the compiler used (cudaFuncGetAttributes).  A leaf that is PTX is loaded at its first launch.
+ * what the compiler used.
+ *
+ * METAFORK_TARGET_HEADER says how a device is spoken to (metafork/target_cuda.h where nothing is said).  It defines, as
+ * static functions that return 0, a positive error of the device's library or a negative METAFORK_E... code:
+ *
+ *   int metafork_current_device(int *device);                 the device of the calling thread
+ *   int metafork_hardware_query(int device, metafork_machine *out);   all fields, without METAFORK_MACHINE
+ *   const char *metafork_message(int error);
+ *   int metafork_device_allocate(int device, void **out, int64_t bytes);
+ *   void metafork_device_free(int device, void *memory);
+ *   int metafork_device_copy(int device, void *to, const void *from, int64_t bytes, bool to_device);
+ *   int metafork_finish(void);                                waits for what metafork_launch_kernel began on the null stream
+ *   int metafork_kernel_attributes(const void *kernel, metafork_attributes *out);   leaves alone what it does not know
+ *
+ * and what the generated attempts at a launch call besides (metafork_launch_kernel in those that the project has).
  */
 #ifndef METAFORK_LAUNCH_H
 #define METAFORK_LAUNCH_H
 
-#include "metafork/device.h"
-#include "metafork/machine_query.h"
+#include "metafork/machine.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+#define METAFORK_C extern "C"
+#define METAFORK_NONE {}
+#define METAFORK_DEFINITION extern "C" __attribute__((weak))
+#else
+#define METAFORK_C
+#define METAFORK_NONE {0}
+#define METAFORK_DEFINITION __attribute__((weak))
+#endif
 
 /* How a leaf is launched; registers is -1 where nobody measured them. */
-struct metafork_shape {
+typedef struct metafork_shape {
     int64_t grid[3];
     int64_t block[3];
     int64_t widest; /* a kernel that strides over its work may have up to so many threads in x; 0: it has block[0] */
@@ -19,70 +44,26 @@ struct metafork_shape {
     bool large; /* whether the kernel that walks the grid, with offsets of 64 bits, is launched */
     int instances; /* how many kernels for values of static parameters the leaf has beside the dynamic one */
     int instance;  /* which of them; 0: the dynamic one; METAFORK_MATCHING asks for that of the arguments */
-};
+} metafork_shape;
 
 enum { METAFORK_MATCHING = -1 };
 
-/* A kernel that nvcc never saw: PTX, loaded at its first launch. */
-struct metafork_ptx {
-    const char *text;
-    const char *name;
-    void *kernel;
-};
+/* What the compiler of a kernel used; registers is -1 and threads INT64_MAX where nobody says. */
+typedef struct metafork_attributes {
+    int64_t registers;    /* of a thread */
+    int64_t threads;      /* that a block may have */
+    int64_t shared_bytes; /* beside the dynamic ones */
+} metafork_attributes;
 
-#if !defined(METAFORK_CPU)
-/* An error that is reported or handled here is not left behind for the caller's cudaGetLastError. */
-static inline int metafork_taken(cudaError_t error) {
-    if (error != cudaSuccess) (void)cudaGetLastError();
-    return (int)error;
-}
+/* Check a leaf (go is false) or launch it; `inputs` are the parameters and values of one call. */
+typedef int metafork_attempt(const void *inputs, int leaf, bool go, metafork_shape *shape, void *stream, void *const *arrays);
 
-/* The kernel of a PTX text.  Handles of libraries belong to no context, so that one serves all devices; threads may race
- * here, and the loser unloads its copy.  A failure is not remembered. */
-static inline int metafork_load(metafork_ptx *ptx, const void **out) {
-#if CUDART_VERSION >= 12080
-    void *found = __atomic_load_n(&ptx->kernel, __ATOMIC_ACQUIRE);
-    if (found == nullptr) {
-        cudaLibrary_t library;
-        cudaKernel_t kernel;
-        cudaError_t error = cudaLibraryLoadData(&library, ptx->text, nullptr, nullptr, 0, nullptr, nullptr, 0);
-        if (error != cudaSuccess) return metafork_taken(error);
-        error = cudaLibraryGetKernel(&kernel, library, ptx->name);
-        if (error != cudaSuccess) {
-            (void)metafork_taken(error);
-            cudaLibraryUnload(library);
-            return (int)error;
-        }
-        if (__atomic_compare_exchange_n(&ptx->kernel, &found, (void *)kernel, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-            found = (void *)kernel;
-        else
-            cudaLibraryUnload(library);
-    }
-    *out = found;
-    return METAFORK_OK;
-#else
-    (void)ptx;
-    (void)out;
-    return METAFORK_EUNSUPPORTED;
+#if !defined(METAFORK_TARGET_HEADER)
+#define METAFORK_TARGET_HEADER "metafork/target_cuda.h"
 #endif
-}
-#endif
+#include METAFORK_TARGET_HEADER
 
-static inline int metafork_current_device(int *device) {
-#if defined(METAFORK_CPU)
-    *device = 0;
-    return METAFORK_OK;
-#else
-    return metafork_taken(cudaGetDevice(device));
-#endif
-}
-
-static inline const char *metafork_message(int error) {
-#if !defined(METAFORK_CPU)
-    if (error > 0) return cudaGetErrorString((cudaError_t)error);
-#endif
-    return metafork_error_text(error);
-}
+#include "metafork/machine_query.h"
 
 enum { METAFORK_STRIDING_THREADS = 256 };
 
@@ -100,7 +81,8 @@ static inline int64_t metafork_widened(const metafork_shape *shape, const metafo
 }
 
 /* Check a shape against the device and the compiled kernel, cut the grid to the hardware's limits (large kernels walk larger
- * ones with a stride), and note the registers.  `functions` are the kernels' symbols or handles, the large one last (CUDA only). */
+ * ones with a stride), and note the registers.  `functions` are the kernels' symbols or handles, the large one last;
+ * NULL where they have no attributes. */
 static inline int metafork_check_shape(metafork_shape *shape, const void *const *functions) {
     metafork_machine hardware, machine;
     int device, error = metafork_current_device(&device);
@@ -124,30 +106,35 @@ static inline int metafork_check_shape(metafork_shape *shape, const void *const 
     const int64_t threads = shape->block[0] * shape->block[1] * shape->block[2];
     int64_t most_threads = hardware.threads_per_block;
     int64_t shared_bytes = shape->shared_bytes;
-    shape->registers = -1;
-#if defined(METAFORK_CPU)
-    (void)functions;
-#else
-    cudaFuncAttributes attributes;
-    error = metafork_taken(cudaFuncGetAttributes(&attributes, functions[shape->large]));
+    metafork_attributes attributes = {-1, INT64_MAX, 0};
+    error = metafork_kernel_attributes(functions == NULL ? NULL : functions[shape->large], &attributes);
     if (error != METAFORK_OK) return error;
-    shape->registers = attributes.numRegs;
-    if (attributes.maxThreadsPerBlock < most_threads) most_threads = attributes.maxThreadsPerBlock;
-    shared_bytes += (int64_t)attributes.sharedSizeBytes;
-#endif
+    shape->registers = attributes.registers;
+    if (attributes.threads < most_threads) most_threads = attributes.threads;
+    shared_bytes += attributes.shared_bytes;
     if (shape->widest > 0 && threads <= most_threads) shape->block[0] = metafork_widened(shape, &machine, most_threads);
     if (threads > most_threads || shared_bytes > hardware.shared_words * 4) return METAFORK_ERESOURCES;
     return METAFORK_OK;
 }
 
 /* Take the leaf's instance for the arguments in place of its dynamic kernel, whose checked shape is given, where there is one and it
- * fits too: it needs no more shared memory, and `fits` says so of its shape.  attempt(launch, shape) is the leaf's. */
-template <class Attempt, class Fits>
-static void metafork_take_instance(metafork_shape *shape, const Attempt &attempt, const Fits &fits) {
+ * fits too: it needs no more shared memory, and `fits` (NULL: always) says so of its shape. */
+static inline void metafork_take_instance(metafork_shape *shape, metafork_attempt *attempt, const void *inputs, int leaf, void *stream,
+                                          bool (*fits)(const void *context, const metafork_shape *shape), const void *context) {
+    metafork_shape own = METAFORK_NONE;
     if (shape->instances == 0) return;
-    metafork_shape own = {};
     own.instance = METAFORK_MATCHING;
-    if (attempt(false, &own) == METAFORK_OK && own.instance > 0 && own.shared_bytes <= shape->shared_bytes && fits(&own)) *shape = own;
+    if (attempt(inputs, leaf, false, &own, stream, NULL) != METAFORK_OK) return;
+    if (own.instance > 0 && own.shared_bytes <= shape->shared_bytes && (fits == NULL || fits(context, &own))) *shape = own;
+}
+
+/* Check a leaf, and launch the kernel of it that fits. */
+static inline int metafork_launch_leaf(metafork_attempt *attempt, const void *inputs, int leaf, void *stream, void *const *arrays) {
+    metafork_shape shape = METAFORK_NONE;
+    const int error = attempt(inputs, leaf, false, &shape, stream, NULL);
+    if (error != METAFORK_OK) return error;
+    metafork_take_instance(&shape, attempt, inputs, leaf, stream, NULL, NULL);
+    return attempt(inputs, leaf, true, &shape, stream, arrays);
 }
 
 __attribute__((unused)) static void metafork_trace_launch(const char *schedule, int leaf, const metafork_shape *shape, const char *const *names,
@@ -167,26 +154,5 @@ __attribute__((unused)) static void metafork_trace_launch(const char *schedule, 
             used > 0 ? line : "", (long long)shape->grid[0], (long long)shape->grid[1], (long long)shape->grid[2], (long long)shape->block[0],
             (long long)shape->block[1], (long long)shape->block[2], (long long)shape->shared_bytes, registers, large, instance);
 }
-
-#if defined(METAFORK_CPU)
-/* Run a checked shape; `thread` calls the kernel. */
-template <class Thread> static int metafork_launch_blocks(const char *kernel, const metafork_shape *shape, const Thread &thread) {
-    const dim3 grid = {(unsigned)shape->grid[0], (unsigned)shape->grid[1], (unsigned)shape->grid[2]};
-    const dim3 block = {(unsigned)shape->block[0], (unsigned)shape->block[1], (unsigned)shape->block[2]};
-    return metafork_cpu::launch(kernel, grid, block, shape->shared_bytes, thread) ? METAFORK_OK : METAFORK_ENOMEM;
-}
-#else
-/* Launch a checked shape. */
-static inline int metafork_launch_kernel(const void *function, const metafork_shape *shape, void *stream, void **arguments) {
-    cudaFuncAttributes attributes;
-    cudaError_t error = cudaFuncGetAttributes(&attributes, function);
-    if (error == cudaSuccess && shape->shared_bytes > attributes.maxDynamicSharedSizeBytes)
-        error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shape->shared_bytes);
-    if (error != cudaSuccess) return metafork_taken(error);
-    const dim3 grid((unsigned)shape->grid[0], (unsigned)shape->grid[1], (unsigned)shape->grid[2]);
-    const dim3 block((unsigned)shape->block[0], (unsigned)shape->block[1], (unsigned)shape->block[2]);
-    return metafork_taken(cudaLaunchKernel(function, grid, block, arguments, (size_t)shape->shared_bytes, (cudaStream_t)stream));
-}
-#endif
 
 #endif

@@ -31,7 +31,8 @@ enum {
     METAFORK_EMACHINE = -4,     /* METAFORK_MACHINE cannot be read */
     METAFORK_EEMPTY = -5,       /* a trip count is less than 1: there is nothing to launch */
     METAFORK_ENOMEM = -6,       /* no memory */
-    METAFORK_EUNSUPPORTED = -7  /* the CUDA runtime cannot load PTX as a library */
+    METAFORK_EUNSUPPORTED = -7, /* the CUDA runtime cannot load PTX as a library, or the driver cannot compile it */
+    METAFORK_ENODEVICE = -8     /* there is no CUDA driver, or no device (the PTX back end) */
 };
 
 enum { METAFORK_MAX_TARGETS = 8, METAFORK_MAX_NAME = 48 };
@@ -78,7 +79,8 @@ static inline const char *metafork_error_text(int code) {
     case METAFORK_EMACHINE: return "METAFORK_MACHINE cannot be read";
     case METAFORK_EEMPTY: return "a trip count is less than 1";
     case METAFORK_ENOMEM: return "out of memory";
-    case METAFORK_EUNSUPPORTED: return "this CUDA runtime cannot load PTX as a library";
+    case METAFORK_EUNSUPPORTED: return "this CUDA runtime or driver cannot load PTX";
+    case METAFORK_ENODEVICE: return "there is no CUDA driver or no device";
     default: return code > 0 ? "CUDA error" : "unknown error";
     }
 }

@@ -1,4 +1,4 @@
-/* Which host arrays have a copy on the device, and which side is newer, byte by byte.  C++ (nvcc, or the CPU build).
+/* Which host arrays have a copy on the device, and which side is newer, byte by byte.  C11 and C++.
  *
  * A copy is known by the host addresses that it stands for: two names for one array find the same copy, and pointers that
  * change places find the right ones.  Schedules bring their arrays (metafork_bring) and say what they wrote; the host says
@@ -14,9 +14,9 @@
 /* ---- sets of bytes ---- */
 
 /* Bytes of a copy, from `first` to before `behind`. */
-struct metafork_range {
+typedef struct metafork_range {
     int64_t first, behind;
-};
+} metafork_range;
 
 enum {
     METAFORK_MOST_RANGES = 16,
@@ -24,13 +24,15 @@ enum {
 };
 
 /* Sorted, with gaps between them. */
-struct metafork_ranges {
+typedef struct metafork_ranges {
     int count;
     metafork_range at[METAFORK_MOST_RANGES];
-};
+} metafork_ranges;
 
 static inline metafork_range metafork_common(metafork_range left, metafork_range right) {
-    return {left.first > right.first ? left.first : right.first, left.behind < right.behind ? left.behind : right.behind};
+    const metafork_range common = {left.first > right.first ? left.first : right.first,
+                                   left.behind < right.behind ? left.behind : right.behind};
+    return common;
 }
 
 static inline bool metafork_meets(const metafork_ranges *ranges, metafork_range range) {
@@ -42,7 +44,7 @@ static inline bool metafork_meets(const metafork_ranges *ranges, metafork_range 
 }
 
 /* Add a range; false, and nothing is changed, where that would be too many. */
-static inline bool metafork_add(metafork_ranges *ranges, metafork_range range) {
+static inline bool metafork_ranges_add(metafork_ranges *ranges, metafork_range range) {
     metafork_range all[METAFORK_MOST_RANGES + 1];
     int count = 0;
     bool placed = false;
@@ -67,7 +69,7 @@ static inline bool metafork_add(metafork_ranges *ranges, metafork_range range) {
 }
 
 /* Take a range away; false, and nothing is changed, where too many would remain. */
-static inline bool metafork_remove(metafork_ranges *ranges, metafork_range range) {
+static inline bool metafork_ranges_remove(metafork_ranges *ranges, metafork_range range) {
     metafork_range all[METAFORK_MOST_RANGES + 1];
     int count = 0;
     for (int i = 0; i < ranges->count; i++) {
@@ -86,7 +88,7 @@ static inline bool metafork_remove(metafork_ranges *ranges, metafork_range range
 /* ---- one copy ---- */
 
 /* The host's bytes from `host` on and their copy.  No byte is in both sets; a byte in neither is equal on both sides. */
-struct metafork_resident {
+typedef struct metafork_resident {
     uintptr_t host;
     int64_t bytes;
     void *device;
@@ -95,15 +97,18 @@ struct metafork_resident {
     bool in_use;      /* by the launch under way */
     metafork_ranges host_newer;
     metafork_ranges device_newer;
-};
+} metafork_resident;
 
-static inline metafork_range metafork_whole(const metafork_resident *one) { return {0, one->bytes}; }
+static inline metafork_range metafork_whole(const metafork_resident *one) {
+    const metafork_range whole = {0, one->bytes};
+    return whole;
+}
 
 static inline int metafork_move_range(const metafork_resident *one, metafork_range range, bool to_device) {
     if (range.first >= range.behind) return METAFORK_OK;
     void *const host = (void *)(one->host + (uintptr_t)range.first);
-    void *const device = static_cast<char *>(one->device) + range.first;
-    return metafork_copy(one->name, to_device ? device : host, to_device ? host : device, range.behind - range.first, to_device);
+    void *const device = (char *)one->device + range.first;
+    return metafork_copy(one->number, one->name, to_device ? device : host, to_device ? host : device, range.behind - range.first, to_device);
 }
 
 /* Move what is newer within a range, in few steps: across a gap where both sides are equal, not where the other is newer. */
@@ -114,7 +119,8 @@ static inline int metafork_move(const metafork_resident *one, metafork_range ran
     for (int i = 0; i < newer->count; i++) {
         const metafork_range part = metafork_common(newer->at[i], range);
         if (part.first >= part.behind) continue;
-        const bool near = part.first - next.behind <= METAFORK_GAP && !metafork_meets(older, {next.behind, part.first});
+        const metafork_range gap = {next.behind, part.first};
+        const bool near = part.first - next.behind <= METAFORK_GAP && !metafork_meets(older, gap);
         if (next.first < next.behind && near) {
             next.behind = part.behind;
             continue;
@@ -134,7 +140,7 @@ static inline void metafork_fetch(metafork_resident *one, metafork_range range) 
         abort();
     }
     /* Where the set has no room for what remains, the range stays in it and is fetched once more: both sides are equal. */
-    (void)metafork_remove(&one->device_newer, range);
+    (void)metafork_ranges_remove(&one->device_newer, range);
 }
 
 static inline void metafork_fetch_whole(metafork_resident *one) {
@@ -144,8 +150,8 @@ static inline void metafork_fetch_whole(metafork_resident *one) {
 
 /* The host is about to write a range, or parts of it that were fetched before. */
 static inline void metafork_host_writes(metafork_resident *one, metafork_range range) {
-    if (!metafork_remove(&one->device_newer, range)) metafork_fetch_whole(one);
-    if (metafork_add(&one->host_newer, range)) return;
+    if (!metafork_ranges_remove(&one->device_newer, range)) metafork_fetch_whole(one);
+    if (metafork_ranges_add(&one->host_newer, range)) return;
     /* Too many: what is equal may be called newer on the host as well, once the device has nothing newer. */
     metafork_fetch_whole(one);
     one->host_newer.count = 1;
@@ -154,15 +160,15 @@ static inline void metafork_host_writes(metafork_resident *one, metafork_range r
 
 /* The device has written a range, which was current there. */
 static inline void metafork_device_wrote(metafork_resident *one, metafork_range range) {
-    if (metafork_add(&one->device_newer, range)) return;
+    if (metafork_ranges_add(&one->device_newer, range)) return;
     metafork_fetch_whole(one);
-    (void)metafork_add(&one->device_newer, range);
+    (void)metafork_ranges_add(&one->device_newer, range);
 }
 
 /* Make the device's bytes current. */
 static inline int metafork_send(metafork_resident *one, metafork_range range) {
     int error = metafork_move(one, range, true);
-    if (error == METAFORK_OK && !metafork_remove(&one->host_newer, range)) {
+    if (error == METAFORK_OK && !metafork_ranges_remove(&one->host_newer, range)) {
         error = metafork_move(one, metafork_whole(one), true);
         if (error == METAFORK_OK) one->host_newer.count = 0;
     }
@@ -171,16 +177,16 @@ static inline int metafork_send(metafork_resident *one, metafork_range range) {
 
 /* ---- all copies of a thread ---- */
 
-struct metafork_residents {
+typedef struct metafork_residents {
     metafork_resident *at;
     int count, room;
     const void **kept; /* addresses given to metafork_keep */
     int kept_count, kept_room;
     int depth; /* functions with schedules that are under way: calls of one by another, whose host code is not told of them */
-};
+} metafork_residents;
 
-extern "C" __attribute__((weak)) metafork_residents *metafork_residents_of_thread() {
-    static thread_local metafork_residents all;
+METAFORK_DEFINITION metafork_residents *metafork_residents_of_thread(void) {
+    static __thread metafork_residents all;
     return &all;
 }
 
@@ -188,7 +194,12 @@ static inline metafork_range metafork_part(const metafork_resident *one, uintptr
     const uintptr_t first = start > one->host ? start : one->host;
     const uintptr_t end = start + (uintptr_t)bytes, own = one->host + (uintptr_t)one->bytes;
     const uintptr_t behind = end < own ? end : own;
-    return first < behind ? metafork_range{(int64_t)(first - one->host), (int64_t)(behind - one->host)} : metafork_range{0, 0};
+    metafork_range part = {0, 0};
+    if (first < behind) {
+        part.first = (int64_t)(first - one->host);
+        part.behind = (int64_t)(behind - one->host);
+    }
+    return part;
 }
 
 static inline metafork_resident *metafork_holding(const metafork_residents *all, uintptr_t start, int64_t bytes) {
@@ -196,16 +207,16 @@ static inline metafork_resident *metafork_holding(const metafork_residents *all,
         const metafork_range part = metafork_part(&all->at[i], start, bytes);
         if (part.behind - part.first == bytes) return &all->at[i];
     }
-    return nullptr;
+    return NULL;
 }
 
 /* Free one copy; what is newer on it is lost. */
 static inline void metafork_free_copy(metafork_residents *all, int index) {
-    if (all->at[index].device != nullptr) metafork_device_free(all->at[index].device);
+    if (all->at[index].device != NULL) metafork_device_free(all->at[index].number, all->at[index].device);
     all->at[index] = all->at[--all->count];
     if (all->count > 0) return;
     free(all->at);
-    all->at = nullptr;
+    all->at = NULL;
     all->room = 0;
 }
 
@@ -234,29 +245,29 @@ static inline void *metafork_grown(void *at, int count, int *room, size_t size) 
     if (count < *room) return at;
     const int more = *room > 0 ? 2 * *room : 8;
     void *const larger = realloc(at, (size_t)more * size);
-    if (larger != nullptr) *room = more;
+    if (larger != NULL) *room = more;
     return larger;
 }
 
 /* Have a copy of these bytes, with no other one overlapping them but one that holds them all. */
 static inline int metafork_have(metafork_residents *all, uintptr_t start, int64_t bytes, int number, const char *name) {
     metafork_resident *one = metafork_holding(all, start, bytes);
-    if (one == nullptr) {
-        metafork_resident added = {};
+    if (one == NULL) {
+        metafork_resident added = METAFORK_NONE;
         added.host = start;
         added.bytes = bytes;
         added.number = number;
         added.name = name;
-        int error = metafork_device_allocate(&added.device, bytes);
-        if (error != METAFORK_OK && metafork_make_room(all)) error = metafork_device_allocate(&added.device, bytes);
+        int error = metafork_device_allocate(number, &added.device, bytes);
+        if (error != METAFORK_OK && metafork_make_room(all)) error = metafork_device_allocate(number, &added.device, bytes);
         if (error != METAFORK_OK) return error;
         void *const grown = metafork_grown(all->at, all->count, &all->room, sizeof added);
-        if (grown == nullptr) {
-            metafork_device_free(added.device);
+        if (grown == NULL) {
+            metafork_device_free(number, added.device);
             return METAFORK_ENOMEM;
         }
-        all->at = static_cast<metafork_resident *>(grown);
-        (void)metafork_add(&added.host_newer, metafork_whole(&added));
+        all->at = (metafork_resident *)grown;
+        (void)metafork_ranges_add(&added.host_newer, metafork_whole(&added));
         one = &all->at[all->count++];
         *one = added;
     }
@@ -310,7 +321,7 @@ static inline int metafork_bring(int number, void *const *hosts, const int64_t *
         metafork_resident *const one = metafork_holding(all, (uintptr_t)hosts[i], bytes[i]);
         const metafork_range part = metafork_part(one, (uintptr_t)hosts[i], bytes[i]);
         error = metafork_send(one, part);
-        pointers[i] = static_cast<char *>(one->device) + part.first;
+        pointers[i] = (char *)one->device + part.first;
     }
     for (int i = 0; i < all->count; i++) all->at[i].in_use = false;
     return error;
@@ -318,8 +329,8 @@ static inline int metafork_bring(int number, void *const *hosts, const int64_t *
 
 /* An array that was brought has been written on the device. */
 static inline void metafork_written(const void *host, int64_t bytes) {
-    metafork_resident *const one = bytes > 0 ? metafork_holding(metafork_residents_of_thread(), (uintptr_t)host, bytes) : nullptr;
-    if (one != nullptr) metafork_device_wrote(one, metafork_part(one, (uintptr_t)host, bytes));
+    metafork_resident *const one = bytes > 0 ? metafork_holding(metafork_residents_of_thread(), (uintptr_t)host, bytes) : NULL;
+    if (one != NULL) metafork_device_wrote(one, metafork_part(one, (uintptr_t)host, bytes));
 }
 
 /* ---- what host.h declares ---- */
@@ -332,14 +343,14 @@ static inline void metafork_touch_part(metafork_resident *one, metafork_range pa
     if ((how & METAFORK_WRITES) != 0) metafork_host_writes(one, part);
 }
 
-extern "C" __attribute__((weak)) void metafork_touch(const void *start, long long offset, long long bytes, int how) {
+METAFORK_DEFINITION void metafork_touch(const void *start, long long offset, long long bytes, int how) {
     metafork_residents *all = metafork_residents_of_thread();
     if (bytes <= 0) return;
     for (int i = 0; i < all->count; i++)
         metafork_touch_part(&all->at[i], metafork_part(&all->at[i], (uintptr_t)start + (uintptr_t)offset, bytes), how);
 }
 
-extern "C" __attribute__((weak)) void metafork_touch_all(int how) {
+METAFORK_DEFINITION void metafork_touch_all(int how) {
     metafork_residents *all = metafork_residents_of_thread();
     for (int i = 0; i < all->count; i++) metafork_touch_part(&all->at[i], metafork_whole(&all->at[i]), how);
 }
@@ -352,17 +363,18 @@ static inline void metafork_return_all(metafork_residents *all) {
     }
 }
 
-extern "C" __attribute__((weak)) void metafork_settle() {
+METAFORK_DEFINITION void metafork_settle(void) {
     metafork_touch_all(METAFORK_UPDATES);
     metafork_return_all(metafork_residents_of_thread());
 }
 
-extern "C" __attribute__((weak)) char metafork_enter() {
+METAFORK_DEFINITION char metafork_enter(void) {
     metafork_residents_of_thread()->depth++;
     return 0;
 }
 
-extern "C" __attribute__((weak)) void metafork_leave(const char *) {
+METAFORK_DEFINITION void metafork_leave(const char *frame) {
+    (void)frame;
     metafork_residents *all = metafork_residents_of_thread();
     if (--all->depth > 0) {
         metafork_settle();
@@ -375,34 +387,34 @@ extern "C" __attribute__((weak)) void metafork_leave(const char *) {
     }
 }
 
-extern "C" __attribute__((weak)) void metafork_forget(const metafork_local *array) {
+METAFORK_DEFINITION void metafork_forget(const struct metafork_local *array) {
     metafork_residents *all = metafork_residents_of_thread();
     for (int i = all->count - 1; i >= 0; i--) {
         const metafork_range part = metafork_part(&all->at[i], (uintptr_t)array->metafork_start, (int64_t)array->metafork_bytes);
         if (part.first >= part.behind) continue;
-        (void)metafork_remove(&all->at[i].device_newer, part);
+        (void)metafork_ranges_remove(&all->at[i].device_newer, part);
         metafork_fetch_whole(&all->at[i]);
         metafork_free_copy(all, i);
     }
 }
 
-extern "C" __attribute__((weak)) void metafork_keep(const void *pointer) {
+METAFORK_DEFINITION void metafork_keep(const void *pointer) {
     metafork_residents *all = metafork_residents_of_thread();
     for (int i = 0; i < all->kept_count; i++)
         if (all->kept[i] == pointer) return;
     void *const grown = metafork_grown(all->kept, all->kept_count, &all->kept_room, sizeof pointer);
-    if (grown == nullptr) return; /* it moves at every call then, which is right as well */
-    all->kept = static_cast<const void **>(grown);
+    if (grown == NULL) return; /* it moves at every call then, which is right as well */
+    all->kept = (const void **)grown;
     all->kept[all->kept_count++] = pointer;
 }
 
-extern "C" __attribute__((weak)) void metafork_drop(const void *pointer) {
+METAFORK_DEFINITION void metafork_drop(const void *pointer) {
     metafork_residents *all = metafork_residents_of_thread();
     for (int i = all->kept_count - 1; i >= 0; i--)
         if (all->kept[i] == pointer) all->kept[i] = all->kept[--all->kept_count];
     if (all->kept_count == 0) {
         free(all->kept);
-        all->kept = nullptr;
+        all->kept = NULL;
         all->kept_room = 0;
     }
     for (int i = all->count - 1; i >= 0; i--) {
@@ -413,7 +425,7 @@ extern "C" __attribute__((weak)) void metafork_drop(const void *pointer) {
     }
 }
 
-extern "C" __attribute__((weak)) int metafork_unchanged(int same, const char *name) {
+METAFORK_DEFINITION int metafork_unchanged(int same, const char *name) {
     if (!same) {
         const bool strict = metafork_enabled("METAFORK_STRICT");
         fprintf(stderr, "metafork: %s: code before the schedule moved or resized one of its arrays; %s\n", name,

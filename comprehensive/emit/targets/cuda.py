@@ -1,0 +1,141 @@
+"""``--backend cuda``: kernels as CUDA text for nvcc, and for any C++17 compiler as the CPU build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from comprehensive.emit.identifiers import c_string
+from comprehensive.emit.leaf_code import LeafCode, leaf_code
+from comprehensive.emit.targets.target import Attempt, Package, Target, embedded, launching_a_function, loading
+from comprehensive.tree.schedule_tree import Leaf
+from metafork.analysis.analyses import Analyses
+from metafork.ir.kernel import Kernel
+
+_OPENING = """\
+ *   nvcc -arch=native -fmad=false -I"$(metafork include-dir)" -c @NAME@.cu
+ *   g++ -std=c++17 -ffp-contract=off -x c++ -DMETAFORK_CPU -I"$(metafork include-dir)" -c @NAME@.cu
+ */
+"""
+
+_LIBRARY = """\
+if(NOT DEFINED METAFORK_CPU)
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(metafork_cpu_default OFF)
+  else()
+    set(metafork_cpu_default ON)
+    message(STATUS "@NAME@: no CUDA compiler found, building for the CPU")
+  endif()
+endif()
+option(METAFORK_CPU "Run kernels on the CPU" ${metafork_cpu_default})
+option(METAFORK_CHECK "Check every access to shared memory (CPU build)" OFF)
+
+if(METAFORK_CPU)
+  add_library(${metafork_target} STATIC @NAME@.cu @NAME@_host.c)
+  set_source_files_properties(@NAME@.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
+  target_compile_definitions(${metafork_target} PRIVATE METAFORK_CPU)
+  if(METAFORK_CHECK)
+    target_compile_definitions(${metafork_target} PRIVATE METAFORK_CHECK)
+  endif()
+  target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
+else()
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80)
+  endif()
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  add_library(${metafork_target} STATIC @NAME@.cu @NAME@_host.c)
+  set_source_files_properties(@NAME@.cu PROPERTIES LANGUAGE CUDA)
+@FMAD@  target_compile_options(${metafork_target} PRIVATE
+    $<$<COMPILE_LANGUAGE:C>:-ffp-contract=off>)
+  target_link_libraries(${metafork_target} PUBLIC CUDA::cudart)
+endif()
+"""
+
+_FMAD = """\
+  target_compile_options(${metafork_target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)
+"""
+
+_REMARK = "  METAFORK_CPU=ON builds for the processor, without CUDA."
+_DEPENDENCIES = """\
+set(METAFORK_CPU_BUILD ${METAFORK_CPU})
+if(NOT METAFORK_CPU_BUILD)
+  include(CMakeFindDependencyMacro)
+  find_dependency(CUDAToolkit)
+endif()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cuda:
+    """Kernels are functions of the ``.cu`` file; leaves of IR strategies are PTX in it, loaded by the runtime."""
+
+    name: str = "cuda"
+    headers: tuple[str, ...] = (
+        "arrays.h", "cpu_blocks.h", "device.h", "dispatch.h", "exact.h", "host.h", "launch.h", "machine.h",
+        "machine_query.h", "race.h", "residents.h", "target_cuda.h",
+    )  # fmt: skip
+    own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def aimed_at(self, architecture: str) -> Target:
+        """Return itself: what the kernels are compiled for is said to nvcc."""
+        return self
+
+    def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
+        """Return the CUDA text of a leaf, and its PTX where IR strategies were applied."""
+        return leaf_code(leaf, analyses)
+
+    def device_name(self, stem: str) -> str:
+        """Return ``NAME.cu``."""
+        return f"{stem}.cu"
+
+    def opening(self, stem: str) -> str:
+        """Return the commands for nvcc and for the CPU build."""
+        return _OPENING.replace("@NAME@", stem)
+
+    def kernel(self, code: LeafCode) -> str:
+        """Return the CUDA text, with PTX beside it where the device runs that."""
+        if code.ptx is None:
+            return code.text
+        return f"#if defined(METAFORK_CPU)\n{code.text}#else\n{embedded(code)}#endif\n"
+
+    def launching(self, attempt: Attempt) -> list[str]:
+        """Return the launch by the CUDA runtime, and that of the CPU build."""
+        kernel = attempt.code.kernel
+        return [
+            "#if defined(METAFORK_CPU)",
+            "    const int metafork_error = metafork_check_shape(metafork_s, NULL);",
+            "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
+            *attempt.trace,
+            f"    return metafork_launch_blocks({c_string(kernel.name)}, metafork_s, [&] {{",
+            f"        (metafork_s->large ? {large_name(kernel)} : {kernel.name})({', '.join(attempt.arguments)});",
+            "    });",
+            "#else",
+            *(_functions(kernel) if attempt.code.ptx is None else loading(attempt.code)),
+            *launching_a_function(attempt),
+            "#endif",
+        ]
+
+    def package(self, stem: str, *, allow_fma: bool) -> Package:
+        """Return the build by nvcc, and by the C++ compiler with ``METAFORK_CPU``."""
+        library = _LIBRARY.replace("@FMAD@", "" if allow_fma else _FMAD)
+        return Package("C CXX", library.replace("@NAME@", stem), _DEPENDENCIES, _REMARK)
+
+
+def _functions(kernel: Kernel) -> list[str]:
+    names = ", ".join(f"(const void *){name}" for name in (kernel.name, large_name(kernel)))
+    return [
+        f"    const void *const metafork_functions[] = {{{names}}};",
+        "    int metafork_error = METAFORK_OK;",
+    ]
+
+
+def large_name(kernel: Kernel) -> str:
+    """Return the name of the kernel that any grid and any array may have (``METAFORK_KERNEL``)."""
+    return f"{kernel.name}_large"
+
+
+TARGET = Cuda()

@@ -1,0 +1,101 @@
+"""``--backend ptx``: the PTX of every leaf in a C file that speaks to the driver, built by a C compiler alone.
+
+LLVM makes the PTX from the IR that has exactly the meaning of the CUDA text without contraction, for the oldest GPU
+that is supported unless told otherwise; the driver compiles it for the one it finds.  A leaf whose PTX would call the
+device library of CUDA has no code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from comprehensive.emit.leaf_code import EMBEDDED_TARGET, LeafCode, kernel_of
+from comprehensive.emit.targets.target import (
+    Attempt,
+    NoCodeError,
+    Package,
+    Target,
+    TargetOptionError,
+    embedded,
+    launching_a_function,
+    loading,
+)
+from comprehensive.tree.schedule_tree import Leaf
+from metafork.analysis.analyses import Analyses
+
+_OPENING = """\
+ *   cc -std=gnu11 -O2 -ffp-contract=off -I"$(metafork include-dir)" -c @NAME@_ptx.c      (link with -ldl -lpthread)
+ */
+#define METAFORK_TARGET_HEADER "metafork/target_ptx.h"
+"""
+
+_LIBRARY = """\
+find_package(Threads REQUIRED)
+add_library(${metafork_target} STATIC @NAME@_ptx.c @NAME@_host.c)
+target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
+target_link_libraries(${metafork_target} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+"""
+
+_DEPENDENCIES = """\
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ptx:
+    """Kernels are strings, compiled by the driver when they are first needed on a device.
+
+    ``architecture`` is the oldest GPU that they run on.
+    """
+
+    architecture: str = EMBEDDED_TARGET
+    name: str = "ptx"
+    headers: tuple[str, ...] = (
+        "arrays.h", "dispatch.h", "exact.h", "host.h", "launch.h", "machine.h", "machine_query.h", "residents.h",
+        "target_ptx.h",
+    )  # fmt: skip
+    own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def aimed_at(self, architecture: str) -> Target:
+        """Return the back end whose PTX is for that GPU and newer ones."""
+        return replace(self, architecture=architecture)
+
+    def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
+        """Return the PTX of a leaf.  Raises ``NoCodeError``, and ``TargetError`` for an unknown architecture."""
+        from metafork.llvm.leaf_ptx import leaf_ptx
+        from metafork.llvm.ptx_target import ExternalFunctionError
+        from metafork.printing.cuda import kernel_text
+
+        kernel = kernel_of(leaf, analyses)
+        try:
+            code = leaf_ptx(kernel, leaf.version.ir_strategies, self.architecture)
+        except ExternalFunctionError as error:
+            raise NoCodeError(str(error)) from error
+        return LeafCode(kernel, kernel_text(kernel), code.ir, code.text)
+
+    def device_name(self, stem: str) -> str:
+        """Return ``NAME_ptx.c``."""
+        return f"{stem}_ptx.c"
+
+    def opening(self, stem: str) -> str:
+        """Return the command for a C compiler."""
+        return _OPENING.replace("@NAME@", stem)
+
+    def kernel(self, code: LeafCode) -> str:
+        """Return the PTX as a string."""
+        return embedded(code)
+
+    def launching(self, attempt: Attempt) -> list[str]:
+        """Return the launch by the driver."""
+        return [*loading(attempt.code), *launching_a_function(attempt)]
+
+    def package(self, stem: str, *, allow_fma: bool) -> Package:
+        """Return the build by the C compiler.  Raises ``TargetOptionError`` where contraction is asked for."""
+        if allow_fma:
+            raise TargetOptionError("--backend ptx never contracts a*b + c; --allow-fma is for --backend cuda")
+        return Package("C", _LIBRARY.replace("@NAME@", stem), _DEPENDENCIES)
+
+
+TARGET = Ptx()

@@ -1,0 +1,137 @@
+"""What a back end is: the code of leaves, how kernels stand in the generated file, how they are launched and built.
+
+All else that is generated (header, conditions, selection, shapes of launches, drop-ins) is C and the same for all.  A
+target comes with a header that defines what ``metafork/launch.h`` asks for; whatever is between the generated attempts
+and that header is the target's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from comprehensive.emit.identifiers import c_string
+from comprehensive.emit.leaf_code import LeafCode
+from comprehensive.tree.schedule_tree import Leaf
+from metafork.analysis.analyses import Analyses
+
+
+class NoCodeError(Exception):
+    """A target has no code for a leaf; the message is the reason, as it stands in the report."""
+
+
+class TargetOptionError(ValueError):
+    """An option that a target does not have, or a value that it does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A generated function ``int (bool metafork_go, metafork_shape *metafork_s, void *metafork_stream, ...)``.
+
+    It has filled ``*metafork_s`` and returned where that failed; ``arguments`` are the local variables that hold the
+    kernel's arguments, in order, and ``trace`` the lines that trace a launch.
+    """
+
+    code: LeafCode
+    arguments: tuple[str, ...]
+    trace: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """What a target adds to ``CMakeLists.txt``.
+
+    ``languages`` are those of the project; ``library`` are commands that make the static library
+    ``${metafork_target}`` of the generated files, and ``dependencies`` those that find what it links against, in the
+    package's configuration file (without quotes; variables have their values of the build).  ``remark`` ends a comment.
+    """
+
+    languages: str
+    library: str
+    dependencies: str = ""
+    remark: str = ""
+
+
+class Target(Protocol):
+    """A back end.  It has no state: everything that it says follows from its arguments and fields."""
+
+    @property
+    def name(self) -> str:
+        """What ``--backend`` calls it."""
+        ...
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """Headers of the runtime, by name, that its generated files include, whatever way they are built."""
+        ...
+
+    @property
+    def own_headers(self) -> Mapping[str, str]:
+        """Texts of headers that the runtime does not have, by name; they lie beside the others in ``metafork/``."""
+        ...
+
+    def aimed_at(self, architecture: str) -> Target:
+        """Return the back end for a GPU (``--target``); itself where its files are for any."""
+        ...
+
+    def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
+        """Return the code of a leaf.  Raises ``NoCodeError``."""
+        ...
+
+    def device_name(self, stem: str) -> str:
+        """Return the name of the generated file that has kernels, ``select`` and ``launch``."""
+        ...
+
+    def opening(self, stem: str) -> str:
+        """Return what stands in front of that file's includes: a comment that says how to build it, and macros."""
+        ...
+
+    def kernel(self, code: LeafCode) -> str:
+        """Return the text of one kernel there."""
+        ...
+
+    def launching(self, attempt: Attempt) -> list[str]:
+        """Return the statements that check the shape, return where ``metafork_go`` is false, and launch."""
+        ...
+
+    def package(self, stem: str, *, allow_fma: bool) -> Package:
+        """Return how the generated files are built.  Raises ``TargetOptionError``."""
+        ...
+
+
+def loading(code: LeafCode) -> list[str]:
+    """Return the statements of an attempt that load a kernel from the PTX in ``NAME_ptx``."""
+    return [
+        "    const void *metafork_loaded = NULL;",
+        f"    int metafork_error = metafork_load(&{ptx_name(code)}, &metafork_loaded);",
+        "    const void *const metafork_functions[] = {metafork_loaded, metafork_loaded};",
+    ]
+
+
+def launching_a_function(attempt: Attempt) -> list[str]:
+    """Return the statements that launch one of ``metafork_functions``, unless there is a ``metafork_error``."""
+    pointers = ", ".join(f"(void *)&{argument}" for argument in attempt.arguments) or "NULL"
+    return [
+        "    if (metafork_error == METAFORK_OK) metafork_error = metafork_check_shape(metafork_s, metafork_functions);",
+        "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
+        *attempt.trace,
+        f"    void *metafork_arguments[] = {{{pointers}}};",
+        "    const void *const metafork_function = metafork_functions[metafork_s->large];",
+        "    return metafork_launch_kernel(metafork_function, metafork_s, metafork_stream, metafork_arguments);",
+    ]
+
+
+def embedded(code: LeafCode) -> str:
+    """Return the definition of a kernel's PTX in C, one string literal a line."""
+    assert code.ptx is not None
+    rows = "\n".join(f"    {c_string(line)}" for line in code.ptx.splitlines(keepends=True))
+    return (
+        f"static metafork_ptx {ptx_name(code)} = {{\n{rows},\n"
+        f"    {c_string(code.kernel.name)}, METAFORK_NOT_LOADED}};\n"
+    )
+
+
+def ptx_name(code: LeafCode) -> str:
+    """Return the name of the variable that holds a kernel's PTX."""
+    return f"{code.kernel.name}_ptx"

@@ -1,0 +1,175 @@
+/* What launch.h asks of a target, by the CUDA runtime (nvcc) or on the processor (the CPU build).  C++. */
+#ifndef METAFORK_TARGET_CUDA_H
+#define METAFORK_TARGET_CUDA_H
+
+#include "metafork/device.h"
+
+#if !defined(METAFORK_CPU)
+#include <cuda_runtime.h>
+#endif
+
+/* A kernel that nvcc never saw: PTX, loaded at its first launch. */
+struct metafork_ptx {
+    const char *text;
+    const char *name;
+    void *kernel;
+};
+#define METAFORK_NOT_LOADED nullptr
+
+#if defined(METAFORK_CPU)
+
+static inline int metafork_current_device(int *device) {
+    *device = 0;
+    return METAFORK_OK;
+}
+
+static inline int metafork_hardware_query(int, metafork_machine *out) {
+    memset(out, 0, sizeof *out);
+    return metafork_machine_preset("sm_80", 5, out);
+}
+
+static inline const char *metafork_message(int error) { return metafork_error_text(error); }
+
+static inline int metafork_device_allocate(int, void **out, int64_t bytes) {
+    *out = malloc((size_t)bytes);
+    return *out == nullptr ? METAFORK_ENOMEM : METAFORK_OK;
+}
+
+static inline void metafork_device_free(int, void *memory) { free(memory); }
+
+static inline int metafork_device_copy(int, void *to, const void *from, int64_t bytes, bool) {
+    memcpy(to, from, (size_t)bytes);
+    return METAFORK_OK;
+}
+
+static inline int metafork_finish() { return METAFORK_OK; }
+
+static inline int metafork_kernel_attributes(const void *, metafork_attributes *) { return METAFORK_OK; }
+
+/* Run a checked shape; `thread` calls the kernel. */
+template <class Thread> static int metafork_launch_blocks(const char *kernel, const metafork_shape *shape, const Thread &thread) {
+    const dim3 grid = {(unsigned)shape->grid[0], (unsigned)shape->grid[1], (unsigned)shape->grid[2]};
+    const dim3 block = {(unsigned)shape->block[0], (unsigned)shape->block[1], (unsigned)shape->block[2]};
+    return metafork_cpu::launch(kernel, grid, block, shape->shared_bytes, thread) ? METAFORK_OK : METAFORK_ENOMEM;
+}
+
+#else
+
+/* An error that is reported or handled here is not left behind for the caller's cudaGetLastError. */
+static inline int metafork_taken(cudaError_t error) {
+    if (error != cudaSuccess) (void)cudaGetLastError();
+    return (int)error;
+}
+
+static inline int metafork_current_device(int *device) { return metafork_taken(cudaGetDevice(device)); }
+
+static inline int metafork_hardware_query(int device, metafork_machine *out) {
+    memset(out, 0, sizeof *out);
+    const struct {
+        cudaDeviceAttr attribute;
+        int64_t *field;
+        int64_t unit;
+    } wanted[] = {
+        {cudaDevAttrMaxRegistersPerBlock, &out->registers_per_block, 1},
+        {cudaDevAttrMaxThreadsPerBlock, &out->threads_per_block, 1},
+        {cudaDevAttrMaxSharedMemoryPerBlockOptin, &out->shared_words, 4},
+        {cudaDevAttrMaxBlockDimX, &out->block_dim_x, 1},
+        {cudaDevAttrMaxBlockDimY, &out->block_dim_y, 1},
+        {cudaDevAttrMaxBlockDimZ, &out->block_dim_z, 1},
+        {cudaDevAttrMaxGridDimX, &out->grid_dim_x, 1},
+        {cudaDevAttrMaxGridDimY, &out->grid_dim_y, 1},
+        {cudaDevAttrMaxGridDimZ, &out->grid_dim_z, 1},
+        {cudaDevAttrWarpSize, &out->warp_size, 1},
+        {cudaDevAttrMaxBlocksPerMultiprocessor, &out->blocks_per_sm, 1},
+        {cudaDevAttrMaxRegistersPerMultiprocessor, &out->registers_per_sm, 1},
+        {cudaDevAttrMaxSharedMemoryPerMultiprocessor, &out->shared_words_per_sm, 4},
+    };
+    int value = 0;
+    cudaError_t error;
+    for (const auto &one : wanted) {
+        error = cudaDeviceGetAttribute(&value, one.attribute, device);
+        if (error != cudaSuccess) return (int)error;
+        *one.field = value / one.unit;
+    }
+    error = cudaDeviceGetAttribute(&value, cudaDevAttrMaxThreadsPerMultiProcessor, device);
+    if (error != cudaSuccess) return (int)error;
+    out->warps_per_sm = value / (out->warp_size > 0 ? out->warp_size : 32);
+    /* The runtime does not say; 63 before compute capability 3.5, 255 since. */
+    error = cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, device);
+    if (error != cudaSuccess) return (int)error;
+    out->registers_per_thread = value < 3 ? 63 : 255;
+    out->compute_capability = 10 * value;
+    error = cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMinor, device);
+    if (error != cudaSuccess) return (int)error;
+    out->compute_capability += value;
+    return METAFORK_OK;
+}
+
+static inline const char *metafork_message(int error) {
+    return error > 0 ? cudaGetErrorString((cudaError_t)error) : metafork_error_text(error);
+}
+
+static inline int metafork_device_allocate(int, void **out, int64_t bytes) { return metafork_taken(cudaMalloc(out, (size_t)bytes)); }
+
+static inline void metafork_device_free(int, void *memory) { cudaFree(memory); }
+
+static inline int metafork_device_copy(int, void *to, const void *from, int64_t bytes, bool to_device) {
+    return metafork_taken(cudaMemcpy(to, from, (size_t)bytes, to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
+}
+
+static inline int metafork_finish() { return metafork_taken(cudaStreamSynchronize(nullptr)); }
+
+/* The kernel of a PTX text.  Handles of libraries belong to no context, so that one serves all devices; threads may race
+ * here, and the loser unloads its copy.  A failure is not remembered. */
+static inline int metafork_load(metafork_ptx *ptx, const void **out) {
+#if CUDART_VERSION >= 12080
+    void *found = __atomic_load_n(&ptx->kernel, __ATOMIC_ACQUIRE);
+    if (found == nullptr) {
+        cudaLibrary_t library;
+        cudaKernel_t kernel;
+        cudaError_t error = cudaLibraryLoadData(&library, ptx->text, nullptr, nullptr, 0, nullptr, nullptr, 0);
+        if (error != cudaSuccess) return metafork_taken(error);
+        error = cudaLibraryGetKernel(&kernel, library, ptx->name);
+        if (error != cudaSuccess) {
+            (void)metafork_taken(error);
+            cudaLibraryUnload(library);
+            return (int)error;
+        }
+        if (__atomic_compare_exchange_n(&ptx->kernel, &found, (void *)kernel, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            found = (void *)kernel;
+        else
+            cudaLibraryUnload(library);
+    }
+    *out = found;
+    return METAFORK_OK;
+#else
+    (void)ptx;
+    (void)out;
+    return METAFORK_EUNSUPPORTED;
+#endif
+}
+
+static inline int metafork_kernel_attributes(const void *kernel, metafork_attributes *out) {
+    cudaFuncAttributes attributes;
+    const int error = metafork_taken(cudaFuncGetAttributes(&attributes, kernel));
+    if (error != METAFORK_OK) return error;
+    out->registers = attributes.numRegs;
+    out->threads = attributes.maxThreadsPerBlock;
+    out->shared_bytes = (int64_t)attributes.sharedSizeBytes;
+    return METAFORK_OK;
+}
+
+/* Launch a checked shape. */
+static inline int metafork_launch_kernel(const void *function, const metafork_shape *shape, void *stream, void **arguments) {
+    cudaFuncAttributes attributes;
+    cudaError_t error = cudaFuncGetAttributes(&attributes, function);
+    if (error == cudaSuccess && shape->shared_bytes > attributes.maxDynamicSharedSizeBytes)
+        error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shape->shared_bytes);
+    if (error != cudaSuccess) return metafork_taken(error);
+    const dim3 grid((unsigned)shape->grid[0], (unsigned)shape->grid[1], (unsigned)shape->grid[2]);
+    const dim3 block((unsigned)shape->block[0], (unsigned)shape->block[1], (unsigned)shape->block[2]);
+    return metafork_taken(cudaLaunchKernel(function, grid, block, arguments, (size_t)shape->shared_bytes, (cudaStream_t)stream));
+}
+
+#endif
+#endif

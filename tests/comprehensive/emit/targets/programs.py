@@ -1,0 +1,95 @@
+"""Programs with the PTX back end: built by the C compiler alone, their drop-ins compared with the serial elision."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from comprehensive.emit import write_outputs
+from comprehensive.emit.targets.ptx import TARGET as PTX
+from comprehensive.leaf_files import LeafTexts
+from comprehensive.optimize import optimize
+from comprehensive.verification.driver import (
+    ELISION_FLAGS,
+    SERIAL_PREFIX,
+    SUPPORT_DIRECTORY,
+    driver_text,
+    point_line,
+    reference_text,
+)
+from metafork.ir.messages.source import Source
+from tests.runtime.compiling import succeed
+
+FLAGS = ("-std=gnu11", "-O0", "-w", "-ffp-contract=off")
+LIBRARIES = ("-lm", "-ldl", "-lpthread")
+EXAMPLES = Path(__file__).parents[4] / "examples"
+
+
+@dataclass
+class Program:
+    """Drivers of the functions of one file, by name, and what was written for it."""
+
+    result: object
+    directory: Path
+    drivers: dict[str, Path]
+
+    def scalars(self, function, values):
+        """Return the scalar arguments of a function in order; those that ``values`` does not have are 0.75."""
+        (found,) = (one for one in self.result.unit.functions if one.name == function)
+        return [values.get(one.name, 0.75) for one in found.parameters if one.type is not None]
+
+    def compare(self, standin, function, points, **variables):
+        """Run a function at (machine, values) and return what the driver said of each, the launches, and the calls."""
+        lines = [point_line(machine, self.scalars(function, values)) for machine, values in points]
+        log = self.directory / "log"
+        done, calls = standin.run(
+            [self.drivers[function]], "".join(lines), log=log, **{"METAFORK_TRACE": "1", **variables}
+        )
+        said = [
+            text.removeprefix("reference\n").strip() for text in re.split(r"^point \d+\n", done.stdout, flags=re.M)[1:]
+        ]
+        return done, said, calls
+
+
+def optimized(text, name, **options):
+    """Optimize for the PTX back end; return what has code, and its texts."""
+    result = optimize(Source(name, text), **options)
+    texts = LeafTexts(result.analyses, None, PTX)
+    return texts.in_time(result, None), texts
+
+
+def program(text, name, directory, **options):
+    """Optimize a file, write its outputs, and build a driver for each function."""
+    result, texts = optimized(text, name, **options)
+    write_outputs(result, directory, code_of=texts.code_of, target=PTX)
+    return Program(result, directory, build(result, directory))
+
+
+def build(result, directory):
+    """Compile what was written with a C compiler alone, and a driver for each function."""
+    unit = result.unit
+    (directory / "reference.c").write_text(reference_text(unit))
+    steps = {
+        "kernels.o": ("-Wall", "-Wextra", "-Werror", f"{unit.name}_ptx.c"),
+        "host.o": (f"{unit.name}_host.c",),
+        "reference.o": (*ELISION_FLAGS, "reference.c"),
+    }
+    include = (f"-I{directory}", f"-I{directory}/include", f"-I{SUPPORT_DIRECTORY}")
+    for name, (*flags, source) in steps.items():
+        base = [flag for flag in FLAGS if flag != "-w" or "-Wall" not in flags]
+        succeed(["gcc", *base, *flags, *include, "-c", directory / source, "-o", directory / name])
+    kept = f"--keep-global-symbol={SERIAL_PREFIX}*"
+    succeed(["objcopy", "-w", kept, directory / "reference.o"])
+    drivers = {}
+    for function in unit.functions:
+        (directory / f"{function.name}_driver.c").write_text(driver_text(unit, function))
+        drivers[function.name] = directory / f"{function.name}_driver"
+        objects = [directory / name for name in steps]
+        succeed(["gcc", *FLAGS, "-DMETAFORK_NO_CONTRACT", *include, directory / f"{function.name}_driver.c", *objects,
+                 *LIBRARIES, "-o", drivers[function.name]])  # fmt: skip
+    return drivers
+
+
+def launched(done):
+    """Return the name of the kernel of each launch that a run traced."""
+    found = re.findall(r"^metafork: (\w+) leaf (\d+) .*?(?: instance=(\d+))?$", done.stderr, re.MULTILINE)
+    return [f"{name}_leaf{leaf}{f'_instance{instance}' if instance else ''}" for name, leaf, instance in found]

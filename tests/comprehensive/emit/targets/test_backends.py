@@ -1,0 +1,98 @@
+"""``--backend`` on the command line: what is written, and what is refused."""
+
+import json
+
+import pytest
+
+from tests.comprehensive.emit.targets.programs import EXAMPLES
+from tests.comprehensive.metafork_command import metafork
+from tests.runtime.compiling import succeed
+
+MEAN = """
+#include <math.h>
+void mean(int n, int B, const float x[n], float y[n]) {
+  int blocks = n / B;
+  meta_schedule cache() {
+    meta_for (int i = 0; i < blocks; i++)
+      meta_for (int j = 0; j < B; j++) y[i * B + j] = CALL(x[i * B + j]) / 3;
+  }
+}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "roots.mf").write_text(MEAN.replace("CALL", "sqrtf"))
+    (tmp_path / "waves.mf").write_text(MEAN.replace("CALL", "tanf"))
+    return tmp_path
+
+
+def test_what_is_written(folder):
+    metafork("optimize", "roots.mf", "--backend", "ptx", "--target", "sm_80", "-o", "out", cwd=folder)
+    names = {path.name for path in (folder / "out").iterdir()}
+    assert names == {
+        "CMakeLists.txt", "include", "leaves", "report.html", "report.md", "roots.h", "roots.tree.dot",
+        "roots.tree.json", "roots.tree.svg", "roots_generation.h", "roots_host.c", "roots_ptx.c",
+    }  # fmt: skip
+    assert ".target sm_80" in (folder / "out" / "roots_ptx.c").read_text()
+    assert ".target sm_80" in (folder / "out" / "leaves" / "roots_k0_leaf1.ptx").read_text()
+    # The folder is complete in itself: no header of the installed package is needed.
+    for name in ("roots_ptx.c", "roots_host.c"):
+        succeed(["gcc", "-std=gnu11", "-Iout", "-Iout/include", "-c", f"out/{name}", "-o", "a.o"], cwd=folder)
+    # Files of another back end in the folder are of another run, and say so.
+    metafork("optimize", "roots.mf", "-o", "out", cwd=folder)
+    with pytest.raises(AssertionError, match=r"roots_ptx.c and roots_generation.h are of different runs"):
+        succeed(["gcc", "-std=gnu11", "-Iout", "-Iout/include", "-c", "out/roots_ptx.c", "-o", "a.o"], cwd=folder)
+
+
+def test_a_leaf_without_code_is_reported(folder):
+    done = metafork("optimize", "waves.mf", "--backend", "ptx", "-o", "out", cwd=folder)
+    reason = "no code for --backend ptx: no exact PTX without the CUDA device library: tanf"
+    assert done.stderr.count(f"metafork: waves_k0: a leaf is left out (common subexpressions reused): {reason}\n") == 1
+    assert "waves_k0: 0 leaves" in done.stdout
+    assert reason in (folder / "out" / "report.md").read_text()
+    (schedule,) = json.loads((folder / "out" / "waves.tree.json").read_text())["schedules"]
+    assert schedule["leaves"] == []
+    selected = metafork("select", "out", "--machine", "sm_80", "n=64", "B=8", cwd=folder)
+    assert "waves_k0: no leaf" in selected.stdout
+    # nvcc has the function.
+    assert metafork("optimize", "waves.mf", "-o", "other", cwd=folder).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--backend", "opencl"], "there is no back end 'opencl'; known: cuda, ptx"),
+        (["--backend", "ptxx"], "there is no back end 'ptxx'; did you mean 'ptx'?"),
+        (
+            ["--backend", "ptx", "--allow-fma"],
+            "--backend ptx never contracts a*b + c; --allow-fma is for --backend cuda",
+        ),
+        (["--backend", "ptx", "--target", "sm_1"], "LLVM has no target sm_1"),
+        (["--backend", "ptx", "--target", "gfx90a"], "gfx90a is no target; targets look like sm_80"),
+    ],
+)
+def test_what_is_refused(folder, options, said):
+    done = metafork("optimize", "roots.mf", *options, "-o", "out", status=2, cwd=folder)
+    assert said in " ".join(done.stderr.split())
+    assert not (folder / "out").exists()
+
+
+def test_plugins_with_back_ends_that_are_none(folder):
+    def refused(text):
+        (folder / "plugin.py").write_text(text)
+        options = ["--plugin", "plugin.py", "--backend", "mine", "-o", "out"]
+        return " ".join(metafork("optimize", "roots.mf", *options, status=2, cwd=folder).stderr.split())
+
+    half = "class Mine:\n    name = 'mine'\n    headers = ()\n\nTARGET = Mine()\n"
+    assert "is no back end: it has no own_headers, aimed_at, leaf_code" in refused(half)
+    taken = "from comprehensive.emit.targets.ptx import TARGET\n"
+    assert "has a back end 'ptx', and so has metafork itself" in refused(taken)
+    assert "has none of COUNTER, COUNTERS, STRATEGY, STRATEGIES, TARGET, TARGETS" in refused("x = 1\n")
+
+
+def test_with_a_time_limit_there_is_code_of_the_first_leaves(folder):
+    source = EXAMPLES / "matmul.mf"
+    done = metafork("optimize", source, "--backend", "ptx", "--time-limit", "0", "-o", "out", status=4, cwd=folder)
+    assert "incomplete" in done.stderr
+    succeed(["gcc", "-std=gnu11", "-Iout", "-Iout/include", "-c", "out/matmul_ptx.c", "-o", "a.o"], cwd=folder)

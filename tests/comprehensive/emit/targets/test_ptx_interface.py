@@ -1,0 +1,131 @@
+"""``select`` and ``launch`` of the PTX back end, devices and threads of the host, and how what is written is built."""
+
+import re
+import shutil
+
+import pytest
+
+from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, Path, program
+from tests.runtime.compiling import succeed
+
+NVIDIA = Path("/usr/local/cuda/include/cuda.h")
+
+
+@pytest.fixture(scope="module")
+def matmul(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("matmul")
+    text = (EXAMPLES / "matmul.mf").read_text()
+    one = program(text, "matmul.mf", directory, static={"s": (3,), "B0": (4,)})
+    main = Path(__file__).with_name("interface.c")
+    objects = [directory / "kernels.o", directory / "host.o"]
+    warnings = ("-Wall", "-Wextra", "-Werror")
+    include = (f"-I{directory}", f"-I{directory}/include")
+    succeed(["gcc", "-std=gnu11", "-g", "-ffp-contract=off", *warnings, *include, main, *objects, *LIBRARIES, "-o",
+             directory / "interface"])  # fmt: skip
+    return one
+
+
+def leaves(one):
+    return [leaf.id for leaf in one.result.schedules[0].leaves]
+
+
+def test_every_leaf_is_launched_on_the_callers_memory(matmul, driver, tmp_path):
+    done, calls = driver.run([matmul.directory / "interface"], log=tmp_path / "log")
+    lines = done.stdout.splitlines()
+    assert lines[:3] == ["query 0 -1", "machine 80 255 41728 64 65535", "refused -1 -5"]
+    assert lines[3:] == [f"leaf {leaf} 0 same" for leaf in leaves(matmul)]
+    assert (done.returncode, calls.violations, calls.left) == (0, [], [])
+    assert len(calls.ran) == len(leaves(matmul)) >= 6
+    assert any("_instance" in name for name in calls.ran)
+
+
+def test_the_device_is_that_of_the_threads_context(matmul, driver, tmp_path):
+    """All memory lies on device 1: a launch in the context of another one is a violation."""
+    variables = {"STANDIN_DEVICES": "2", "STANDIN_CONTEXT": "1"}
+    done, calls = driver.run([matmul.directory / "interface"], log=tmp_path / "log", **variables)
+    assert [line for line in done.stdout.splitlines() if "leaf" in line] == [f"leaf {n} 0 same" for n in leaves(matmul)]
+    assert (done.returncode, calls.violations, calls.left) == (0, [], [])
+    point = [("", {"n": 24, "B0": 4, "ub1": 2, "s": 3})]
+    done, said, calls = matmul.compare(driver, "matmul", point, **variables)
+    assert (said, calls.violations, calls.left) == (["same"], [], [])
+    assert len(calls.ran) == 1
+
+
+def test_without_a_driver_the_interface_says_so(matmul, driver, tmp_path):
+    done, _ = driver.run([matmul.directory / "interface"], log=tmp_path / "log", LD_LIBRARY_PATH=str(tmp_path))
+    assert done.stdout.splitlines() == ["query -8 -8", "launch -8"]
+
+
+def test_threads_of_the_host_share_what_is_loaded(matmul, driver, tmp_path):
+    done, calls = driver.run([matmul.directory / "interface", "threads"], log=tmp_path / "log")
+    assert sorted(done.stdout.splitlines()) == [f"thread {i} same" for i in range(8)], done.stderr
+    assert (calls.violations, calls.left) == ([], [])
+    assert len(calls.ran) == 8
+    # The leaf's own kernel decides which leaf runs, and its instance for the arguments runs.
+    assert calls.names.count("cuModuleLoadDataEx") == 2
+    assert calls.names.count("cuDevicePrimaryCtxRetain") == 1
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="NO CMAKE")
+def test_the_cmake_package_needs_no_cuda(matmul, driver, tmp_path):
+    main = '#include "matmul.h"\nint main(void) { return matmul_k0_leaf_system(1) == 0; }\n'
+    (tmp_path / "main.c").write_text(main)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(user LANGUAGES C)\n"
+        f"add_subdirectory({matmul.directory} matmul)\n"
+        "add_executable(main main.c)\ntarget_link_libraries(main PRIVATE matmul::matmul)\n"
+    )
+    succeed(["cmake", "-S", tmp_path, "-B", tmp_path / "build"])
+    succeed(["cmake", "--build", tmp_path / "build"])
+    done, calls = driver.run([tmp_path / "build" / "main"], log=tmp_path / "log")
+    assert (done.returncode, calls.names) == (0, [])
+
+
+def test_the_cpu_build_is_refused(matmul, tmp_path):
+    include = (f"-I{matmul.directory}", f"-I{matmul.directory}/include")
+    with pytest.raises(AssertionError, match="no CPU build: compile what metafork optimize --backend cuda writes"):
+        succeed(["gcc", "-DMETAFORK_CPU", *include, "-c", matmul.directory / "matmul_ptx.c", "-o", tmp_path / "a.o"])
+
+
+def test_the_kernels_are_c_of_1999_and_plus_plus(matmul, tmp_path):
+    source = matmul.directory / "matmul_ptx.c"
+    flags = ("-Wall", "-Wextra", "-Werror", f"-I{matmul.directory}", f"-I{matmul.directory}/include")
+    succeed(["gcc", "-std=gnu99", *flags, "-c", source, "-o", tmp_path / "a.o"])
+    succeed(["g++", "-x", "c++", "-std=c++17", *flags, "-c", source, "-o", tmp_path / "a.o"])
+
+
+@pytest.mark.skipif(not NVIDIA.exists(), reason="NO cuda.h: its numbers are not compared with ours")
+def test_the_numbers_of_the_driver_are_those_of_its_header(tmp_path):
+    pairs = {
+        "METAFORK_CU_MAX_THREADS_PER_BLOCK": "CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK",
+        "METAFORK_CU_FUNC_MAX_THREADS_PER_BLOCK": "CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK",
+        "METAFORK_CU_FUNC_SHARED_SIZE_BYTES": "CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES",
+        "METAFORK_CU_FUNC_NUM_REGS": "CU_FUNC_ATTRIBUTE_NUM_REGS",
+        "METAFORK_CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES": "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+        "METAFORK_CU_JIT_ERROR_LOG_BUFFER": "CU_JIT_ERROR_LOG_BUFFER",
+        "METAFORK_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES": "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES",
+    }
+    devices = """MAX_BLOCK_DIM_X MAX_BLOCK_DIM_Y MAX_BLOCK_DIM_Z MAX_GRID_DIM_X MAX_GRID_DIM_Y MAX_GRID_DIM_Z WARP_SIZE
+        MAX_REGISTERS_PER_BLOCK MAX_THREADS_PER_MULTIPROCESSOR COMPUTE_CAPABILITY_MAJOR COMPUTE_CAPABILITY_MINOR
+        MAX_SHARED_MEMORY_PER_MULTIPROCESSOR MAX_REGISTERS_PER_MULTIPROCESSOR MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        MAX_BLOCKS_PER_MULTIPROCESSOR"""
+    pairs |= {f"METAFORK_CU_{name}": f"CU_DEVICE_ATTRIBUTE_{name}" for name in devices.split()}
+    errors = {
+        "OUT_OF_MEMORY": 2, "INVALID_IMAGE": 200, "NO_BINARY_FOR_GPU": 209, "INVALID_PTX": 218, "NO_DEVICE": 100,
+        "JIT_COMPILER_NOT_FOUND": 221, "UNSUPPORTED_PTX_VERSION": 222, "JIT_COMPILATION_DISABLED": 223,
+        "LAUNCH_OUT_OF_RESOURCES": 701,
+    }  # fmt: skip
+    sizes = {"CUdevice": "int", "CUdeviceptr": "long long", "CUjit_option": "int", "CUresult": "int"}
+    same = [f"(int){ours} == (int){theirs}" for ours, theirs in pairs.items()]
+    same += [f"CUDA_ERROR_{name} == {number}" for name, number in errors.items()]
+    same += [f"sizeof({theirs}) == sizeof({ours})" for theirs, ours in sizes.items()]
+    asserts = "".join(f'_Static_assert({condition}, "");\n' for condition in same)
+    header = '#define METAFORK_TARGET_HEADER "metafork/target_ptx.h"\n#include "metafork/launch.h"\n#include <cuda.h>\n'
+    text = Path("metafork/runtime/include/metafork/target_ptx.h").read_text()
+    assert set(re.findall(r"(METAFORK_CU_\w+) =", text)) == set(pairs)
+    assert {int(code) for code in re.findall(r"case (\d+): ", text)} - {0} <= set(errors.values())
+    source = tmp_path / "numbers.c"
+    source.write_text(header + asserts)
+    succeed(
+        ["gcc", "-std=gnu11", "-Imetafork/runtime/include", f"-I{NVIDIA.parent}", "-c", source, "-o", tmp_path / "a.o"]
+    )

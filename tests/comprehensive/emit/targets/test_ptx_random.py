@@ -1,0 +1,54 @@
+"""Random programs through the PTX back end: their drop-ins behind the stand-in driver, bit for bit."""
+
+import pytest
+
+from comprehensive import registry
+from comprehensive.optimize import Result, discuss
+from metafork.frontend import parse
+from metafork.ir.messages.source import Source
+from metafork.ir.program import Assign, walk_statements
+from tests.comprehensive.emit.targets.programs import PTX, LeafTexts, Program, build, launched, write_outputs
+from tests.random_programs.batch import COUNTERS, SECONDS
+from tests.random_programs.batch import _points as points_of
+from tests.random_programs.generator import file_text
+
+MACHINES = ("", "Z=300", "Z=0", "grid_dim_x=1")
+
+
+def check(seed, driver, directory):
+    """Compare a program at a few points, on machines with less shared memory and with a small grid; return what ran."""
+    unit = parse(Source(f"p{seed}.mf", file_text([seed])))
+    (schedule,) = unit.schedules
+    if _truncates(schedule.program):
+        pytest.skip("a floating value becomes an integer, and C does not say what where it does not fit")
+    tree = discuss(schedule.program, registry.counters(COUNTERS), registry.strategies(None), time_limit=SECONDS)
+    texts = LeafTexts(Result(unit, (tree,), COUNTERS, tree.strategies).analyses, None, PTX)
+    result = texts.in_time(Result(unit, (tree,), COUNTERS, tree.strategies), None)
+    write_outputs(result, directory, code_of=texts.code_of, target=PTX)
+    one = Program(result, directory, build(result, directory))
+    (function,) = unit.functions
+    points = [(MACHINES[number % len(MACHINES)], point) for number, point in enumerate(points_of(tree, seed) * 2)]
+    done, said, calls = one.compare(driver, function.name, points)
+    assert said == ["same"] * len(points), done.stderr
+    assert (calls.violations, calls.left, calls.ended) == ([], [], True)
+    assert calls.ran == launched(done)
+    return calls.ran
+
+
+def _truncates(program):
+    return any(
+        isinstance(stmt, Assign) and stmt.target.type.integer and stmt.value.type.floating
+        for stmt in walk_statements(program.body)
+    )
+
+
+def test_a_few(driver, tmp_path):
+    ran = [check(seed, driver, tmp_path / str(seed)) for seed in (3, 20)]
+    assert all(ran)
+    assert len({name for names in ran for name in names}) > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 124))
+def test_many(driver, tmp_path, seed):
+    check(seed, driver, tmp_path)
