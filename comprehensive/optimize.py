@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -40,6 +40,7 @@ from metafork.ir.messages.source import Source
 from metafork.ir.program import Program, Version
 from metafork.ir.static_values import StaticValues, static_parameters
 from metafork.ir.translation_unit import TranslationUnit
+from metafork.lazy_dataclass import dataclass
 from strategies.caching import with_cached_arrays
 from strategies.checked import Checked
 from strategies.strategy import Remark, Strategy

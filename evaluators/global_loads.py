@@ -13,7 +13,6 @@ original loads besides; they are not counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, assert_never
 
@@ -58,6 +57,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.leaf_ptx import LeafPtx, covering_only, grid_loop, leaf_ptx, load_places
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import TargetError, emit_ptx, optimize

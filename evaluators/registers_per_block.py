@@ -6,7 +6,6 @@ The hardware hands out registers to warps of 32 threads.  The number of warps is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -17,6 +16,7 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 
 WARP = 32
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Applied, NotApplied, Sign, Strategy, at_fork, sign_of
 
 

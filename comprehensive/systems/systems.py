@@ -8,8 +8,6 @@ emptiness, and Z3 (``solver``) decides the rest, over the reals first and then o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from comprehensive.systems.points import Number, Points
 from comprehensive.systems.signs import Signs
 from comprehensive.systems.solver import PathSolver, as_integers
@@ -17,6 +15,7 @@ from comprehensive.systems.start import Start
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.lazy_dataclass import dataclass
 
 System = tuple[Constraint, ...]
 

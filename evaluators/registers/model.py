@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from functools import cache
 from importlib.resources import files
 from math import exp, log
@@ -34,6 +34,7 @@ from evaluators.registers.read_only import with_read_only_loads
 from evaluators.registers.schedule import arrangement
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, passes_of
 from metafork.ir.kernel import Kernel
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.leaf_ptx import covering_first, shuffle_options
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline, strip_names
@@ -93,15 +94,25 @@ def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = (), memory: Me
     target = Nvptx() if ir_strategies else Nvptx(unroll=NVCC_UNROLLS_BY)
     shuffles = SHUFFLE in ir_strategies
     memory = memory or _Forgetful()
-    module = parsed(memory.of(_text, (covering_first(kernel) if shuffles else kernel, target)))
-    run_pipeline(module, passes_of(ir_strategies))
+    text = memory.of(_text, (covering_first(kernel) if shuffles else kernel, target))
+    passes = passes_of(ir_strategies)
     if shuffles:
         from metafork.ptx.shuffles.shuffle import shuffle_text
 
+        module = parsed(text)
+        run_pipeline(module, passes)
         code = read_code(shuffle_text(ptx_of(module), shuffle_options(kernel)).text)
         return _terms(code, code, from_text=False)
+    return memory.of(_measured, (text, passes, not ir_strategies))
+
+
+def _measured(subject: tuple[str, tuple[str, ...], bool], memory: Memory) -> Terms:
+    """Return the terms of IR after some passes."""
+    text, passes, from_text = subject
+    module = parsed(text)
+    run_pipeline(module, passes)
     strip_names(module)
-    return memory.of(_counted, Optimized(str(module), not ir_strategies, module))
+    return memory.of(_counted, Optimized(str(module), from_text, module))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ first): the by-ranges part takes microseconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
 from metafork.algebra.polynomial import ONE, Constraint, Monomial, Polynomial
 from metafork.algebra.ranges import Box
@@ -63,7 +64,7 @@ class Positivity:
         if not search:
             return self._by_ranges(value)
         self._nodes = 0
-        return self._search(value, frozenset())
+        return self._search(value, frozenset(), set())
 
     def sign(self, value: Polynomial) -> int | None:
         """Return 1 or -1 where ``value >= 0`` or ``value <= 0`` is shown (0 where it is zero), else ``None``."""
@@ -83,6 +84,30 @@ class Positivity:
             room = premise.right - premise.left - (1 if premise.relation == "<" else 0)
             if self._by_size(value - room) or (premise.relation == "==" and self._by_size(value + room)):
                 return True
+        return False
+
+    def follows_from(self, value: Polynomial, premises: Sequence[Constraint], steps: int = 2) -> bool:
+        """Say whether ``value >= 0`` is shown by ranges or sizes after some premises were taken away, one by one.
+
+        A premise is taken away where a term of it is one of the value, which may be multiplied for that: with an
+        integer q, ``q >= 0`` is ``2*q + 1 >= 0``.
+        """
+        if self._by_size(value):
+            return True
+        if not steps:
+            return False
+        terms, integer = value.coefficients, whole(value)
+        for premise in premises:
+            room = premise.right - premise.left - (1 if premise.relation == "<" else 0)
+            for one in (room, -room) if premise.relation == "==" else (room,):
+                scales = {
+                    Fraction(coefficient) / terms[mono]
+                    for mono, coefficient in one.coefficients.items()
+                    if mono and coefficient > 0 and terms.get(mono, 0) > 0
+                }
+                scales = {scale for scale in scales if scale == 1 or (integer and scale.denominator == 1)}
+                if any(self.follows_from(value * by + (by - 1) - one, premises, steps - 1) for by in sorted(scales)):
+                    return True
         return False
 
     # --- by ranges --------------------------------------------------------------------------------------------
@@ -131,20 +156,23 @@ class Positivity:
                 continue
             definition = Polynomial.symbol(name) - zero
             # Only a definition that says more than ``x >= 0`` helps.
-            if any(coeff > 0 and not _is_rest(mono) for mono, coeff in definition.terms().items()):
+            if any(coeff > 0 and not _is_rest(mono) for mono, coeff in definition.coefficients.items()):
                 self._definitions.setdefault(name, []).append(definition)
 
-    def _search(self, value: Polynomial, used: frozenset[str]) -> bool:
-        terms = value.terms()
+    def _search(self, value: Polynomial, used: frozenset[str], failed: set[tuple[Polynomial, frozenset[str]]]) -> bool:
+        terms = value.coefficients
         if all(coeff >= 0 for coeff in terms.values()):
             return True
+        if (value, used) in failed:
+            return False  # the same symbols replaced in another order
+        failed.add((value, used))
         self._nodes += 1
         if self._nodes > MOST_NODES or len(used) > MOST_DEPTH:
             return False
         helpful = {name for mono, coeff in terms.items() if coeff > 0 for name, _ in mono}
         for name in sorted(helpful - used):
             for definition in self._defined().get(name, ()):
-                if self._search(value.substitute({name: definition}), used | {name}):
+                if self._search(value.substitute({name: definition}), used | {name}, failed):
                     return True
         return False
 
@@ -183,7 +211,7 @@ class Positivity:
 
 def whole(value: Polynomial) -> bool:
     """Say whether all coefficients are integers."""
-    return all(coefficient.denominator == 1 for coefficient in value.terms().values())
+    return all(coefficient.denominator == 1 for coefficient in value.coefficients.values())
 
 
 def _is_rest(mono: Monomial) -> bool:

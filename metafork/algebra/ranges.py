@@ -104,7 +104,7 @@ def _at_ends(value: Polynomial, counters: Sequence[Counted], signs: Signs, large
 def _each_term(value: Polynomial, counter: Counted, largest: bool) -> Polynomial:
     """Return a bound in which every term has its own extreme."""
     result = ZERO
-    for mono, coefficient in value.terms().items():
+    for mono, coefficient in value.coefficients.items():
         term = Polynomial({mono: coefficient})
         end = _end(counter, last=(coefficient > 0) == largest)
         result = result + (term if end is None else term.substitute({counter.var: end}))
@@ -187,17 +187,17 @@ class Box:
         least = self.at_least(value)
         return least is not None and least >= 0
 
-    def at_least(self, value: Polynomial) -> Fraction | None:
+    def at_least(self, value: Polynomial) -> int | Fraction | None:
         """Return a number that a polynomial never is below, its least value where it is linear; ``None`` for none."""
         if self._signed and not all(map(self.least.__contains__, value.symbols)):
             return None
-        total = Fraction(0)
+        total: int | Fraction = 0
         # Of symbols that are their least values and a rest each: terms that are added are least where the rests are 0.
-        for mono, coefficient in value.substitute(self._rests).terms().items():
+        for mono, coefficient in value.substitute(self._rests).coefficients.items():
             if not mono:
                 total += coefficient
             elif coefficient < 0:
-                product = Fraction(coefficient)
+                product = coefficient
                 for name, exponent in mono:
                     if name not in self.greatest:
                         return None

@@ -8,7 +8,7 @@ a program computes alone, so versions that differ in their mappings share them.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from metafork.algebra.polynomial import Constraint
@@ -18,6 +18,7 @@ from metafork.analysis.facts import Facts, program_facts
 from metafork.analysis.references import Reference, references
 from metafork.ir.mapping import UNMAPPED
 from metafork.ir.program import Program
+from metafork.lazy_dataclass import dataclass
 
 S = TypeVar("S", bound=Hashable)
 T = TypeVar("T")

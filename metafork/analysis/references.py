@@ -8,7 +8,6 @@ the same name, so that every loop symbol starts at 0.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol, Extremum
@@ -43,6 +42,7 @@ from metafork.ir.program import (
     While,
     binary,
 )
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

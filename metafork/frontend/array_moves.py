@@ -8,11 +8,10 @@ checked when the program runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from metafork.frontend import syntax
 from metafork.frontend.host import HostFunction
 from metafork.frontend.host_variables import Change, Site, Variable, Write
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from metafork.frontend import syntax
 from metafork.frontend.expressions import integer_constant
@@ -23,6 +22,7 @@ from metafork.frontend.symbols import Origin, ScalarSymbol, Symbol
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 MOST_DIMENSIONS = 3
 """Dimensions of a grid and of a block."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.symbols import ArraySymbol, ScalarSymbol, Symbol, UnusableSymbol
 from metafork.frontend.vocabulary import DEVICE_WORDS
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from metafork.frontend import syntax
 from metafork.frontend.expressions import ExpressionBuilder
@@ -21,6 +20,7 @@ from metafork.frontend.symbols import ArraySymbol, Origin, PointedSymbol, Scalar
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

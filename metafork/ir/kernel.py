@@ -15,11 +15,11 @@ differences:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Derived, Expr, Stmt
+from metafork.lazy_dataclass import dataclass
 
 SHUFFLE = "METAFORK_SHUFFLE"
 """The function of ``metafork/device.h`` that exchanges values within a warp."""

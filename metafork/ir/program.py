@@ -20,7 +20,7 @@ kernel (``metafork.ir.kernel``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import Any
 
@@ -29,6 +29,7 @@ from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.mapping import UNMAPPED, Mapping
 from metafork.ir.messages.source import NOWHERE, Span
+from metafork.lazy_dataclass import dataclass
 
 INT = ScalarType.INT
 
@@ -363,9 +364,11 @@ def subexpressions(expr: Expr) -> tuple[Expr, ...]:
 
 def walk_expression(expr: Expr) -> Iterator[Expr]:
     """Yield an expression and everything below it, parents first."""
-    yield expr
-    for operand in subexpressions(expr):
-        yield from walk_expression(operand)
+    pending = [expr]
+    while pending:
+        expr = pending.pop()
+        yield expr
+        pending += reversed(subexpressions(expr))
 
 
 def walk_statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

@@ -8,7 +8,7 @@ nest asks for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.symbols import DerivedSymbol
@@ -50,6 +50,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copy import RowPlaces, Site, builtin
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode

@@ -8,7 +8,7 @@ iterations of a block-level loop.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 from metafork.algebra.polynomial import ONE, Polynomial
@@ -51,6 +51,7 @@ from metafork.ir.program import (
     unary,
     walk_expression,
 )
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copy import INT, Site, as_int, builtin, linear_offset, load, offset_inside, store, window_offset
 from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.private import PrivateCode

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
@@ -16,6 +15,7 @@ from metafork.frontend.reporter import RefusedError, Reporter, SilentReporter
 from metafork.frontend.structure import Structure, is_schedule_keyword
 from metafork.frontend.tokens import BracketError, Token, TokenKind, hull, match_brackets
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 _SPECIFIERS = frozenset({"static", "inline", "extern", "__inline", "__inline__", "_Noreturn"})
 
