@@ -1,12 +1,16 @@
 """How long ``metafork optimize`` takes, and what the case discussion does, on the paper's four programs.
 
     python bench/optimize.py [--runs 5] [--json FILE]
+    python bench/optimize.py --against CHECKOUT [--runs 7] [--json FILE]
 
 1. Whole processes: the installed command on each example with its defaults, best and median wall time,
    and median processor time, which a busy machine does not change.
 2. The work of each tree: inner nodes, paths, leaves, counter evaluations, strategy applications, questions to Z3.
 3. Growth from 2 to 8 strategies: on the real ones (the first k of the default order) as far as there are, and on
    made-up ones that all improve both of two counters, one numeric and one symbolic, the worst kind of tree.
+
+With ``--against``, the processor time of this checkout and of another one, on every example of the other one: pairs of
+runs, one right after the other and in turn either first, because a busy machine also changes processor time.
 
 ``bench/optimize.md`` holds the figures of a run and says how they were taken.
 """
@@ -36,23 +40,46 @@ PROGRAMS = ("matadd", "jacobi1d", "transpose", "matmul")
 LIMIT_SECONDS = 1.5
 
 
-def process_times(program: str, runs: int) -> tuple[list[float], list[float]]:
-    """Return the wall times and the processor times of whole processes, in seconds."""
-    wall: list[float] = []
-    processor: list[float] = []
+def process_time(program: Path, checkout: Path = ROOT) -> tuple[float, float]:
+    """Return the wall time and the processor time of a whole process, in seconds; the code is that of a checkout."""
     command = [sys.executable, "-c", "from comprehensive.cli import main; main()", "optimize"]
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(runs):
-            began, before = time.perf_counter(), os.times()
-            subprocess.run(
-                [*command, str(ROOT / "examples" / f"{program}.mf"), "-o", folder], check=True, capture_output=True
-            )
-            wall.append(time.perf_counter() - began)
-            after = os.times()
-            processor.append(
-                after.children_user + after.children_system - before.children_user - before.children_system
-            )
-    return wall, processor
+        began, before = time.perf_counter(), os.times()
+        subprocess.run(
+            [*command, str(program), "-o", folder],
+            check=True,
+            capture_output=True,
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(checkout)},
+        )
+        wall, after = time.perf_counter() - began, os.times()
+    return wall, after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def process_times(program: str, runs: int) -> tuple[list[float], list[float]]:
+    """Return the wall times and the processor times of whole processes, in seconds."""
+    both = [process_time(ROOT / "examples" / f"{program}.mf") for _ in range(runs)]
+    return [wall for wall, _ in both], [processor for _, processor in both]
+
+
+def paired(other: Path, runs: int) -> list[dict[str, object]]:
+    """Return the processor times of another checkout and of this one, and the medians of their quotients."""
+    rows: list[dict[str, object]] = []
+    for program in sorted((other / "examples").glob("*.mf")):
+        checkouts = (other, ROOT)
+        for checkout in checkouts:
+            process_time(program, checkout)  # the first one compiles what Python keeps compiled
+        pairs: list[tuple[float, float]] = []
+        for number in range(runs):
+            order = checkouts if number % 2 == 0 else checkouts[::-1]
+            times = {checkout: process_time(program, checkout)[1] for checkout in order}
+            pairs.append((times[other], times[ROOT]))
+        row: dict[str, object] = {"program": program.stem, "before s": statistics.median(a for a, _ in pairs)}
+        row |= {"after s": statistics.median(b for _, b in pairs)}
+        rows.append(row | {"after/before": statistics.median(b / a for a, b in pairs), "pairs": len(pairs)})
+    totals = [sum(float(str(row[key])) for row in rows) for key in ("before s", "after s")]
+    total: dict[str, object] = {"program": "all", "before s": totals[0], "after s": totals[1]}
+    return [*rows, total | {"after/before": totals[1] / totals[0], "pairs": runs}]
 
 
 def work(program: str, strategies: list[str] | None = None) -> list[dict[str, object]]:
@@ -124,7 +151,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--against", type=Path, help="another checkout, with its examples")
     options = parser.parse_args()
+
+    if options.against is not None:
+        rows = paired(options.against.resolve(), options.runs)
+        print(table(rows))
+        if options.json is not None:
+            data = {"format": "metafork-bench-optimize-pairs", "version": 1, "pairs": rows}
+            options.json.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        return
 
     times = []
     for program in PROGRAMS:

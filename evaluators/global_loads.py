@@ -20,11 +20,11 @@ from typing import Literal, assert_never
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.prover import Prover
-from metafork.algebra.symbols import DerivedSymbol, Extremum
+from metafork.algebra.ranges import bounds
+from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.bounds import extreme
 from metafork.analysis.counted_loops import counted_loop
-from metafork.analysis.extrema import extremum_of
+from metafork.analysis.extrema import extremum_of, upper_bounds
 from metafork.analysis.facts import Facts, Scope, assigned_scalars
 from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range
 from metafork.analysis.memory.block_memory import largest
@@ -183,7 +183,11 @@ class _Count:
         match stmt:
             case Declare(name=name, type=type_, value=value):
                 known = None if value is None else self._scope.converted(value, type_)
-                self._scope.bind(name, known, None if value is None else self._end(value, type_))
+                if value is not None and known is None:
+                    told = extremum_of(self._scope, value, type_) or upper_bounds(self._scope, value, type_)
+                    self._scope.bind(name, known, told)
+                else:
+                    self._scope.bind(name, known)
                 return ZERO if value is None else self._expression(value)
             case Assign(target=Var(name=name), value=value):
                 self._scope.bind(name, None if stmt.op else self._scope.converted(value, stmt.target.type))
@@ -278,28 +282,20 @@ class _Count:
         limit = None if view is None else view.only_limit()
         if view is None or limit is None or view.down or limit[0] != "<" or not _names_in(view.first, "threadIdx."):
             return None
-        threads, ends = self._block_extent(view.step), extremum_of(self._scope, limit[1])
-        extents = None if ends is None else ends.as_kind("minimum")
-        if threads is None or extents is None or not _names_in(view.step, "blockDim."):
+        threads, ends = self._block_extent(view.step), upper_bounds(self._scope, limit[1])
+        if threads is None or ends is None or not _names_in(view.step, "blockDim."):
             return None
-        # The least of several ends is at most each; one that is the same in every block says most.
-        extent = min(extents, key=lambda one: len(one.symbols - self._scope.constants))
-        widest = extreme(extent, self._loops, self._prover, largest=True)
+        # One end that is the same in every block says most.
+        extent = min(ends.operands, key=lambda one: len(one.symbols - self._scope.constants))
+        widest = self._widest(extent)
         return None if widest is None else self._scope.quotient("ceiling", *_without_common(widest, threads))
 
-    def _end(self, value: Expr, type_: ScalarType) -> Extremum | None:
-        """Return what a scalar is at most; the end of a copy is ``room < n ? (0 < room ? room : 0) : n``."""
-        match value:
-            case Conditional(
-                condition=Binary(op="<", left=room, right=whole),
-                then=Conditional(
-                    condition=Binary(op="<", left=IntConst(value=0), right=same), otherwise=IntConst(value=0)
-                ),
-                otherwise=other,
-            ) if room == same and whole in (other, getattr(other, "operand", None)):
-                return extremum_of(self._scope, whole, type_)
-            case _:
-                return extremum_of(self._scope, value, type_)
+    def _widest(self, value: Polynomial | None) -> Polynomial | None:
+        """Return what a value is at most, whatever the loops around are; the least such where it is known."""
+        if value is None:
+            return None
+        found = bounds(value, self._loops, self._prover, largest=True)
+        return next((one for one in found if one.symbols <= self._scope.constants), None)
 
     def _block_extent(self, step: Expr) -> Polynomial | None:
         """Return a product of the block's extents: a block has 1,024 threads at most, so none of them wraps."""
@@ -314,8 +310,8 @@ class _Count:
 
     def _most(self, trips: Polynomial | None) -> Polynomial:
         """Return the largest trip count over the enclosing loops, at least 0."""
-        widest = None if trips is None else extreme(trips, self._loops, self._prover, largest=True)
-        if widest is None or not widest.symbols <= self._scope.constants:
+        widest = self._widest(trips)
+        if widest is None:
             raise _UnknownCountError("how often a loop around a load runs is no known polynomial")
         if self._prover.proves(at_most(ZERO, widest)):
             return widest

@@ -1,18 +1,18 @@
 """Emptiness of a system by signs of coefficients: cheap proofs, tried before any solver.
 
 Every member of a system is brought to ``p <= 0`` or ``p < 0``.  Where the sum of one or two members is a polynomial
-that is never negative (every symbol written as its lower bound plus a rest, all coefficients are then positive), the
-system has no solution.  This settles nearly all branches that Algorithm 2 drops: ``2*s*B + 2 <= Z`` together with
-``Z < 2*B + 2`` where ``1 <= s``.  A failure here means nothing.
+that is never negative in the ranges of the symbols (``metafork.algebra.ranges``), the system has no solution.  This
+settles nearly all branches that Algorithm 2 drops: ``2*s*B + 2 <= Z`` together with ``Z < 2*B + 2`` where ``1 <= s``.
+A failure here means nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
-from math import ceil, lcm
+from math import lcm
 
 from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.algebra.ranges import Box
 
 Signed = tuple[Polynomial, bool]
 """A polynomial that is ``<= 0``, or ``< 0`` where the flag is set."""
@@ -32,33 +32,19 @@ def integral(constraint: Constraint) -> Constraint:
 
 
 class Signs:
-    """Knows lower bounds of symbols; ``real`` names the symbols that are not integers."""
+    """Knows the ranges of symbols; ``real`` names the symbols that are not integers."""
 
     def __init__(self, facts: Iterable[Constraint], real: frozenset[str] = frozenset()) -> None:
         self._real = real
-        self._lower: dict[str, int] = {}
+        self._box = Box((), real, signed=True)
         self._never: dict[Signed, bool] = {}
         self._normal: dict[Constraint, tuple[Signed, ...]] = {}
         self._exclusive: dict[tuple[Constraint, Constraint], bool] = {}
         self.add(facts)
 
     def add(self, facts: Iterable[Constraint]) -> None:
-        """Learn lower bounds from facts of the form ``c <= k*x`` (others teach nothing)."""
-        for fact in facts:
-            terms = dict(fact.difference.terms())
-            constant = terms.pop((), Fraction(0))
-            if fact.relation == "==" or len(terms) != 1:
-                continue
-            [(mono, coefficient)] = terms.items()
-            if len(mono) != 1 or mono[0][1] != 1 or coefficient > 0:
-                continue
-            name = mono[0][0]
-            bound = constant / -coefficient
-            if name not in self._real:
-                bound = Fraction(int(bound) + 1 if fact.relation == "<" and bound.denominator == 1 else ceil(bound))
-            floor = int(bound // 1)
-            if name not in self._lower or self._lower[name] < floor:
-                self._lower[name] = floor
+        """Learn the ranges of symbols from facts about one symbol each (others teach nothing)."""
+        self._box.learn(facts)
         self._never.clear()
         self._exclusive.clear()
 
@@ -101,11 +87,6 @@ class Signs:
         """Say whether ``p <= 0`` (or ``p < 0``) is shown never to hold."""
         if signed not in self._never:
             polynomial, strict = signed
-            known = all(name in self._lower for name in polynomial.symbols)
-            if known:
-                shifted = polynomial.substitute(
-                    {name: Polynomial.symbol(name) + self._lower[name] for name in polynomial.symbols}
-                ).terms()
-                known = all(coefficient > 0 for coefficient in shifted.values()) and (strict or () in shifted)
-            self._never[signed] = known
+            least = self._box.at_least(polynomial)
+            self._never[signed] = least is not None and (least > 0 or (strict and least == 0))
         return self._never[signed]

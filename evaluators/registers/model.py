@@ -93,15 +93,25 @@ def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = (), memory: Me
     target = Nvptx() if ir_strategies else Nvptx(unroll=NVCC_UNROLLS_BY)
     shuffles = SHUFFLE in ir_strategies
     memory = memory or _Forgetful()
-    module = parsed(memory.of(_text, (covering_first(kernel) if shuffles else kernel, target)))
-    run_pipeline(module, passes_of(ir_strategies))
+    text = memory.of(_text, (covering_first(kernel) if shuffles else kernel, target))
+    passes = passes_of(ir_strategies)
     if shuffles:
         from metafork.ptx.shuffles.shuffle import shuffle_text
 
+        module = parsed(text)
+        run_pipeline(module, passes)
         code = read_code(shuffle_text(ptx_of(module), shuffle_options(kernel)).text)
         return _terms(code, code, from_text=False)
+    return memory.of(_measured, (text, passes, not ir_strategies))
+
+
+def _measured(subject: tuple[str, tuple[str, ...], bool], memory: Memory) -> Terms:
+    """Return the terms of IR after some passes."""
+    text, passes, from_text = subject
+    module = parsed(text)
+    run_pipeline(module, passes)
     strip_names(module)
-    return memory.of(_counted, Optimized(str(module), not ir_strategies, module))
+    return memory.of(_counted, Optimized(str(module), from_text, module))
 
 
 @dataclass(frozen=True, slots=True)

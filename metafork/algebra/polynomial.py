@@ -25,6 +25,10 @@ _Terms = dict[Monomial, int | Fraction]
 def _times(left: Monomial, right: Monomial) -> Monomial:
     if not left or not right:
         return left or right
+    if left[-1][0] < right[0][0]:
+        return left + right
+    if right[-1][0] < left[0][0]:
+        return right + left
     exponents = dict(left)
     for name, exponent in right:
         exponents[name] = exponents.get(name, 0) + exponent
@@ -58,7 +62,10 @@ class Polynomial:
     def _of(coefficients: _Terms) -> Polynomial:
         """Wrap coefficients of canonical monomials, dropping zeros."""
         result = Polynomial.__new__(Polynomial)
-        result._set({mono: _plain(value) for mono, value in coefficients.items() if value})
+        result._coefficients = {
+            mono: value if type(value) is int else _plain(value) for mono, value in coefficients.items() if value
+        }
+        result._hash = result._symbols = result._terms = None
         return result
 
     @staticmethod
@@ -77,6 +84,11 @@ class Polynomial:
         if self._symbols is None:
             self._symbols = frozenset([name for mono in self._coefficients for name, _ in mono])
         return self._symbols
+
+    @property
+    def coefficients(self) -> Mapping[Monomial, int | Fraction]:
+        """The nonzero coefficients by monomial, each an ``int`` where it is one."""
+        return self._coefficients
 
     def terms(self) -> Mapping[Monomial, Fraction]:
         """Return the monomials with their (nonzero) coefficients."""
@@ -117,11 +129,14 @@ class Polynomial:
 
     def substitute(self, values: Mapping[str, Polynomial | Fraction | int]) -> Polynomial:
         """Return the polynomial with symbols replaced."""
-        if not any(name in values for name in self.symbols):
+        if self.symbols.isdisjoint(values):
             return self
         total: _Terms = {}
         for mono, value in self._coefficients.items():
-            kept = tuple((name, exponent) for name, exponent in mono if name not in values)
+            kept = tuple([power for power in mono if power[0] not in values])
+            if len(kept) == len(mono):
+                total[mono] = total.get(mono, 0) + value
+                continue
             term: _Terms = {kept: value}
             for name, exponent in mono:
                 if name in values:
@@ -217,11 +232,11 @@ class Polynomial:
         return result
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, Polynomial):
+            return self._coefficients == other._coefficients
         if isinstance(other, (int, Fraction)):
-            other = Polynomial.constant(other)
-        if not isinstance(other, Polynomial):
-            return NotImplemented
-        return self._coefficients == other._coefficients
+            return self._coefficients == Polynomial.constant(other)._coefficients
+        return NotImplemented
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -246,7 +261,7 @@ class Polynomial:
             return [name for name, exponent in sorted(mono, key=lambda p: key(p[0])) for _ in range(exponent)]
 
         entries = sorted(
-            ((product(mono), coeff) for mono, coeff in self.terms().items()),
+            ((product(mono), coeff) for mono, coeff in self._coefficients.items()),
             key=lambda entry: (-len(entry[0]), [key(name) for name in entry[0]]),
         )
         leading = next((i for i, (_, coeff) in enumerate(entries) if coeff > 0), 0)
@@ -255,7 +270,7 @@ class Polynomial:
         parts: list[str] = []
         for factors, coeff in entries:
             sign = "-" if coeff < 0 else "+"
-            size = abs(coeff)
+            size = -coeff if coeff < 0 else coeff
             number = [str(size.numerator)] if size.numerator != 1 or not factors else []
             text = "*".join(number + factors)
             if size.denominator != 1:

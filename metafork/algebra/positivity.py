@@ -3,20 +3,22 @@
 ``Positivity(premises).non_negative(p)`` looks for a way to write ``p`` with coefficients of one sign, all symbols being
 non-negative integers.  In turn, and as far as is asked for:
 
-- by signs: every symbol is its lower bound plus a rest, or a dividend is ``divisor*quotient + remainder``;
+- by ranges: the least value that the symbols' own ranges allow is not negative, a dividend perhaps being
+  ``divisor*quotient + remainder``;
 - by search: bounds of symbols are put in, one after the other, until every coefficient is non-negative;
-- by size: a premise ``0 <= q`` is taken away, and the least value that the symbols' own ranges allow is not negative.
+- by size: a premise ``0 <= q`` is taken away, and the least value of what is left is not negative.
 
 A failure says nothing.  Everything here is cheap beside a question to Z3 (``metafork.algebra.prover``, which asks here
-first): the by-signs part takes microseconds.
+first): the by-ranges part takes microseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from metafork.algebra.polynomial import ONE, Constraint, Monomial, Polynomial
+from metafork.algebra.ranges import Box
 from metafork.algebra.symbols import DerivedSymbol
 
 MOST_NODES = 400
@@ -37,10 +39,9 @@ class Positivity:
     def __init__(self, premises: Iterable[Constraint] = (), quotients: Sequence[DerivedSymbol] = ()) -> None:
         self._premises = tuple(premises)
         self._quotients = quotients
-        self._lower: dict[str, Polynomial] | None = None
+        self._box: Box | None = None
         self._dividends: list[tuple[str, Polynomial]] | None = None
         self._definitions: dict[str, list[Polynomial]] | None = None
-        self._ranges: tuple[Mapping[str, Polynomial], Mapping[str, Fraction]] | None = None
         self._numbered = 0
         self._nodes = 0
 
@@ -59,14 +60,22 @@ class Positivity:
         return bool(value) and whole(value) and self.non_negative(value - 1, search=search)
 
     def non_negative(self, value: Polynomial, *, search: bool = False) -> bool:
-        """Say whether ``value >= 0`` is shown, by signs or also by a search."""
+        """Say whether ``value >= 0`` is shown, by ranges or also by a search."""
         if not search:
-            return self._by_signs(value)
+            return self._by_ranges(value)
         self._nodes = 0
-        return self._search(value, frozenset())
+        return self._search(value, frozenset(), set())
+
+    def sign(self, value: Polynomial) -> int | None:
+        """Return 1 or -1 where ``value >= 0`` or ``value <= 0`` is shown (0 where it is zero), else ``None``."""
+        if not value:
+            return 0
+        if self._by_ranges(value):
+            return 1
+        return -1 if self._by_ranges(-value) else None
 
     def follows(self, value: Polynomial, premises: Iterable[Constraint]) -> bool:
-        """Say whether ``value >= 0`` is shown by signs or sizes, one of ``premises`` taken away from it."""
+        """Say whether ``value >= 0`` is shown by ranges or sizes, one of ``premises`` taken away from it."""
         if self._by_size(value):
             return True
         for premise in premises:
@@ -77,17 +86,41 @@ class Positivity:
                 return True
         return False
 
-    # --- by signs ---------------------------------------------------------------------------------------------
+    def follows_from(self, value: Polynomial, premises: Sequence[Constraint], steps: int = 2) -> bool:
+        """Say whether ``value >= 0`` is shown by ranges or sizes after some premises were taken away, one by one.
 
-    def _by_signs(self, value: Polynomial) -> bool:
-        if self._lower is None or self._dividends is None:
-            self._lower, self._dividends = _lower_bounds(self._premises), _dividends(self._quotients)
-        if _signs_show(value.substitute(self._lower)):
+        A premise is taken away where a term of it is one of the value, which may be multiplied for that: with an
+        integer q, ``q >= 0`` is ``2*q + 1 >= 0``.
+        """
+        if self._by_size(value):
             return True
-        for name, dividend in self._dividends:
-            if _signs_show(value.substitute({name: dividend}).substitute(self._lower)):
-                return True
+        if not steps:
+            return False
+        terms, integer = value.coefficients, whole(value)
+        for premise in premises:
+            room = premise.right - premise.left - (1 if premise.relation == "<" else 0)
+            for one in (room, -room) if premise.relation == "==" else (room,):
+                scales = {
+                    Fraction(coefficient) / terms[mono]
+                    for mono, coefficient in one.coefficients.items()
+                    if mono and coefficient > 0 and terms.get(mono, 0) > 0
+                }
+                scales = {scale for scale in scales if scale == 1 or (integer and scale.denominator == 1)}
+                if any(self.follows_from(value * by + (by - 1) - one, premises, steps - 1) for by in sorted(scales)):
+                    return True
         return False
+
+    # --- by ranges --------------------------------------------------------------------------------------------
+
+    def _by_ranges(self, value: Polynomial) -> bool:
+        if self._box is None or self._dividends is None:
+            self._box, self._dividends = Box(self._premises), _dividends(self._quotients)
+        if self._box.never_negative(value):
+            return True
+        return any(
+            name in value.symbols and self._box.never_negative(value.substitute({name: dividend}))
+            for name, dividend in self._dividends
+        )
 
     # --- by search --------------------------------------------------------------------------------------------
 
@@ -123,49 +156,33 @@ class Positivity:
                 continue
             definition = Polynomial.symbol(name) - zero
             # Only a definition that says more than ``x >= 0`` helps.
-            if any(coeff > 0 and not _is_rest(mono) for mono, coeff in definition.terms().items()):
+            if any(coeff > 0 and not _is_rest(mono) for mono, coeff in definition.coefficients.items()):
                 self._definitions.setdefault(name, []).append(definition)
 
-    def _search(self, value: Polynomial, used: frozenset[str]) -> bool:
-        terms = value.terms()
+    def _search(self, value: Polynomial, used: frozenset[str], failed: set[tuple[Polynomial, frozenset[str]]]) -> bool:
+        terms = value.coefficients
         if all(coeff >= 0 for coeff in terms.values()):
             return True
+        if (value, used) in failed:
+            return False  # the same symbols replaced in another order
+        failed.add((value, used))
         self._nodes += 1
         if self._nodes > MOST_NODES or len(used) > MOST_DEPTH:
             return False
         helpful = {name for mono, coeff in terms.items() if coeff > 0 for name, _ in mono}
         for name in sorted(helpful - used):
             for definition in self._defined().get(name, ()):
-                if self._search(value.substitute({name: definition}), used | {name}):
+                if self._search(value.substitute({name: definition}), used | {name}, failed):
                     return True
         return False
 
     # --- by size ----------------------------------------------------------------------------------------------
 
     def _by_size(self, value: Polynomial) -> bool:
-        return (
-            self._by_signs(value)
-            or self._least_value_shows(value)
-            or self._least_value_shows(self.without_quotients(value, self._quotients[:MOST_QUOTIENTS]))
-        )
-
-    def _least_value_shows(self, value: Polynomial) -> bool:
-        """Say whether the least value that the symbols' own ranges allow is not negative."""
-        if self._ranges is None:
-            self._ranges = _own_ranges(self._premises)
-        least, greatest = self._ranges
-        total = Fraction(0)
-        for mono, coefficient in value.substitute(least).terms().items():
-            product = Fraction(1)
-            for name, power in mono:
-                if coefficient > 0:
-                    product = Fraction(0)
-                    break
-                if name not in greatest:
-                    return False
-                product *= greatest[name] ** power
-            total += coefficient * product
-        return total >= 0
+        if self._by_ranges(value):
+            return True
+        less = self.without_quotients(value, self._quotients[:MOST_QUOTIENTS])
+        return less is not value and self._box is not None and self._box.never_negative(less)
 
     def without_quotients(self, value: Polynomial, quotients: Iterable[DerivedSymbol]) -> Polynomial:
         """Replace ``divisor*quotient``, or else a quotient, by its dividend where it is subtracted.
@@ -184,9 +201,9 @@ class Positivity:
             if times is None:
                 # t*q <= n/r where the divisor is r*t, and t*q <= t*n in any case.
                 part = denominator.divide_exactly(-factor)
-                alone = part is not None and self._by_signs(part - 1)
+                alone = part is not None and self._by_ranges(part - 1)
                 times, most = (ONE if alone else -factor), numerator
-            if not self._by_signs(times):
+            if not self._by_ranges(times):
                 continue
             value = value - factor * Polynomial.symbol(quotient.name) - times * most
         return value
@@ -194,36 +211,11 @@ class Positivity:
 
 def whole(value: Polynomial) -> bool:
     """Say whether all coefficients are integers."""
-    return all(coefficient.denominator == 1 for coefficient in value.terms().values())
-
-
-def _signs_show(value: Polynomial) -> bool:
-    return all(coefficient >= 0 for coefficient in value.terms().values())
+    return all(coefficient.denominator == 1 for coefficient in value.coefficients.values())
 
 
 def _is_rest(mono: Monomial) -> bool:
     return len(mono) == 1 and mono[0][0].startswith(_REST)
-
-
-def _lower_bounds(premises: Iterable[Constraint]) -> dict[str, Polynomial]:
-    """Return the symbols with a lower bound above 0, each as that bound plus itself."""
-    lower: dict[str, int] = {}
-    for premise in premises:
-        if premise.relation == "==" or not whole(premise.difference):
-            continue
-        terms = premise.difference.terms()
-        variables = [mono for mono in terms if mono]
-        constant = terms.get((), Fraction(0)) + (1 if premise.relation == "<" else 0)
-        # c <= c1*x*y...: with integers, each factor of a product that is at least 1 is itself at least 1.
-        if len(variables) == 1 and terms[variables[0]] < 0:
-            bound = constant / -terms[variables[0]]
-            least = -((-bound.numerator) // bound.denominator)
-            if len(variables[0]) == 1 and variables[0][0][1] == 1:
-                lower[variables[0][0][0]] = max(lower.get(variables[0][0][0], 0), least)
-            elif least >= 1:
-                for name, _ in variables[0]:
-                    lower[name] = max(lower.get(name, 0), 1)
-    return {name: Polynomial.symbol(name) + bound for name, bound in lower.items() if bound}
 
 
 def _dividends(quotients: Iterable[DerivedSymbol]) -> list[tuple[str, Polynomial]]:
@@ -246,23 +238,3 @@ def _dividends(quotients: Iterable[DerivedSymbol]) -> list[tuple[str, Polynomial
             replaced.add(name)
             break
     return equations
-
-
-def _own_ranges(premises: Iterable[Constraint]) -> tuple[Mapping[str, Polynomial], Mapping[str, Fraction]]:
-    """Return each symbol as its least value plus a rest, and the greatest values, from premises about one symbol."""
-    least: dict[str, Fraction] = {}
-    greatest: dict[str, Fraction] = {}
-    for premise in premises:
-        terms = dict(premise.difference.terms())
-        constant = terms.pop((), Fraction(0)) + (1 if premise.relation == "<" else 0)
-        if len(terms) != 1 or premise.relation == "==":
-            continue
-        [(mono, coefficient)] = terms.items()
-        if len(mono) != 1 or mono[0][1] != 1:
-            continue
-        name, bound = mono[0][0], -constant / coefficient
-        if coefficient > 0:
-            greatest[name] = min(bound, greatest.get(name, bound))
-        else:
-            least[name] = max(bound, least.get(name, bound))
-    return {name: Polynomial.symbol(name) + bound for name, bound in least.items() if bound > 0}, greatest

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
+from metafork.algebra.ranges import Counted
 
 
-class Digit(Protocol):
-    """A symbol with its range ``0 <= var < trips``; ``trips`` is ``None`` where it is not known."""
-
-    @property
-    def var(self) -> str:
-        """The symbol."""
-        ...
-
-    @property
-    def trips(self) -> Polynomial | None:
-        """How many values it takes."""
-        ...
-
-
-def is_mixed_radix(index: Polynomial, digits: Sequence[Digit], prover: Prover) -> bool:
+def is_mixed_radix(index: Polynomial, digits: Sequence[Counted], prover: Prover) -> bool:
     """Say whether different values of the loop symbols ``digits`` are proved to give different values of ``index``.
 
     So it is when, in ascending order of their steps, the step of each is at least the span of those below it:

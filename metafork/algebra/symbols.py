@@ -92,3 +92,10 @@ class Extremum:
     def as_kind(self, kind: Literal["maximum", "minimum"]) -> tuple[Polynomial, ...] | None:
         """Return the operands where this is an extremum of that kind."""
         return self.operands if self.kind == kind or len(self.operands) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """An integer that is at most each of some polynomials, and need not be any of them."""
+
+    operands: tuple[Polynomial, ...]

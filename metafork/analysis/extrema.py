@@ -5,12 +5,14 @@ The condition need not compare the values themselves: ``i > 0 ? i - 1 : 0`` is t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
-from metafork.algebra.polynomial import Polynomial
-from metafork.algebra.symbols import Extremum
+from metafork.algebra.polynomial import Polynomial, at_most, less_than
+from metafork.algebra.symbols import AtMost, Extremum
 from metafork.analysis.facts import Scope
-from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import Binary, Cast, Conditional, Expr, Var
 
 _OTHER: dict[Literal["maximum", "minimum"], Literal["maximum", "minimum"]] = {
@@ -90,3 +92,94 @@ def _kind(op: str, sides: Polynomial, values: Polynomial) -> Literal["maximum", 
         if apart.is_constant and apart.constant_value() in allowed:
             return "minimum" if kind == "minimum" else "maximum"
     return None
+
+
+def upper_bounds(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> AtMost | None:
+    """Return polynomials that an integer expression, converted to a type, does not exceed.
+
+    ``room < n ? (0 < room ? room : 0) : n`` is at most n, but need be neither ``room`` nor n.
+    """
+    if not expr.type.integer or not (type_ is None or type_.integer):
+        return None
+    found = extremum_of(scope, expr, type_)
+    least = None if found is None else found.as_kind("minimum")
+    if least is not None:
+        return AtMost(least)
+    if isinstance(expr, Var):
+        return scope.most.get(expr.name) if type_ is None or type_.holds(expr.type) else None
+    if type_ is not None and not type_.holds(expr.type):
+        expr = Cast(type_, expr)
+    inner = scope.copy()
+    inner.demands = None
+    reading = _Reading({})
+    kept = (bound for bound in reading.candidates(inner, expr) if reading.never_above(inner, expr, bound))
+    operands = tuple(dict.fromkeys(kept))
+    return AtMost(operands) if operands else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One reading of an expression; an operand that is no known polynomial is one unknown integer everywhere in it."""
+
+    unknown: dict[Expr, Polynomial]
+
+    def candidates(self, scope: Scope, expr: Expr) -> Iterator[Polynomial]:
+        """Yield the polynomials that the expression chooses from."""
+        match expr:
+            case Conditional(then=then, otherwise=otherwise):
+                yield from self.candidates(scope, then)
+                yield from self.candidates(scope, otherwise)
+            case Cast(operand=operand):
+                yield from self.candidates(scope, operand)
+            case _:
+                value = scope.polynomial(expr)
+                if value is not None:
+                    yield value
+
+    def never_above(self, scope: Scope, expr: Expr, bound: Polynomial) -> bool:
+        """Say whether an expression is shown not to exceed a bound."""
+        match expr:
+            case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
+                sides = ((then, True), (otherwise, False))
+                return all(
+                    self.never_above(self._where(scope, condition, holds), _as(side, type_), bound)
+                    for side, holds in sides
+                )
+            case Cast(type=type_, operand=operand) if type_.integer and operand.type.integer:
+                if not type_.holds(operand.type):
+                    # What does not fit becomes less, unless it lies below the type.
+                    value = self._value(scope, operand)
+                    if scope.ranges.needed(value, type_.least, None) != ():
+                        return False
+                return self.never_above(scope, operand, bound)
+            case _:
+                return scope.ranges.needed(bound - self._value(scope, expr), 0, None) == ()
+
+    def _where(self, scope: Scope, condition: Expr, holds: bool) -> Scope:
+        """Return what is known where a condition holds, or does not."""
+        inner = scope.copy()
+        if isinstance(condition, Binary) and condition.op in ("<", "<=", ">", ">="):
+            type_ = common_type(condition.left.type, condition.right.type)
+            if all(side.type.integer and type_.holds(side.type) for side in (condition.left, condition.right)):
+                left, right = (self._value(scope, side) for side in (condition.left, condition.right))
+                if condition.op in (">", ">="):
+                    left, right = right, left
+                relation = less_than if condition.op in ("<", ">") else at_most
+                constraint = relation(left, right)
+                inner.ranges.assume((constraint if holds else constraint.negated(),))
+        return inner
+
+    def _value(self, scope: Scope, expr: Expr) -> Polynomial:
+        while isinstance(expr, Cast) and expr.type.integer and expr.type.holds(expr.operand.type):
+            expr = expr.operand
+        value = scope.polynomial(expr)
+        if value is not None:
+            return value
+        if expr not in self.unknown:
+            above, below = (f"unknown {len(self.unknown)} {side}" for side in ("above", "below"))
+            self.unknown[expr] = Polynomial.symbol(above) - Polynomial.symbol(below)
+        return self.unknown[expr]
+
+
+def _as(expr: Expr, type_: ScalarType) -> Expr:
+    return expr if type_.holds(expr.type) else Cast(type_, expr)

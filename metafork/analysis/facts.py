@@ -21,7 +21,7 @@ from math import ceil, floor
 from typing import Protocol, TypeVar
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal, less_than
-from metafork.algebra.symbols import DerivedKind, DerivedSymbol, Extremum
+from metafork.algebra.symbols import AtMost, DerivedKind, DerivedSymbol, Extremum
 from metafork.analysis.counted_loops import counted_loop
 from metafork.analysis.host_arithmetic import signed_parts
 from metafork.analysis.value_ranges import ValueRanges, ordinary
@@ -138,6 +138,8 @@ class Scope:
         """Of expressions that may leave a type, by identity: whether they were shown not to, wherever they were met."""
         self.extrema: dict[str, Extremum] = {}
         """Scalars without a polynomial that are known to be the least or the largest of some."""
+        self.most: dict[str, AtMost] = {}
+        """Scalars of which no more is known than polynomials that they do not exceed."""
 
     @staticmethod
     def of(facts: Facts, demands: list[Constraint] | None = None) -> Scope:
@@ -153,18 +155,22 @@ class Scope:
         other.ranges = self.ranges.copy()
         other.kept = self.kept
         other.extrema = dict(self.extrema)
+        other.most = dict(self.most)
         other.beyond = self.beyond
         other.derived = self.derived
         other.constants = self.constants
         other.divisors = self.divisors
         return other
 
-    def bind(self, name: str, value: Polynomial | None, extremum: Extremum | None = None) -> None:
-        """Give a scalar a value: a polynomial, an extremum of some, or an unknown one."""
+    def bind(self, name: str, value: Polynomial | None, known: Extremum | AtMost | None = None) -> None:
+        """Give a scalar a value: a polynomial, an extremum of some, one with known bounds, or an unknown one."""
         self.values[name] = value
         self.extrema.pop(name, None)
-        if extremum is not None and value is None:
-            self.extrema[name] = extremum
+        self.most.pop(name, None)
+        if value is None and isinstance(known, Extremum):
+            self.extrema[name] = known
+        elif value is None and isinstance(known, AtMost):
+            self.most[name] = known
 
     def polynomial(self, expr: Expr) -> Polynomial | None:
         """Return the polynomial that the expression equals, ``None`` where it is not known to be one."""

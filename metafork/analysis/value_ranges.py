@@ -1,10 +1,10 @@
 """Does an integer stay within its C type?  What is known of the symbols of a scope, for that question.
 
 Polynomials are over the integers, C's unsigned types count modulo 2^w, and conversions cut off what does not fit.  A
-value of such a type is a polynomial where ``least <= value <= greatest`` holds in every iteration.  The extrema over
-the loops around it are polynomials in parameters; what is left to show of them follows from signs of coefficients, from
-a premise that is at least as strong, or from the largest values of the symbols' own types.  No solver is asked: there
-are many such questions, and the same ones again in every version of a program.
+value of such a type is a polynomial where ``least <= value <= greatest`` holds in every iteration.  Bounds over the
+loops around it (``metafork.algebra.ranges``) are polynomials in parameters; what is left to show of them follows from
+ranges of symbols, or from a premise that is at least as strong.  No solver is asked: there are many such questions,
+and the same ones again in every version of a program.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import Positivity
+from metafork.algebra.ranges import Counter, bounds
 from metafork.algebra.symbols import DerivedSymbol
 
 SMALL = 16
@@ -75,17 +76,21 @@ class ValueRanges:
         for bound, largest in ((low, False), (high, True)):
             if bound is None or self._signs.follows(self._slack(value, bound, largest), self._guards):
                 continue
-            extremes = [*self._extremes(value, largest=largest), *self._guarded(value, bound, largest)]
-            if any(self._signs.follows(self._slack(extreme, bound, largest), self._premises) for extreme in extremes):
+            counters = [Counter(symbol, trips) for symbol, trips in self._loops.items()]
+            reached = [
+                *bounds(value, counters, self._signs, largest=largest),
+                *self._guarded(value, bound, largest),
+            ]
+            if any(self._signs.follows(self._slack(one, bound, largest), self._premises) for one in reached):
                 continue
-            extreme = next((one for one in extremes if not one.symbols & self._loops.keys()), None)
-            if extreme is None:
+            worst = next((one for one in reached if not one.symbols & self._loops.keys()), None)
+            if worst is None:
                 return None
             local = self._local
-            if any(quotient.name in extreme.symbols for quotient in local):
-                slack = self._signs.without_quotients(self._slack(extreme, bound, largest), local)
-                extreme = bound - slack if largest else bound + slack
-            found.append(at_most(extreme, bound) if largest else at_most(bound, extreme))
+            if any(quotient.name in worst.symbols for quotient in local):
+                slack = self._signs.without_quotients(self._slack(worst, bound, largest), local)
+                worst = bound - slack if largest else bound + slack
+            found.append(at_most(worst, bound) if largest else at_most(bound, worst))
         return tuple(found)
 
     def lasts(self, condition: Constraint) -> bool:
@@ -104,25 +109,6 @@ class ValueRanges:
     def _slack(value: Polynomial, bound: int, largest: bool) -> Polynomial:
         return bound - value if largest else value - bound
 
-    def _extremes(self, value: Polynomial, *, largest: bool) -> list[Polynomial]:
-        """Return bounds of a value over the loops, the better ones first; a symbol of unknown range stays in them."""
-        linear: Polynomial | None = value
-        by_terms = value
-        for symbol, trips in reversed(self._loops.items()):
-            if trips is None:
-                continue
-            last = trips - ONE
-            factor = None if linear is None else linear.coefficient(symbol)
-            if linear is None or factor is None:
-                linear = None
-            elif factor:
-                sign = self._sign(factor)
-                linear = None if sign is None else linear.substitute({symbol: last if (sign > 0) == largest else ZERO})
-            if symbol in by_terms.symbols:
-                by_terms = _by_terms(by_terms, symbol, last, largest=largest)
-        bounds = [by_terms] if linear is None else [linear, by_terms]
-        return list(dict.fromkeys(bounds))
-
     def _guarded(self, value: Polynomial, bound: int, largest: bool) -> Iterator[Polynomial]:
         """Yield bounds of a value that a guard gives: at most 9 where it is ``x + 2`` and x < 8 holds."""
         for guard in self._guards:
@@ -130,25 +116,11 @@ class ValueRanges:
                 rest = self._slack(value, bound, largest) - (guard.right - guard.left - (guard.relation == "<"))
                 yield bound - rest if largest else bound + rest
 
-    def _sign(self, value: Polynomial) -> int | None:
-        if self._signs.non_negative(value):
-            return 1
-        return -1 if self._signs.non_negative(-value) else None
-
     @property
     def _signs(self) -> Positivity:
         if self._known is None:
             self._known = Positivity(tuple(self._premises), self._quotients)
         return self._known
-
-
-def _by_terms(value: Polynomial, symbol: str, last: Polynomial, *, largest: bool) -> Polynomial:
-    """Return a bound in which every term has its own extreme over ``0 <= symbol <= last``."""
-    result = ZERO
-    for mono, coefficient in value.terms().items():
-        term = Polynomial({mono: coefficient})
-        result = result + term.substitute({symbol: last if (coefficient > 0) == largest else ZERO})
-    return result
 
 
 def ordinary(condition: Constraint) -> bool:

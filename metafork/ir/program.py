@@ -363,9 +363,11 @@ def subexpressions(expr: Expr) -> tuple[Expr, ...]:
 
 def walk_expression(expr: Expr) -> Iterator[Expr]:
     """Yield an expression and everything below it, parents first."""
-    yield expr
-    for operand in subexpressions(expr):
-        yield from walk_expression(operand)
+    pending = [expr]
+    while pending:
+        expr = pending.pop()
+        yield expr
+        pending += reversed(subexpressions(expr))
 
 
 def walk_statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
-from metafork.analysis.bounds import extreme, stays_within
+from metafork.algebra.ranges import extreme, stays_within
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.copy_walk import copy_walk, trips_of
 from metafork.analysis.memory.tile_layout import place_in_line, place_in_tile
@@ -348,7 +348,8 @@ def _bounds(
     value: Polynomial, extent: Polynomial | None, code: Expr, extent_code: Expr, loops: list[LoopRange], site: Site
 ) -> tuple[Expr | None, Expr | None]:
     """Return ``0 <= code`` and ``code < extent``, ``None`` for what is proved."""
-    low, high = (False, False) if extent is None else stays_within(value, extent, loops, site.prover, cheaply=True)
+    prover = site.prover
+    low, high = (False, False) if extent is None else stays_within(value, extent, loops, prover, prover.certifies)
     return None if low else binary("<=", IntConst(0), code), None if high else binary("<", code, extent_code)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from metafork.algebra.polynomial import ONE, Polynomial
-from metafork.analysis.bounds import stays_within
+from metafork.algebra.ranges import stays_within
 from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.lane_transpose import WARP, LaneTranspose
 from metafork.analysis.memory.structures import Structure
@@ -157,7 +157,7 @@ class StructureCode:
         if elements is None:
             return False, False
         loops = [loop for loop in self.structure.members[0].reference.loops if loop.kind is not LoopKind.SERIAL]
-        return stays_within(self.structure.base + number, elements, loops, site.prover, cheaply=True)
+        return stays_within(self.structure.base + number, elements, loops, site.prover, site.prover.certifies)
 
     # Rotations and shuffles.
 

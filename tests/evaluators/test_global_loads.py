@@ -170,3 +170,24 @@ def test_shuffles_in_loops_of_a_thread_are_not_counted():
     value = loads(JACOBI, (), ir_strategies=(SHUFFLE,))
     assert isinstance(value, NotKnown)
     assert "loops of a thread" in value.reason
+
+
+@pytest.mark.parametrize("size", ["int", "long"])
+def test_ends_of_copies_of_extents_of_any_width_are_known(size):
+    # In ``long`` an end is only known not to exceed the window: it is no minimum, but cut at 0 besides.
+    text = f"""
+void f({size} N, {size} M, int B, int m, const float a[N][M], float b[N][M]) {{
+  meta_schedule cache(a) {{
+    meta_for (int i = 0; i < m; i++)
+      meta_for (int k = 0; k < m; k++)
+        meta_for (int j = 0; j < B; j++)
+          meta_for (int l = 0; l < B; l++) {{
+            int p = i * B + j, q = k * B + l;
+            if (p + 2 < N && q + 2 < M)
+              b[p][q] = a[p][q] + a[p + 2][q + 2];
+          }}
+  }}
+}}"""
+    value = loads(text)
+    assert fresh(value) == {("ceiling", (B + 2, B))}
+    assert list(value.numerator.terms().values()) == [1]

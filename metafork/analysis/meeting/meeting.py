@@ -27,7 +27,7 @@ from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_mo
 from metafork.algebra.positivity import Positivity
 from metafork.algebra.prover import Prover, Verdict
 from metafork.algebra.radix import is_mixed_radix
-from metafork.analysis.bounds import extreme
+from metafork.algebra.ranges import bounds
 from metafork.analysis.conditions import Choice
 from metafork.analysis.hidden_values import HiddenValues
 from metafork.analysis.loop_ranges import LoopKind
@@ -202,8 +202,8 @@ class Meetings:
     def _apart(self, left: Polynomial, right: Polynomial, both: AtPoints) -> bool:
         """Say whether one of two indices stays below the other in all iterations."""
         for difference in (left - right, right - left):
-            most = extreme(difference, both.loops, self._prover, largest=True)
-            if most is not None and self._prover.proves(less_than(most, 0)):
+            found = bounds(difference, both.loops, self._prover, largest=True)
+            if any(self._prover.proves(less_than(most, 0)) for most in found):
                 return True
         return False
 

@@ -18,7 +18,7 @@ from math import gcd
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
-from metafork.analysis.bounds import extreme, stays_within
+from metafork.algebra.ranges import bounds, extreme, stays_within
 from metafork.analysis.facts import Scope
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.references import Reference
@@ -157,7 +157,7 @@ def _column_proved(prover: Prover, reference: Reference, factors: Sequence[Polyn
     row, column, *_ = coordinates(reference, factors)
     if any(value.denominator != 1 for index in (row, column) for value in index.terms().values()):
         return False
-    low, high = stays_within(column, factors[0], reference.loops, prover)
+    low, high = stays_within(column, factors[0], reference.loops, prover, prover.proves)
     if low and high:
         return True
     inside = prover.with_premises(reference.constraints())
@@ -353,8 +353,8 @@ def _disjoint(first: Window, second: Window, prover: Prover) -> bool:
     for axis in range(len(first.lows)):
         for left, right in ((first, second), (second, first)):
             last = left.lows[axis] + (left.extents[axis] - 1) * left.strides[axis]
-            gap = extreme(last - right.lows[axis], fixed, prover, largest=True)
-            if gap is not None and prover.proves(less_than(gap, 0)):
+            gaps = bounds(last - right.lows[axis], fixed, prover, largest=True)
+            if any(prover.proves(less_than(gap, 0)) for gap in gaps):
                 return True
         if first.strides[axis] == second.strides[axis] > 1:
             distance = second.lows[axis] - first.lows[axis]

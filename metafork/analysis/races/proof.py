@@ -63,6 +63,7 @@ class AccessPairs:
         quotients = tuple(dict.fromkeys((*scope.derived[len(facts.derived) :], *of_guards)))
         known = [*facts.constraints, *(constraint for one in decided for constraint in one.constraints)]
         known += [constraint for quotient in quotients for constraint in quotient.constraints()]
+        self._apart: set[tuple[int, int, RaceKind]] = set()
         self._meetings = Meetings(
             path.program,
             self._accesses,
@@ -88,7 +89,7 @@ class AccessPairs:
         written = {access.array for access in self._accesses if access.writes}
         global_arrays = {array.name for array in self._program.arrays}
         for number, first in enumerate(self._accesses):
-            for second in self._accesses[number:]:
+            for other, second in enumerate(self._accesses[number:], number):
                 if first.array != second.array or first.array not in written:
                     continue
                 if not (first.writes or second.writes) or any(
@@ -100,10 +101,12 @@ class AccessPairs:
                         may_meet = first.array in global_arrays
                     else:
                         may_meet = first.phase is not None and first.phase == second.phase
-                    if not may_meet or (kind, first.array) in refuted:
+                    if not may_meet or (kind, first.array) in refuted or (number, other, kind) in self._apart:
                         continue
                     meeting = self._meetings.meet(first, second, _points(first, second, kind), thorough=thorough)
-                    if not meeting:
+                    if meeting:
+                        self._apart.add((number, other, kind))
+                    else:
                         yield Unproved(kind, first, second, meeting.compared)
 
 

@@ -14,7 +14,7 @@ of unknown shape, take no part: they may not happen.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from metafork.algebra.prover import sample_points
 from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_paths
@@ -59,9 +59,27 @@ def find_races(program: Program) -> tuple[Race, ...]:
     Iterations are played through for those arrays only that are not proved free of races by cheap means.
     """
     facts = program_facts(program)
+    return _found_races(program, facts, _Compared(facts))
+
+
+@dataclass(slots=True)
+class _Compared:
+    """The accesses of each path; what was proved of a pair once is not asked again."""
+
+    facts: Facts
+    deadline: float | None = None
+    paths: dict[UniformPath, AccessPairs] = field(default_factory=dict)
+
+    def on(self, path: UniformPath) -> AccessPairs:
+        if path not in self.paths:
+            self.paths[path] = AccessPairs(path, self.facts, self.deadline)
+        return self.paths[path]
+
+
+def _found_races(program: Program, facts: Facts, compared: _Compared) -> tuple[Race, ...]:
     found: dict[tuple[RaceKind, str], Race] = {}
     for path in launch_paths(program):
-        doubtful = {pair.first.array for pair in AccessPairs(path, facts).unproved(tuple(RaceKind), thorough=False)}
+        doubtful = {pair.first.array for pair in compared.on(path).unproved(tuple(RaceKind), thorough=False)}
         accesses, quotients = references_and_quotients(path.program, facts)
         accesses = tuple(access for access in accesses if access.array in doubtful and _certain(access))
         if not accesses:
@@ -82,14 +100,13 @@ def race_report(program: Program, deadline: float | None = None, promises: Colle
     After ``deadline`` (of ``time.monotonic``) the solver is asked nothing more: what that leaves open is unproved.
     ``promises`` are taken on trust where no race is found.
     """
-    races = find_races(program)
-    refuted = {(race.kind, race.first.array) for race in races}
     facts = program_facts(program)
+    compared = _Compared(facts, deadline)
+    races = _found_races(program, facts, compared)
+    refuted = {(race.kind, race.first.array) for race in races}
     unproved: dict[tuple[RaceKind, str, bool], Unproved] = {}
     for path, kinds in _paths_to_prove(program):
-        for pair in AccessPairs(path, facts, deadline).unproved(
-            kinds, thorough=True, refuted=refuted, promises=promises
-        ):
+        for pair in compared.on(path).unproved(kinds, thorough=True, refuted=refuted, promises=promises):
             unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
     return RaceReport(races, tuple(unproved.values()))
 

@@ -3,7 +3,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metafork.algebra.polynomial import Polynomial, at_most, less_than
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.algebra.positivity import Positivity
 from metafork.analysis.facts import program_facts
 from tests.metafork.programs import JACOBI
@@ -35,3 +35,25 @@ def test_certificates_use_ranges_and_quotients():
     assert known.positive(n - last, search=True)
     assert not known.positive(n - last - 1, search=True)
     assert known.non_negative(n - last - 1, search=True)
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.tuples(SMALL, SMALL, SMALL, st.sampled_from(["<=", "<", "=="])), max_size=4), st.tuples(*[SMALL] * 5)
+)
+def test_what_follows_from_premises_that_are_added_up_holds(premises, value):
+    known = [Constraint(a * X + b * X * Y + c, relation, Z) for a, b, c, relation in premises]
+    goal = value[0] * X * Y + value[1] * Y + value[2] * X + value[3] * Z + value[4]
+    if Positivity(known).follows_from(goal, known):
+        for x, y, z in product(range(5), repeat=3):
+            point = {"x": x, "y": y, "z": z}
+            if all(constraint.holds(point) for constraint in known):
+                assert goal.evaluate(point) >= 0
+
+
+def test_premises_are_added_up_and_rounded():
+    n, half, b, dim = (Polynomial.symbol(name) for name in ("n", "half", "b", "dim"))
+    known = [at_most(2 * half, n), less_than(n, 2 * half + 2), at_most(2 * b * dim, n), at_most(1, dim)]
+    assert Positivity(known).follows_from(half - b, known)
+    assert not Positivity(known).follows_from(half - b - 1, known)
+    assert not Positivity(known).follows_from(half - b, known, steps=1)
