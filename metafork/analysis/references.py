@@ -1,5 +1,7 @@
 """Every access of a program to an array, with its indices as polynomials and the loops and conditions around it.
 
+What a thread does to arrays of its own is no access here: nothing else sees them, and nothing is known of their values.
+
 The walk evaluates integer scalars symbolically on the way: a scalar that is assigned in a loop, or differently in two
 branches, is not known afterwards.  A serial loop variable that starts at ``low`` is ``low`` plus an iteration symbol of
 the same name, so that every loop symbol starts at 0.
@@ -36,6 +38,7 @@ from metafork.ir.program import (
     IntConst,
     MetaFor,
     Phase,
+    PrivateArray,
     Program,
     Stmt,
     Unary,
@@ -43,6 +46,7 @@ from metafork.ir.program import (
     While,
     binary,
 )
+from metafork.ir.rewriting import private_arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +174,7 @@ class ReferenceWalk:
         self._phases = 0
         self._order = 0
         self._reassigned: frozenset[str] = frozenset()
+        self._own: frozenset[str] = frozenset()
 
     def watch(self, program: Program) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
         """Take note of what stays within types, from the definitions of derived scalars on."""
@@ -181,6 +186,7 @@ class ReferenceWalk:
     def program(self, program: Program) -> Iterator[Reference]:
         """Yield the accesses of a program, in evaluation order."""
         self._reassigned = assigned_scalars(program.body)
+        self._own = private_arrays(program.body)
         for loop in program.grid:
             self._enter(known_extent(self._scope, loop, LoopKind.GRID), loop.var)
             self._scope.ranges.learn(extent_limits(self._scope, loop))
@@ -219,7 +225,7 @@ class ReferenceWalk:
                 yield from self._loop_of_unknown_shape(condition, body)
             case Phase(threads=threads, body=body):
                 yield from self._threads(threads, body)
-            case BlockArray() | Break() | Continue() | Barrier():
+            case BlockArray() | PrivateArray() | Break() | Continue() | Barrier():
                 return
 
     def _declared(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
@@ -255,7 +261,8 @@ class ReferenceWalk:
         if isinstance(target, Element):
             for index in target.indices:
                 yield from self._reads(index)
-            yield self._reference(target, reads=bool(op), writes=True)
+            if target.array not in self._own:
+                yield self._reference(target, reads=bool(op), writes=True)
             return
         full = binary(op, target, value) if op else value
         extremum = extremum_of(self._scope, full, target.type)
@@ -350,7 +357,8 @@ class ReferenceWalk:
             case Element(indices=indices):
                 for index in indices:
                     yield from self._reads(index)
-                yield self._reference(expr, reads=True, writes=False)
+                if expr.array not in self._own:
+                    yield self._reference(expr, reads=True, writes=False)
             case Binary(op=("&&" | "||") as op, left=left, right=right):
                 yield from self._reads(left)
                 yield from self._guarded(left, op == "&&", right)

@@ -15,6 +15,7 @@ from metafork.frontend.expressions import ExpressionBuilder
 from metafork.frontend.inlining.calls import Calls
 from metafork.frontend.inlining.functions import Functions
 from metafork.frontend.inlining.returns import RETURNED, ReturnLowering, own_jumps
+from metafork.frontend.local_arrays import LocalArrays
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.scopes import Scopes
 from metafork.frontend.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol
@@ -277,15 +278,14 @@ class StatementBuilder:
         built: list[ir.Stmt] = []
         for declarator in declaration.declarators:
             try:
-                statement = self._declarator(declarator, level)
-                built += [*self._ahead(level), statement]
+                built += self._declarator(declarator, level)
             except RefusedError:
                 self.expressions.ahead.clear()
                 # The name is known from here on, so that its uses are not reported as well.
                 self._scopes.give_up(declarator.name, declarator.name_span)
         return tuple(built)
 
-    def _declarator(self, declarator: syntax.Declarator, level: Level) -> ir.Stmt:
+    def _declarator(self, declarator: syntax.Declarator, level: Level) -> tuple[ir.Stmt, ...]:
         type_, name, span = declarator.type, declarator.name, declarator.span
         if "typedef" in type_.storage:
             raise self._reporter.refuse("MF0220", span, "a type is defined in a schedule")
@@ -300,32 +300,16 @@ class StatementBuilder:
             syntax.TypeName(type_.words, type_.qualifiers, type_.storage, (), 0, False, type_.span)
         )
         if type_.extents:
-            return self._block_array(declarator, scalar, level)
+            arrays = LocalArrays(self._reporter, self._scopes, self.extent, lambda item: self._value(item, level))
+            if level.origin is Origin.BLOCK:
+                return (arrays.of_block(declarator, scalar),)
+            array, values = arrays.of_thread(declarator, scalar)
+            return (array, *self._ahead(level), *values)
         symbol = ScalarSymbol("", scalar, level.origin, declarator.name_span, "const" in type_.qualifiers)
         unique = self._scopes.introduce(name, symbol, declarator.name_span)
         self._calls.alone = declarator.value
         value = None if declarator.value is None else self._value(declarator.value, level)
-        return ir.Declare(unique, scalar, value, span)
-
-    def _block_array(self, declarator: syntax.Declarator, element: ScalarType, level: Level) -> ir.BlockArray:
-        name, span = declarator.name, declarator.span
-        if level.origin is not Origin.BLOCK:
-            raise self._reporter.refuse("MF0209", span, f"the array `{name}` is declared in the code of a thread")
-        if declarator.value is not None:
-            raise self._reporter.refuse("MF0221", span, f"the block's array `{name}` is initialised")
-        if element is ScalarType.BOOL:
-            raise self._reporter.refuse("MF0216", span, f"the array `{name}` has elements of type `_Bool`")
-        extents: list[ir.Expr] = []
-        for extent in declarator.type.extents:
-            if extent is None:
-                raise self._reporter.refuse("MF0208", span, f"the array `{name}` has no extent")
-            extents.append(self.extent(extent))
-        self._scopes.check(name, declarator.name_span)
-        unique = self._scopes.fresh(name)
-        array = ir.Array(unique, element, tuple(extents), span)
-        constant = "const" in declarator.type.qualifiers
-        self._scopes.declare_array(name, ArraySymbol(array, constant, of_block=True))
-        return ir.BlockArray(array, span)
+        return (*self._ahead(level), ir.Declare(unique, scalar, value, span))
 
     # --- effects ----------------------------------------------------------------------------------------------
 

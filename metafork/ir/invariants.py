@@ -8,11 +8,13 @@ Of a ``Program``:
 - an operation has the type that C gives it, and a condition of bits or remainders no floating operand;
 - parameters, values, derived scalars and the variables of ``meta_for``s are not assigned;
 - all nests of threads have the dimensions of the grid; a ``Phase`` and a ``BlockArray`` stand at block level only, a
-  ``Break`` or ``Continue`` in a serial loop, a ``Barrier`` nowhere;
+  ``PrivateArray``, of constant extents, in a phase only, a ``Break`` or ``Continue`` in a serial loop, a ``Barrier``
+  nowhere;
 - the mapping names arrays that exist, an array in one place only.
 
 Of a ``Kernel``: the same of scalars and scopes; an ``Element`` names a memory and has one index; a shared memory has an
-offset, a private one a constant extent, read-only ones are not written; there is no ``Phase`` and no ``BlockArray``.
+offset, a private one a constant extent, read-only ones are not written; there is no ``Phase``, ``BlockArray`` and
+``PrivateArray``.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from metafork.ir.program import (
     IntConst,
     MetaFor,
     Phase,
+    PrivateArray,
     Program,
     Stmt,
     Unary,
@@ -215,7 +218,15 @@ class _Scope:
                 if not self.in_loop:
                     raise InvariantError("a jump stands in no loop")
             case BlockArray(array=array):
-                return self._block_array(array)
+                if self.dimensions is None:
+                    raise InvariantError(f"the block's array {array.name} is declared where there is no block level")
+                return self._local_array(array)
+            case PrivateArray(array=array):
+                if not self.in_phase:
+                    raise InvariantError(f"the thread's array {array.name} is declared outside of thread code")
+                if not all(isinstance(extent, IntConst) and extent.value > 0 for extent in array.extents):
+                    raise InvariantError(f"the thread's array {array.name} has an extent that is no constant")
+                return self._local_array(array)
             case Phase(threads=threads, body=body):
                 if self.dimensions is None or len(threads) != self.dimensions:
                     raise InvariantError(
@@ -230,9 +241,7 @@ class _Scope:
                 assert_never(stmt)
         return self
 
-    def _block_array(self, array: Array) -> _Scope:
-        if self.dimensions is None:
-            raise InvariantError(f"the block's array {array.name} is declared where there is no block level")
+    def _local_array(self, array: Array) -> _Scope:
         if array.name in self.declared:
             raise InvariantError(f"{array.name} is declared twice in one scope")
         for extent in array.extents:

@@ -31,6 +31,7 @@ from metafork.ir.program import (
     If,
     IntConst,
     Phase,
+    PrivateArray,
     Stmt,
     While,
 )
@@ -46,7 +47,7 @@ def module_text(kernel: Kernel, target: Target | None = None) -> str:
     """Return the LLVM IR of one kernel as text, not yet optimized.
 
     Raises ``ValueError`` where the kernel form is violated: an unknown name, an ``Element`` with several indices, a
-    ``Phase`` or a ``BlockArray``, a shared memory without offset, a private one without constant extent.
+    declaration of an array, a ``Phase``, a shared memory without offset, a private one without constant extent.
     """
     return str(Lowering(kernel, target or Nvptx()).module)
 
@@ -153,7 +154,7 @@ class Lowering(ExpressionLowering):
                 self._jump(self.loops[-1][1])
             case Barrier():
                 self.target.barrier(self)
-            case BlockArray() | Phase():
+            case BlockArray() | PrivateArray() | Phase():
                 raise ValueError(f"a kernel has no {type(stmt).__name__}")
             case _:
                 assert_never(stmt)
@@ -190,10 +191,18 @@ class Lowering(ExpressionLowering):
             self.statement(loop.init)
         factor = unroll_factor(loop, {one.name for one in self.kernel.scalars}, len(self.loops))
         hint = min(factor, self.target.unroll)
-        self._loop(loop.condition, loop.step, loop.body, hint)
+        self._loop(loop.condition, loop.step, loop.body, hint, whole=loop.unrolled)
         self.scopes.pop()
 
-    def _loop(self, condition: Expr | None, step: Assign | None, stmts: tuple[Stmt, ...], unroll: int = 0) -> None:
+    def _loop(
+        self,
+        condition: Expr | None,
+        step: Assign | None,
+        stmts: tuple[Stmt, ...],
+        unroll: int = 0,
+        *,
+        whole: bool = False,
+    ) -> None:
         head, inside, again, after = (
             self.function.append_basic_block(name) for name in ("loop", "body", "step", "endloop")
         )
@@ -212,12 +221,14 @@ class Lowering(ExpressionLowering):
         if step is not None:
             self.statement(step)
         back = self.builder.branch(head)
-        if unroll:
-            back.set_metadata("llvm.loop", self._unroll_hint(unroll))
+        if unroll or whole:
+            back.set_metadata("llvm.loop", self._unroll_hint(None if whole else unroll))
         self.builder.position_at_end(after)
 
-    def _unroll_hint(self, count: int) -> ir.MDValue:
-        hint = self.module.add_metadata(["llvm.loop.unroll.count", ir.Constant(_I32, count)])
+    def _unroll_hint(self, count: int | None) -> ir.MDValue:
+        """Return what asks for so many copies of a loop's body, for as many as it has iterations without a number."""
+        words = ["llvm.loop.unroll.full"] if count is None else ["llvm.loop.unroll.count", ir.Constant(_I32, count)]
+        hint = self.module.add_metadata(words)
         loop = ir.MDValue(self.module, [hint], name=str(len(self.module.metadata)))
         # The first operand of a loop's metadata is the node itself, which makes it unlike that of any other loop.
         loop.operands = (loop, hint)

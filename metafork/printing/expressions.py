@@ -35,6 +35,7 @@ from metafork.ir.program import (
     IntConst,
     MetaFor,
     Phase,
+    PrivateArray,
     Stmt,
     Unary,
     Var,
@@ -367,16 +368,17 @@ def statement(stmt: Stmt, indent: int, spelling: Spelling = PLAIN_C) -> list[str
                 lines[-1] += f" {rest[0].lstrip()}"
                 lines += rest[1:]
             return lines
-        case For(body=inner, rolled=rolled):
+        case For(body=inner, rolled=rolled, unrolled=unrolled):
             lines = _braced(_loop_head(stmt, spelling), inner, indent, spelling)
-            return [f"{margin}METAFORK_ROLLED", *lines] if rolled else lines
+            hint = "METAFORK_ROLLED" if rolled else "METAFORK_UNROLLED" if unrolled else ""
+            return [f"{margin}{hint}", *lines] if hint else lines
         case While(condition=condition, body=inner):
             return _braced(f"while ({truth(condition, spelling)})", inner, indent, spelling)
         case Break():
             return [f"{margin}break;"]
         case Continue():
             return [f"{margin}continue;"]
-        case BlockArray(array=array):
+        case BlockArray(array=array) | PrivateArray(array=array):
             return [f"{margin}{array_declaration(array, spelling)};"]
         case Phase(threads=threads, body=inner):
             lines = []

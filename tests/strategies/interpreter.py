@@ -29,6 +29,7 @@ from metafork.ir.program import (
     If,
     IntConst,
     Phase,
+    PrivateArray,
     Unary,
     Var,
     While,
@@ -111,7 +112,7 @@ class Interpreter:
                 raise _BreakError
             case Continue():
                 raise _ContinueError
-            case BlockArray(array=array):
+            case BlockArray(array=array) | PrivateArray(array=array):
                 extents = [self.value(extent, scopes) for extent in array.extents]
                 self.extents[array.name] = extents
                 self.arrays[array.name] = [math.nan] * math.prod(extents)

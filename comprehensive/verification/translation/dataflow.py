@@ -38,6 +38,7 @@ from metafork.ir.program import (
     If,
     IntConst,
     Phase,
+    PrivateArray,
     Program,
     Stmt,
     Unary,
@@ -273,7 +274,7 @@ class _Reader:
                 self._body(body)
                 self._affine.domain, self._ranges, self._affine.names = saved[:3]
                 del self._loops[saved[3] :], self._time[saved[4] :]
-            case BlockArray(array=array):
+            case BlockArray(array=array) | PrivateArray(array=array):
                 self._own[array.name] = tuple(self._loops)
             case While() | Break() | Continue() | Barrier():
                 raise NotAffineError(f"a {type(stmt).__name__.lower()} has no affine domain")

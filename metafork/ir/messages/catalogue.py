@@ -230,9 +230,9 @@ _ENTRIES = (
     ),
     Entry(
         "MF0209",
-        "an array of a thread",
-        "a thread's own arrays would have to live in registers, which have no index.",
-        "use scalars, or an array declared between the grid's and the threads' loops, which the block shares.",
+        "an array of a thread without constant extents",
+        "a thread's own arrays live in registers or in memory that is set aside before the launch.",
+        "give it a number for each extent, the most that it needs.",
     ),
     Entry("MF0211", "switch", "it has no structured form here.", "use `if` and `else if`."),
     Entry(
@@ -276,12 +276,12 @@ _ENTRIES = (
     Entry(
         "MF0220",
         "a declaration that is not supported",
-        "only scalars, and at block level arrays, can be declared in a schedule.",
+        "only scalars and arrays can be declared in a schedule.",
         "move it in front of the function.",
     ),
     Entry(
         "MF0221",
-        "an initialised array of a block",
+        "an initialised array of a block, or an initialiser that does not fit",
         "shared memory has no initial contents.",
         "write the elements in thread loops.",
     ),

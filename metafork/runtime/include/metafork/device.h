@@ -12,6 +12,8 @@
  *                                                           program's and whose arrays have offsets of 31 bits, and
  *                                                           `name_large` for any; the text sees METAFORK_LARGE, and has
  *   METAFORK_ROLLED for (...)                               a loop that is not to be unrolled: its trips are few and unknown
+ *   METAFORK_UNROLLED for (...)                             a loop of constant trips that is to be unrolled whole: elements of
+ *                                                           a thread's array are then registers
  *   METAFORK_OFFSET(row) * columns + column                 an offset in an array: int or long long,
  *   for (unsigned b = METAFORK_FIRST(blockIdx.x, blocks); b < blocks; b = METAFORK_NEXT(b, blocks, gridDim.x))
  *                                                           the blocks of the program that this one runs: one, or several
@@ -55,6 +57,7 @@
 #include "metafork/cpu_blocks.h"
 
 #define METAFORK_ROLLED
+#define METAFORK_UNROLLED
 #define METAFORK_SHARED(base) unsigned char *const base = metafork_cpu::shared_base()
 
 #if defined(METAFORK_CHECK)
@@ -88,6 +91,7 @@
     } while (0)
 
 #define METAFORK_ROLLED _Pragma("unroll 1")
+#define METAFORK_UNROLLED _Pragma("unroll")
 #define METAFORK_SHARED(base) extern __shared__ __align__(16) unsigned char base[]
 #define METAFORK_SHARED_ARRAY(type, name, base, offset, extent)                                                        \
     type *const name = reinterpret_cast<type *>((base) + (offset));                                                    \
