@@ -19,6 +19,7 @@ from metafork.analysis.extrema import chosen, extremum_of
 from metafork.analysis.facts import Facts, Scope, assigned_scalars
 from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range, distance
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.atomic_updates import kind
 from metafork.ir.program import (
     Assign,
     Barrier,
@@ -82,6 +83,7 @@ class Reference:
     ``loops`` are the enclosing loops outside in, grid loops first; ``bounded`` is false inside a loop of unknown shape
     (``while``) or past a ``break``, where an access may be skipped for reasons that no guard shows.  ``phase`` numbers
     the phases in textual order, ``None`` at block level.  ``order`` numbers accesses in evaluation order.
+    ``atomic`` is the kind of an atomic update (``metafork.ir.atomic_updates``), empty for other accesses.
     """
 
     element: Element
@@ -94,6 +96,7 @@ class Reference:
     phase: int | None
     order: int
     clamped: tuple[int, ...] = ()
+    atomic: str = ""
 
     @property
     def distances(self) -> tuple[tuple[int, LoopRange], ...]:
@@ -104,6 +107,10 @@ class Reference:
     def array(self) -> str:
         """The name of the array."""
         return self.element.array
+
+    def commutes(self, other: Reference) -> bool:
+        """Say whether both are atomic updates that may run in any order, whatever elements they touch."""
+        return bool(self.atomic) and self.atomic == other.atomic
 
     def constraints(self) -> tuple[Constraint, ...]:
         """Return what holds where the access stands: ranges of loop symbols and guards."""
@@ -214,8 +221,8 @@ class ReferenceWalk:
                     yield from self._reads(value)
                 extremum = None if value is None else extremum_of(self._scope, value, type_)
                 self._scope.bind(name, None if value is None else self._declared(name, type_, value), extremum)
-            case Assign(target=target, op=op, value=value):
-                yield from self._assignment(target, op, value)
+            case Assign():
+                yield from self._assignment(stmt)
             case If(condition=condition, then=then, otherwise=otherwise):
                 yield from self._reads(condition)
                 yield from self._branches(condition, then, otherwise)
@@ -256,13 +263,14 @@ class ReferenceWalk:
             self._loops.append(LoopRange(name, trips, LoopKind.GRID, dense=False))
         return symbol
 
-    def _assignment(self, target: Var | Element, op: str, value: Expr) -> Iterator[Reference]:
+    def _assignment(self, stmt: Assign) -> Iterator[Reference]:
+        target, op, value = stmt.target, stmt.op, stmt.value
         yield from self._reads(value)
         if isinstance(target, Element):
             for index in target.indices:
                 yield from self._reads(index)
             if target.array not in self._own:
-                yield self._reference(target, reads=bool(op), writes=True)
+                yield self._reference(target, reads=bool(op), writes=True, atomic=kind(stmt))
             return
         full = binary(op, target, value) if op else value
         extremum = extremum_of(self._scope, full, target.type)
@@ -386,7 +394,7 @@ class ReferenceWalk:
         self._scope = outer
         self._guards.pop()
 
-    def _reference(self, element: Element, *, reads: bool, writes: bool) -> Reference:
+    def _reference(self, element: Element, *, reads: bool, writes: bool, atomic: str = "") -> Reference:
         self._order += 1
         indices: list[Polynomial | None] = []
         distances: dict[int, LoopRange] = {}
@@ -407,6 +415,7 @@ class ReferenceWalk:
             self._phase,
             self._order,
             tuple(distances),
+            atomic,
         )
 
 

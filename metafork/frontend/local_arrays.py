@@ -101,7 +101,7 @@ class LocalArrays:
 
     def _enter(self, declarator: syntax.Declarator, array: ir.Array, *, of_block: bool) -> None:
         constant = "const" in declarator.type.qualifiers
-        self._scopes.declare_array(declarator.name, ArraySymbol(array, constant, of_block=of_block))
+        self._scopes.declare_array(declarator.name, ArraySymbol(array, constant, of_block, of_thread=not of_block))
 
     # --- initialisers -----------------------------------------------------------------------------------------
 

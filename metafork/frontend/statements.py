@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from metafork.frontend import syntax
+from metafork.frontend.atomics import atomic, with_old_value
 from metafork.frontend.expressions import ExpressionBuilder
 from metafork.frontend.inlining.calls import Calls
 from metafork.frontend.inlining.functions import Functions
@@ -142,8 +143,9 @@ class StatementBuilder:
                 return self.statements(statement, level)
             case syntax.Declaration():
                 return self.declare(statement, level)
-            case syntax.ExpressionStatement(expression=expression, span=span):
-                return self._effect(expression, span, level)
+            case syntax.ExpressionStatement(expression=expression, span=span, atomic=atomic):
+                built = self._effect(expression, span, level)
+                return self._atomic(built, span) if atomic else built
             case syntax.IfStatement(condition=condition, then=then, otherwise=otherwise, span=span):
                 test = self._condition(condition, level)
                 ahead = self._ahead(level)
@@ -347,6 +349,14 @@ class StatementBuilder:
         if op in ("%", "&", "|", "^", "<<", ">>"):
             self.expressions.require_integers(f"{op}=", (built, right), span)
         return (*self._ahead(level), ir.Assign(built, op, right, span))
+
+    def _atomic(self, built: tuple[ir.Stmt, ...], span: Span) -> tuple[ir.Stmt, ...]:
+        """Make the last of some statements, the effect of one that is marked so, an atomic update."""
+        *ahead, last = with_old_value(built)
+        own = False
+        if isinstance(last, ir.Assign) and isinstance(last.target, ir.Element):
+            own = self._scopes.array(last.target.array).of_thread
+        return (*ahead, atomic(last, own, span, self._reporter))
 
     def _called(self, expression: syntax.Expression, level: Level) -> bool:
         """Put a call in line that is a statement of its own; return false for any other expression."""

@@ -9,6 +9,7 @@ matters to nobody; inside, it is a diagnostic, and the descent goes on behind it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 from metafork.frontend import syntax
@@ -50,6 +51,16 @@ def is_schedule_keyword(tokens: Sequence[Token], index: int) -> bool:
     if before is not None and before.text not in ("{", "}", ";", ")", ":", "else", "do", "meta_schedule"):
         return False
     return after is None or after.text == ";" or after.kind is TokenKind.NAME
+
+
+def is_atomic_keyword(tokens: Sequence[Token], index: int, end: int) -> bool:
+    """Return whether a statement begins with ``meta_atomic`` used as a word of the language."""
+    if tokens[index].text != "meta_atomic" or index + 1 >= end:
+        return False
+    after = tokens[index + 1]
+    if after.text in ("++", "--") and index + 2 < end:
+        after = tokens[index + 2]
+    return after.kind is TokenKind.NAME or after.text == "*"
 
 
 class Structure:
@@ -120,6 +131,8 @@ class Structure:
             return self._schedule(index, end, inside, depth)
         if word == "_Pragma" and following == "(" and self._partners[index + 1] + 1 < end:
             return self._statement(self._partners[index + 1] + 1, end, inside, depth + 1)
+        if is_atomic_keyword(self._tokens, index, end):
+            return self._atomic(index, end, inside)
         if word in ("for", "meta_for") and following == "(":
             return self._for(index, end, inside, depth, meta=word == "meta_for")
         if word in ("if", "while", "switch") and following == "(":
@@ -133,6 +146,15 @@ class Structure:
         if word not in _KEYWORDS and word not in _TYPE_WORDS:
             return self._misspelled(index, end, inside, depth)
         return None
+
+    def _atomic(self, index: int, end: int, inside: bool) -> tuple[syntax.Statement, int]:
+        """Parse what ``meta_atomic`` stands in front of."""
+        statement, stop = self._simple(index + 1, end, inside)
+        if isinstance(statement, syntax.ExpressionStatement):
+            return replace(statement, span=self._hull(index, stop), atomic=True), stop
+        if inside and not isinstance(statement, syntax.Opaque):
+            self._reporter.error("MF0224", self._hull(index, stop), "`meta_atomic` stands in front of no assignment")
+        return statement, stop
 
     def _schedule(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
         keyword = self._tokens[index].span

@@ -218,10 +218,11 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionStatement:
-    """``expression;``."""
+    """``expression;``, with ``meta_atomic`` in front where it is ``atomic``."""
 
     expression: Expression
     span: Span
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

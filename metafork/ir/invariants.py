@@ -7,6 +7,7 @@ Of a ``Program``:
   one integer index for each extent;
 - an operation has the type that C gives it, and a condition of bits or remainders no floating operand;
 - parameters, values, derived scalars and the variables of ``meta_for``s are not assigned;
+- what is updated atomically is an element of integer type, by an operation that may run in any order;
 - all nests of threads have the dimensions of the grid; a ``Phase`` and a ``BlockArray`` stand at block level only, a
   ``PrivateArray``, of constant extents, in a phase only, a ``Break`` or ``Continue`` in a serial loop, a ``Barrier``
   nowhere;
@@ -25,6 +26,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from metafork.ir.arithmetic.types import ScalarType, common_type
+from metafork.ir.atomic_updates import OPERATORS
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import (
     Array,
@@ -198,6 +200,10 @@ class _Scope:
                 return self.declaring(name, type_)
             case Assign(target=target, op=op, value=value):
                 self._assignment(target, op, value)
+                if stmt.atomic and not (isinstance(target, Element) and target.type.integer and op in OPERATORS):
+                    raise InvariantError(f"{op}= is no atomic update")
+                if op in ("min", "max") and not stmt.atomic:
+                    raise InvariantError(f"{op}= stands outside of an atomic update")
             case If(condition=condition, then=then, otherwise=otherwise):
                 self.expression(condition)
                 self.block(then)

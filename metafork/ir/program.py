@@ -136,12 +136,16 @@ class Declare:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """``target op= value;``; ``op`` is empty for a plain assignment.  ``x++`` is ``Assign(x, "+", 1)``."""
+    """``target op= value;``; ``op`` is empty for a plain assignment.  ``x++`` is ``Assign(x, "+", 1)``.
+
+    Of an ``atomic`` one see ``metafork.ir.atomic_updates``.
+    """
 
     target: Var | Element
     op: str
     value: Expr
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,10 @@ class Lowering(ExpressionLowering):
 
     def _assign(self, stmt: Assign) -> None:
         address, type_ = self.address(stmt.target)
+        if stmt.atomic:
+            value = self.convert(self.value(stmt.value), type_)
+            self.builder.atomic_rmw(_atomic_operation(stmt.op, type_), address, value, "monotonic")
+            return
         if stmt.op:
             # The address is computed once, as C's compound assignment does.
             right = self.value(stmt.value)
@@ -233,3 +237,12 @@ class Lowering(ExpressionLowering):
         # The first operand of a loop's metadata is the node itself, which makes it unlike that of any other loop.
         loop.operands = (loop, hint)
         return loop
+
+
+def _atomic_operation(op: str, type_: ScalarType) -> str:
+    """Return what LLVM calls the operation of an atomic update of an element of that type."""
+    match op:
+        case "min" | "max":
+            return op if type_.signed else f"u{op}"
+        case _:
+            return {"+": "add", "-": "sub", "&": "and", "|": "or", "^": "xor"}[op]

@@ -371,11 +371,11 @@ class PathLowering:
             return [Declare(stmt.name, stmt.type, None if stmt.value is None else self._expression(stmt.value))]
         value = self._expression(stmt.value)
         if isinstance(stmt.target, Var):
-            return [Assign(stmt.target, stmt.op, value)]
+            return [replace(stmt, value=value)]
         indices = tuple(self._expression(index) for index in stmt.target.indices)
         reference = self._next(stmt.target)
         target = self._access(stmt.target, indices, reference)
-        result: list[Stmt] = [Assign(target, stmt.op, value)]
+        result: list[Stmt] = [replace(stmt, target=target, value=value)]
         if reference is None:
             return result
         held = self._held.get(reference.order)

@@ -282,7 +282,27 @@ def _arguments(name: str, arguments: tuple[Expr, ...], spelling: Spelling) -> li
 def assignment(stmt: Assign, spelling: Spelling = PLAIN_C) -> str:
     """Return an assignment without its semicolon."""
     target = expression(stmt.target, spelling)
-    return f"{target} {stmt.op}= {converted(stmt.value, stmt.target.type, spelling)}"
+    if stmt.atomic and spelling.cplusplus:
+        name, element = _ATOMIC_FUNCTIONS[stmt.op], spelling.type(stmt.target.type)
+        return f"{name}<{element}>(&{target}, ({element})({expression(stmt.value, spelling)}))"
+    if stmt.op in ("min", "max"):
+        value = converted(stmt.value, stmt.target.type, spelling)
+        ends = f"{target} < ({value})" if stmt.op == "max" else f"({value}) < {target}"
+        return f"meta_atomic {target} = {ends} ? ({value}) : {target}"
+    mark = "meta_atomic " if stmt.atomic else ""
+    return f"{mark}{target} {stmt.op}= {converted(stmt.value, stmt.target.type, spelling)}"
+
+
+_ATOMIC_FUNCTIONS = {
+    "+": "metafork_atomic_add",
+    "-": "metafork_atomic_sub",
+    "&": "metafork_atomic_and",
+    "|": "metafork_atomic_or",
+    "^": "metafork_atomic_xor",
+    "min": "metafork_atomic_min",
+    "max": "metafork_atomic_max",
+}
+"""The functions of ``metafork/device.h``."""
 
 
 def declaration(stmt: Declare, spelling: Spelling = PLAIN_C) -> str:

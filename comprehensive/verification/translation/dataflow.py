@@ -251,6 +251,8 @@ class _Reader:
         match stmt:
             case Declare():
                 self._declare(stmt)
+            case Assign(atomic=True):
+                raise NotAffineError("atomic updates have no order")
             case Assign(target=target, op=op, value=value):
                 self._write(target, binary(op, target, value) if op else value)
             case If(condition=condition, then=then, otherwise=otherwise):

@@ -221,6 +221,8 @@ class _Play:
 
     def _assign(self, stmt: Assign) -> None:
         target = stmt.target
+        if stmt.atomic:
+            raise CannotPlayError("atomic updates have no order")
         full = binary(stmt.op, target, stmt.value) if stmt.op else stmt.value
         value = self._as(self._eval(full), full.type, target.type)
         if isinstance(target, Var):

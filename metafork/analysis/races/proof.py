@@ -91,9 +91,9 @@ class AccessPairs:
             for second in self._accesses[number:]:
                 if first.array != second.array or first.array not in written:
                     continue
-                if not (first.writes or second.writes) or any(
-                    _is_about(p, one) for p in promises for one in (first, second)
-                ):
+                if not (first.writes or second.writes) or first.commutes(second):
+                    continue
+                if any(_is_about(p, one) for p in promises for one in (first, second)):
                     continue
                 for kind in kinds:
                     if kind is RaceKind.GRID:

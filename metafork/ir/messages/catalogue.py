@@ -298,6 +298,12 @@ _ENTRIES = (
         "write the computation out, or as a macro of the same file.",
     ),
     Entry(
+        "MF0224",
+        "an atomic update of a form that is not supported",
+        "what many threads update at the same time must come out the same in every order.",
+        "write `a[e] += v`, `-=`, `&=`, `|=`, `^=`, `a[e]++`, or `a[e] = a[e] < v ? v : a[e]`, with integers.",
+    ),
+    Entry(
         "MF0301",
         "a name that is not declared",
         "it must be a parameter, a variable or an array that is in scope.",
@@ -394,7 +400,7 @@ _ENTRIES = (
         "MF0401",
         "a race between blocks",
         "iterations of the grid's loops may run in any order.",
-        "let every iteration write elements of its own.",
+        "let every iteration write elements of its own; what all of them count or add up is updated by `meta_atomic`.",
     ),
     Entry(
         "MF0402",
