@@ -77,8 +77,9 @@ def _prelude(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> list[str]:
         lines.append("#include <assert.h>")
     entries = [f"int metafork_run_{tree.program.name}({run_types(signature_of(tree.program))});" for tree in trees]
     atomic = any(atomic_arrays(tree.program.body) for tree in trees) or re.search(r"\bmeta_atomic\s+[\w*]", text)
+    reduction = ["#define meta_reduction(...)"] if re.search(r"\bmeta_reduction\s*\(", text) else []
     words = ["#define meta_for for", *(["#define meta_atomic"] if atomic else [])]
-    return [*lines, *entries, *words, ""]
+    return [*lines, *entries, *words, *reduction, ""]
 
 
 def _prefix(unit: TranslationUnit) -> str:

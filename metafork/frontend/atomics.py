@@ -51,7 +51,7 @@ def atomic(assignment: ir.Stmt, own: bool, span: Span, reporter: Reporter) -> ir
             reason="a floating-point sum depends on the order of its terms, and threads have none.",
             way_out="let each thread write its part to an array, and add these up in one order.",
         )
-    op, value = _operation(assignment)
+    op, value = operation(assignment)
     if op is None:
         raise reporter.refuse(
             "MF0224", span, f"`{target.array}` is not updated by an operation that may run in any order"
@@ -61,7 +61,7 @@ def atomic(assignment: ir.Stmt, own: bool, span: Span, reporter: Reporter) -> ir
         raise reporter.refuse(
             "MF0224", span, message, way_out=f"convert it: `({target.type.spelling})` in front of the value."
         )
-    if op in ("min", "max") and not _kept(value, target.type):
+    if op in ("min", "max") and not keeps(target.type, value):
         message = f"the value has type `{value.type.spelling}`, the element `{target.type.spelling}`"
         raise reporter.refuse(
             "MF0224",
@@ -73,7 +73,8 @@ def atomic(assignment: ir.Stmt, own: bool, span: Span, reporter: Reporter) -> ir
     return replace(assignment, op=op, value=value, atomic=True)
 
 
-def _operation(assignment: ir.Assign) -> tuple[str | None, ir.Expr]:
+def operation(assignment: ir.Assign) -> tuple[str | None, ir.Expr]:
+    """Return the operation of an update, ``None`` where it is none that may run in any order, and its value."""
     target, op, value = assignment.target, assignment.op, assignment.value
     if op:
         return (op if op in _PLAIN else None), value
@@ -102,24 +103,18 @@ def _same(one: ir.Expr, other: ir.Expr) -> bool:
 
 
 def _bare(expr: ir.Expr) -> ir.Expr:
-    while isinstance(expr, ir.Cast) and _fits(expr.operand.type, expr.type):
+    while (
+        isinstance(expr, ir.Cast)
+        and expr.operand.type.integer
+        and expr.type.integer
+        and expr.type.holds(expr.operand.type)
+    ):
         expr = expr.operand
     return expr
 
 
-def _kept(value: ir.Expr, type_: ScalarType) -> bool:
+def keeps(type_: ScalarType, value: ir.Expr) -> bool:
     """Say whether a value is the same in a type, and compared there as C compares it with values of that type."""
     if isinstance(value, ir.IntConst):
-        bits = 8 * type_.size
-        least, most = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if type_.signed else (0, (1 << bits) - 1)
-        return least <= value.value <= most
-    return _fits(value.type, type_)
-
-
-def _fits(narrow: ScalarType, wide: ScalarType) -> bool:
-    """Say whether a type holds every value of another integer type."""
-    if not (narrow.integer and wide.integer) or wide is ScalarType.BOOL:
-        return narrow is wide
-    if narrow.signed == wide.signed:
-        return narrow.size <= wide.size
-    return wide.signed and narrow.size < wide.size
+        return type_.least <= value.value <= type_.greatest
+    return type_.holds(value.type)

@@ -74,7 +74,8 @@ class StatementBuilder:
     """Builds statements of ``metafork.ir.program``.
 
     ``phase`` builds a nest of thread loops that stands at block level.  ``shared`` are scalars that no iteration may
-    write, ``written`` the arrays that are written, ``uniform_reads`` the reads of arrays at block level.
+    write, ``reduced`` those of the block that a nest of threads adds up in, ``written`` the arrays that are written,
+    ``uniform_reads`` the reads of arrays at block level.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class StatementBuilder:
         reporter: Reporter,
         typedefs: dict[str, ScalarType],
         scopes: Scopes,
-        phase: Callable[[syntax.ForStatement], ir.Phase],
+        phase: Callable[[syntax.ForStatement], tuple[ir.Stmt, ...]],
         functions: Functions | None = None,
     ) -> None:
         self._reporter = reporter
@@ -94,6 +95,7 @@ class StatementBuilder:
         self.expressions.fresh = scopes.fresh
         self.expressions.functions = [] if functions is None else functions.names
         self.shared: dict[str, Span] = {}
+        self.reduced: set[str] = set()
         self.written: set[str] = set()
         self.uniform_reads: list[ir.Element] = []
 
@@ -159,7 +161,7 @@ class StatementBuilder:
                     raise self._reporter.refuse(
                         "MF0106", statement.head, "a `meta_for` stands inside the code of a thread"
                     )
-                return (self._phase(statement),)
+                return self._phase(statement)
             case syntax.ForStatement():
                 return self._for(statement, level)
             case syntax.WhileStatement(is_do=True):
@@ -407,6 +409,8 @@ class StatementBuilder:
         if symbol.origin in (Origin.GRID_INDEX, Origin.THREAD_INDEX):
             message = f"`{target.name}` is the variable of a `meta_for`"
             raise self._reporter.refuse("MF0113", target.span, message, related=related)
+        if found.name in self.reduced:
+            return
         if found.name in self.shared or (symbol.origin is Origin.BLOCK and level.origin is Origin.THREAD):
             message = f"`{target.name}` is shared by the iterations that write it here"
             raise self._reporter.refuse("MF0109", target.span, message, related=related)
@@ -427,7 +431,7 @@ class StatementBuilder:
     def check_uniform_reads(self) -> None:
         """Refuse reads at block level of what the schedule writes; to be called when all statements are built."""
         for read in self.uniform_reads:
-            if read.array in self.written:
+            if read.array in self.written and not self._scopes.is_of_block(read.array):
                 self._reporter.error(
                     "MF0110", read.span, f"`{read.array}` is read at block level and written in the same schedule"
                 )

@@ -244,6 +244,15 @@ class IfStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class Reduction:
+    """``op: name`` of a ``meta_reduction``; ``span`` is that of the whole clause."""
+
+    op: str
+    name: Name
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class ForStatement:
     """``for`` or ``meta_for``; ``head`` is the span from the keyword to the closing parenthesis.
 
@@ -258,6 +267,7 @@ class ForStatement:
     head: Span
     span: Span
     separate: bool = True
+    reductions: tuple[Reduction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from metafork.ir.program import Assign, Conditional, Element, Expr, Stmt, binary, walk_statements
 
-OPERATORS = ("+", "-", "&", "|", "^", "min", "max")
+OPERATORS = ("+", "-", "*", "&", "|", "^", "min", "max")
 """Operations that are associative and commutative (a difference is a sum), so that any order gives the same."""
 
 

@@ -167,6 +167,9 @@ class Lowering(ExpressionLowering):
         address, type_ = self.address(stmt.target)
         if stmt.atomic:
             value = self.convert(self.value(stmt.value), type_)
+            if stmt.op == "*":
+                self._atomic_product(address, value)
+                return
             self.builder.atomic_rmw(_atomic_operation(stmt.op, type_), address, value, "monotonic")
             return
         if stmt.op:
@@ -177,6 +180,20 @@ class Lowering(ExpressionLowering):
         else:
             result = self.value(stmt.value)
         self.builder.store(self.convert(result, type_), address)
+
+    def _atomic_product(self, address: ir.Value, factor: ir.Value) -> None:
+        """Put a loop that multiplies an element at once: LLVM has no instruction for it."""
+        entry, again, after = self.builder.block, *(self.function.append_basic_block(n) for n in ("again", "done"))
+        first = self.builder.load(address, typ=factor.type)
+        self.builder.branch(again)
+        self.builder.position_at_end(again)
+        expected = self.builder.phi(factor.type)
+        expected.add_incoming(first, entry)
+        product = self.builder.mul(expected, factor)
+        found = self.builder.cmpxchg(address, expected, product, "monotonic", "monotonic")
+        expected.add_incoming(self.builder.extract_value(found, 0), again)
+        self.builder.cbranch(self.builder.extract_value(found, 1), after, again)
+        self.builder.position_at_end(after)
 
     def _if(self, condition: Expr, then: tuple[Stmt, ...], otherwise: tuple[Stmt, ...]) -> None:
         test = self.truth(condition)

@@ -296,6 +296,7 @@ def assignment(stmt: Assign, spelling: Spelling = PLAIN_C) -> str:
 _ATOMIC_FUNCTIONS = {
     "+": "metafork_atomic_add",
     "-": "metafork_atomic_sub",
+    "*": "metafork_atomic_mul",
     "&": "metafork_atomic_and",
     "|": "metafork_atomic_or",
     "^": "metafork_atomic_xor",

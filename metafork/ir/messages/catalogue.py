@@ -301,7 +301,14 @@ _ENTRIES = (
         "MF0224",
         "an atomic update of a form that is not supported",
         "what many threads update at the same time must come out the same in every order.",
-        "write `a[e] += v`, `-=`, `&=`, `|=`, `^=`, `a[e]++`, or `a[e] = a[e] < v ? v : a[e]`, with integers.",
+        "write `a[e] += v`, `-=`, `*=`, `&=`, `|=`, `^=`, `a[e]++`, or `a[e] = a[e] < v ? v : a[e]`, with integers.",
+    ),
+    Entry(
+        "MF0225",
+        "a reduction of a form that is not supported",
+        "threads add up in any order, each in a register of its own.",
+        "write `meta_reduction(+: sum)` before a `meta_for`, with one of `+ * & | ^ min max`, and only update `sum` by "
+        "it: an array or a pointer to the result, or, before the loops of threads, a scalar of the block.",
     ),
     Entry(
         "MF0301",

@@ -295,7 +295,7 @@ CASES = {
     "atomic update of an own array": ("MF0224", thread("int k[2] = {0}; «meta_atomic k[1] += i;» a[i] = k[1];")),
     "atomic update of floating elements": ("MF0224", thread("«meta_atomic a[0] += 1;»")),
     "atomic update by a floating value": ("MF0224", thread("«meta_atomic idx[0] += alpha;»")),
-    "atomic product": ("MF0224", thread("«meta_atomic idx[0] *= 2;»")),
+    "atomic quotient": ("MF0224", thread("«meta_atomic idx[0] /= 2;»")),
     "atomic store": ("MF0224", thread("«meta_atomic idx[0] = 2;»")),
     "atomic difference the other way round": ("MF0224", thread("«meta_atomic idx[0] = i - idx[0];»")),
     "atomic maximum in another type": (

@@ -14,7 +14,7 @@
  *   METAFORK_ROLLED for (...)                               a loop that is not to be unrolled: its trips are few and unknown
  *   METAFORK_UNROLLED for (...)                             a loop of constant trips that is to be unrolled whole: elements of
  *                                                           a thread's array are then registers
- *   metafork_atomic_add<int>(&a[i], v);                     a[i] += v at once: _add, _sub, _and, _or, _xor, _min, _max
+ *   metafork_atomic_add<int>(&a[i], v);                     a[i] += v at once: also _sub, _mul, _and, _or, _xor, _min, _max
  *   METAFORK_OFFSET(row) * columns + column                 an offset in an array: int or long long,
  *   for (unsigned b = METAFORK_FIRST(blockIdx.x, blocks); b < blocks; b = METAFORK_NEXT(b, blocks, gridDim.x))
  *                                                           the blocks of the program that this one runs: one, or several
@@ -105,6 +105,7 @@
 /* Blocks and threads run one after the other. */
 template <class T> static inline void metafork_atomic_add(T *place, T value) { (void)__atomic_fetch_add(place, value, __ATOMIC_RELAXED); }
 template <class T> static inline void metafork_atomic_sub(T *place, T value) { (void)__atomic_fetch_sub(place, value, __ATOMIC_RELAXED); }
+template <class T> static inline void metafork_atomic_mul(T *place, T value) { *place = (T)((unsigned long long)*place * (unsigned long long)value); }
 template <class T> static inline void metafork_atomic_and(T *place, T value) { *place = (T)(*place & value); }
 template <class T> static inline void metafork_atomic_or(T *place, T value) { *place = (T)(*place | value); }
 template <class T> static inline void metafork_atomic_xor(T *place, T value) { *place = (T)(*place ^ value); }
@@ -139,6 +140,23 @@ METAFORK_ATOMIC_UPDATE(metafork_atomic_and, atomicAnd, value, old &value)
 METAFORK_ATOMIC_UPDATE(metafork_atomic_or, atomicOr, value, old | value)
 METAFORK_ATOMIC_UPDATE(metafork_atomic_xor, atomicXor, value, old ^ value)
 #undef METAFORK_ATOMIC_UPDATE
+
+/* There is no instruction for products. */
+template <class Word, class T> static __device__ __forceinline__ void metafork_atomic_product(T *place, T value) {
+    Word seen = *(volatile Word *)place, expected;
+    do {
+        expected = seen;
+        seen = atomicCAS((Word *)place, expected, expected * (Word)value);
+    } while (seen != expected);
+}
+template <class T> static __device__ __forceinline__ void metafork_atomic_mul(T *place, T value) {
+    if (sizeof(T) == 4)
+        metafork_atomic_product<unsigned int>(place, value);
+    else if (sizeof(T) == 8)
+        metafork_atomic_product<unsigned long long>(place, value);
+    else
+        metafork_atomic_narrow(place, [=](T old) { return (T)((unsigned int)old * (unsigned int)value); });
+}
 
 #define METAFORK_ATOMIC_CHOICE(name, native, narrow)                                                                   \
     template <class T> static __device__ __forceinline__ void name(T *place, T value) {                                \
