@@ -49,6 +49,7 @@ from metafork.ir.program import (
     If,
     IntConst,
     Phase,
+    PrivateArray,
     Stmt,
     Unary,
     Var,
@@ -206,7 +207,7 @@ class _Count:
                 return self._for(stmt)
             case While():
                 return self._uncounted(stmt)
-            case Break() | Continue() | Barrier() | BlockArray():
+            case Break() | Continue() | Barrier() | BlockArray() | PrivateArray():
                 return ZERO
             case Phase():
                 raise AssertionError("a phase in a kernel")

@@ -57,6 +57,7 @@ from metafork.ir.rewriting import (
     joining_scope,
     names_in,
     names_of,
+    private_arrays,
     substitute_body,
     variables,
 )
@@ -220,6 +221,11 @@ def _without_loop(candidate: _Candidate, analyses: Analyses) -> _Step | NotAppli
     if carried:
         where = next(stmt.span for stmt in walk_statements(loop.body) if _assigns(stmt, carried))
         return _left(candidate, f"{', '.join(sorted(carried))} is carried from one iteration to the next", where)
+    threads = (private_arrays(program.body) - private_arrays(loop.body)) & names_in(loop.body)
+    if threads:
+        where = next(stmt.span for stmt in walk_statements(loop.body) if names_in((stmt,)) & threads)
+        names = ", ".join(sorted(threads))
+        return _left(candidate, f"{names}, a thread's own, serves more than one iteration", where)
     private = frozenset(stmt.array.name for stmt in walk_statements(loop.body) if isinstance(stmt, BlockArray))
     proof = iterations_independent(program, variable, analyses, private)
     if not proof:

@@ -40,6 +40,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.counted_loops import counted_loop
 from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.ir.atomic_updates import atomic_arrays
 from metafork.ir.messages.source import NOWHERE
 from metafork.ir.program import (
     Array,
@@ -154,6 +155,7 @@ class _Rewriter:
         memory = block_memory(program, analyses)
         near = {*program.mapping.cached, *program.mapping.transposed}
         near |= {window.array.name for path in memory.paths for window in path.private}
+        near |= atomic_arrays(program.body)  # other threads update them meanwhile
         scope = Scope.of(memory.facts)
         for stmt in walk_statements(program.body):
             if isinstance(stmt, Declare):  # what hides a parameter is not known

@@ -20,6 +20,7 @@ from comprehensive.emit.identifiers import c_comment
 from comprehensive.emit.launch_text import run_types
 from comprehensive.emit.signature import signature_of
 from comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.ir.atomic_updates import atomic_arrays
 from metafork.ir.program import Call, expressions_of, walk_expression, walk_statements
 from metafork.ir.translation_unit import Function, Schedule, Transfer, TranslationUnit
 
@@ -75,7 +76,10 @@ def _prelude(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> list[str]:
     if re.search(r"\bassert\s*\(", text) and "<assert.h>" not in text:
         lines.append("#include <assert.h>")
     entries = [f"int metafork_run_{tree.program.name}({run_types(signature_of(tree.program))});" for tree in trees]
-    return [*lines, *entries, "#define meta_for for", ""]
+    atomic = any(atomic_arrays(tree.program.body) for tree in trees) or re.search(r"\bmeta_atomic\s+[\w*]", text)
+    reduction = ["#define meta_reduction(...)"] if re.search(r"\bmeta_reduction\s*\(", text) else []
+    words = ["#define meta_for for", *(["#define meta_atomic"] if atomic else [])]
+    return [*lines, *entries, *words, *reduction, ""]
 
 
 def _prefix(unit: TranslationUnit) -> str:

@@ -29,7 +29,7 @@ INIT_SUFFIX = "_init"
 SUPPORT_DIRECTORY = Path(__file__).parent
 """Where the header is that a driver includes."""
 
-ELISION_FLAGS = ("-Dmeta_for=for", "-Dmeta_schedule=", "-Dcache(...)=")
+ELISION_FLAGS = ("-Dmeta_for=for", "-Dmeta_schedule=", "-Dmeta_atomic=", "-Dmeta_reduction(...)=", "-Dcache(...)=")
 """What turns an annotated file into the C program that it means."""
 
 

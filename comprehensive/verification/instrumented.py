@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.atomic_updates import OPERATORS, kind
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import (
     Assign,
@@ -22,6 +23,7 @@ from metafork.ir.program import (
     Expr,
     For,
     If,
+    IntConst,
     Stmt,
     Unary,
     Var,
@@ -77,6 +79,9 @@ class _Rewriting:
         value = self._expr(stmt.value)
         if isinstance(target, Var):
             return replace(stmt, value=value)
+        if stmt.atomic:
+            number = IntConst(OPERATORS.index(kind(stmt)) + 1)
+            return replace(stmt, target=self._element(target, "METAFORK_ATOMICS", number), value=value)
         return replace(
             stmt, target=self._element(target, "METAFORK_UPDATES" if stmt.op else "METAFORK_WRITES"), value=value
         )
@@ -91,11 +96,11 @@ class _Rewriting:
             and self._spaces.get(stmt.value.array) is Space.GLOBAL
         )
 
-    def _element(self, element: Element, how: str) -> Element:
+    def _element(self, element: Element, how: str, *more: Expr) -> Element:
         index = self._expr(element.indices[0])
         if self._spaces.get(element.array, Space.PRIVATE) is Space.PRIVATE:
             return replace(element, indices=(index,))
-        return replace(element, indices=(Call(how, (Var(element.array, element.type), index), LONG),))
+        return replace(element, indices=(Call(how, (Var(element.array, element.type), index, *more), LONG),))
 
     def _expr(self, expr: Expr) -> Expr:
         match expr:

@@ -1,5 +1,7 @@
 """Every access of a program to an array, with its indices as polynomials and the loops and conditions around it.
 
+What a thread does to arrays of its own is no access here: nothing else sees them, and nothing is known of their values.
+
 The walk evaluates integer scalars symbolically on the way: a scalar that is assigned in a loop, or differently in two
 branches, is not known afterwards.  A serial loop variable that starts at ``low`` is ``low`` plus an iteration symbol of
 the same name, so that every loop symbol starts at 0.
@@ -17,6 +19,7 @@ from metafork.analysis.extrema import chosen, extremum_of
 from metafork.analysis.facts import Facts, Scope, assigned_scalars
 from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range, distance
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.atomic_updates import kind
 from metafork.ir.program import (
     Assign,
     Barrier,
@@ -36,6 +39,7 @@ from metafork.ir.program import (
     IntConst,
     MetaFor,
     Phase,
+    PrivateArray,
     Program,
     Stmt,
     Unary,
@@ -43,6 +47,7 @@ from metafork.ir.program import (
     While,
     binary,
 )
+from metafork.ir.rewriting import private_arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ class Reference:
     ``loops`` are the enclosing loops outside in, grid loops first; ``bounded`` is false inside a loop of unknown shape
     (``while``) or past a ``break``, where an access may be skipped for reasons that no guard shows.  ``phase`` numbers
     the phases in textual order, ``None`` at block level.  ``order`` numbers accesses in evaluation order.
+    ``atomic`` is the kind of an atomic update (``metafork.ir.atomic_updates``), empty for other accesses.
     """
 
     element: Element
@@ -90,6 +96,7 @@ class Reference:
     phase: int | None
     order: int
     clamped: tuple[int, ...] = ()
+    atomic: str = ""
 
     @property
     def distances(self) -> tuple[tuple[int, LoopRange], ...]:
@@ -100,6 +107,10 @@ class Reference:
     def array(self) -> str:
         """The name of the array."""
         return self.element.array
+
+    def commutes(self, other: Reference) -> bool:
+        """Say whether both are atomic updates that may run in any order, whatever elements they touch."""
+        return bool(self.atomic) and self.atomic == other.atomic
 
     def constraints(self) -> tuple[Constraint, ...]:
         """Return what holds where the access stands: ranges of loop symbols and guards."""
@@ -170,6 +181,7 @@ class ReferenceWalk:
         self._phases = 0
         self._order = 0
         self._reassigned: frozenset[str] = frozenset()
+        self._own: frozenset[str] = frozenset()
 
     def watch(self, program: Program) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
         """Take note of what stays within types, from the definitions of derived scalars on."""
@@ -181,6 +193,7 @@ class ReferenceWalk:
     def program(self, program: Program) -> Iterator[Reference]:
         """Yield the accesses of a program, in evaluation order."""
         self._reassigned = assigned_scalars(program.body)
+        self._own = private_arrays(program.body)
         for loop in program.grid:
             self._enter(known_extent(self._scope, loop, LoopKind.GRID), loop.var)
             self._scope.ranges.learn(extent_limits(self._scope, loop))
@@ -208,8 +221,8 @@ class ReferenceWalk:
                     yield from self._reads(value)
                 extremum = None if value is None else extremum_of(self._scope, value, type_)
                 self._scope.bind(name, None if value is None else self._declared(name, type_, value), extremum)
-            case Assign(target=target, op=op, value=value):
-                yield from self._assignment(target, op, value)
+            case Assign():
+                yield from self._assignment(stmt)
             case If(condition=condition, then=then, otherwise=otherwise):
                 yield from self._reads(condition)
                 yield from self._branches(condition, then, otherwise)
@@ -219,7 +232,7 @@ class ReferenceWalk:
                 yield from self._loop_of_unknown_shape(condition, body)
             case Phase(threads=threads, body=body):
                 yield from self._threads(threads, body)
-            case BlockArray() | Break() | Continue() | Barrier():
+            case BlockArray() | PrivateArray() | Break() | Continue() | Barrier():
                 return
 
     def _declared(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
@@ -250,12 +263,14 @@ class ReferenceWalk:
             self._loops.append(LoopRange(name, trips, LoopKind.GRID, dense=False))
         return symbol
 
-    def _assignment(self, target: Var | Element, op: str, value: Expr) -> Iterator[Reference]:
+    def _assignment(self, stmt: Assign) -> Iterator[Reference]:
+        target, op, value = stmt.target, stmt.op, stmt.value
         yield from self._reads(value)
         if isinstance(target, Element):
             for index in target.indices:
                 yield from self._reads(index)
-            yield self._reference(target, reads=bool(op), writes=True)
+            if target.array not in self._own:
+                yield self._reference(target, reads=bool(op), writes=True, atomic=kind(stmt))
             return
         full = binary(op, target, value) if op else value
         extremum = extremum_of(self._scope, full, target.type)
@@ -350,7 +365,8 @@ class ReferenceWalk:
             case Element(indices=indices):
                 for index in indices:
                     yield from self._reads(index)
-                yield self._reference(expr, reads=True, writes=False)
+                if expr.array not in self._own:
+                    yield self._reference(expr, reads=True, writes=False)
             case Binary(op=("&&" | "||") as op, left=left, right=right):
                 yield from self._reads(left)
                 yield from self._guarded(left, op == "&&", right)
@@ -378,7 +394,7 @@ class ReferenceWalk:
         self._scope = outer
         self._guards.pop()
 
-    def _reference(self, element: Element, *, reads: bool, writes: bool) -> Reference:
+    def _reference(self, element: Element, *, reads: bool, writes: bool, atomic: str = "") -> Reference:
         self._order += 1
         indices: list[Polynomial | None] = []
         distances: dict[int, LoopRange] = {}
@@ -399,6 +415,7 @@ class ReferenceWalk:
             self._phase,
             self._order,
             tuple(distances),
+            atomic,
         )
 
 

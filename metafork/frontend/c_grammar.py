@@ -258,6 +258,7 @@ class Grammar:
     def _declarator(self, node: Any, extent: _Extent) -> syntax.Declarator:
         value = getattr(node, "init", None)
         converted: syntax.Expression | None = None
+        braces: syntax.Braces | None = None
         if value is not None:
             if isinstance(value, c_ast.InitList):
                 noted = self._parser.extents[id(value)]
@@ -265,13 +266,26 @@ class Grammar:
                     self._unsupported("a braced initialiser", extent),
                     tokens=tuple(self._given[noted.begin : noted.end]),
                 )
+                braces = self._braces(value)
             else:
                 converted = self._convert(value)
         name_at = self._name_index(node, extent)
         type_ = self._type(node, extent)
         if isinstance(value, c_ast.InitList) and type_.extents[:1] == (None,):
             type_ = replace(type_, extents=(self._counted(value, len(type_.extents), extent), *type_.extents[1:]))
-        return syntax.Declarator(node.name, type_, converted, self._given[name_at].span, self._span(extent))
+        return syntax.Declarator(node.name, type_, converted, self._given[name_at].span, self._span(extent), braces)
+
+    def _braces(self, values: Any) -> syntax.Braces | None:
+        """Return a braced initialiser, ``None`` where an item of it has a designator."""
+        items: list[syntax.Expression | syntax.Braces] = []
+        for one in values.exprs or ():
+            if isinstance(one, c_ast.NamedInitializer):
+                return None
+            item = self._braces(one) if isinstance(one, c_ast.InitList) else self._convert(one)
+            if item is None:
+                return None
+            items.append(item)
+        return syntax.Braces(tuple(items), self._span(self._parser.extents[id(values)]))
 
     def _counted(self, values: Any, rank: int, extent: _Extent) -> syntax.Expression | None:
         """Return the first extent of an array from its initialiser, where that shows it: an item an element or row."""

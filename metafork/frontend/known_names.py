@@ -35,7 +35,17 @@ _OTHER_WORDS = frozenset(
         *("_Thread_local", "_Pragma", "asm", "__asm", "__asm__", "typeof", "__typeof__", "__typeof", "__auto_type"),
         *("__attribute__", "__attribute", "__extension__", "__inline", "__inline__", "__restrict", "__restrict__"),
         *("__volatile__", "__volatile", "__const", "__const__", "__signed__", "__func__", "__FILE__", "__LINE__"),
-        *("__DATE__", "__TIME__", "__FUNCTION__", "__PRETTY_FUNCTION__", "meta_schedule", "meta_for", "cache", "bool"),
+        *(
+            "__DATE__",
+            "__TIME__",
+            "__FUNCTION__",
+            "__PRETTY_FUNCTION__",
+            "meta_schedule",
+            "meta_for",
+            *("meta_atomic", "meta_reduction"),
+            "cache",
+            "bool",
+        ),
     }
 )
 

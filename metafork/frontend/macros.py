@@ -14,7 +14,7 @@ from metafork.frontend.tokens import Token, TokenKind, hull
 from metafork.frontend.vocabulary import CONSTANTS, HEADER_TYPES
 from metafork.ir.messages.source import Span
 
-NEVER_EXPANDED = frozenset({"meta_schedule", "meta_for", "cache", "assert", "defined"})
+NEVER_EXPANDED = frozenset({"meta_schedule", "meta_for", "meta_atomic", "meta_reduction", "cache", "assert", "defined"})
 TOKEN_LIMIT = 50_000
 VARIABLE = "__VA_ARGS__"
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from metafork.frontend import syntax
 from metafork.frontend.expressions import integer_constant
 from metafork.frontend.inlining.functions import Functions
+from metafork.frontend.reductions import Reductions
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.scopes import Scopes
 from metafork.frontend.statements import Level, StatementBuilder, first_word
-from metafork.frontend.symbols import Origin, ScalarSymbol, Symbol
+from metafork.frontend.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
@@ -109,6 +110,7 @@ class NestBuilder:
             for declarator in _declarators(statement)
         )
         self._scopes = Scopes(reporter, host, file, host_names, reserved, spoken)
+        self._reductions = Reductions(reporter, self._scopes.fresh)
         self._statements = StatementBuilder(reporter, typedefs, self._scopes, self._phase, functions)
 
     def build(self) -> Nest:
@@ -119,6 +121,7 @@ class NestBuilder:
         with self._scopes.scope():
             grid, innermost, sunk = self._chain(outermost, Origin.GRID_INDEX)
             body = (*sunk, *self._statements.iteration(innermost, Level(Origin.BLOCK)))
+            body = self._reduced_by_blocks(body, outermost)
         self._statements.check_uniform_reads()
         return Nest(
             grid,
@@ -178,11 +181,57 @@ class NestBuilder:
             raise self._reporter.refuse("MF0101", outermost.head, message)
         self._ranks = {Origin.GRID_INDEX: grid, Origin.THREAD_INDEX: total - grid}
 
-    def _phase(self, outermost: syntax.ForStatement) -> ir.Phase:
+    def _phase(self, outermost: syntax.ForStatement) -> tuple[ir.Stmt, ...]:
+        results = self._results(outermost, Origin.THREAD_INDEX)
+        scalars = {symbol.name for _, symbol in results if isinstance(symbol, ScalarSymbol)}
         with self._scopes.scope():
+            self._statements.reduced |= scalars
             threads, innermost, sunk = self._chain(outermost, Origin.THREAD_INDEX)
             body = self._statements.iteration(innermost, Level(Origin.THREAD))
-        return ir.Phase(threads, (*sunk, *body), outermost.span)
+            self._statements.reduced -= scalars
+        before: list[ir.Stmt] = []
+        after: list[ir.Stmt] = []
+        phase = ir.Phase(threads, (*sunk, *body), outermost.span)
+        for clause, symbol in results:
+            if isinstance(symbol, ArraySymbol):
+                phase = self._reductions.of_array(phase, symbol.array, clause)
+            else:
+                variable = ir.Var(symbol.name, symbol.type, clause.span)
+                *start, inside, end = self._reductions.of_block(phase, variable, clause)
+                assert isinstance(inside, ir.Phase)
+                phase = inside
+                before += start
+                after.append(end)
+        return (*before, phase, *after)
+
+    def _reduced_by_blocks(self, body: tuple[ir.Stmt, ...], outermost: syntax.ForStatement) -> tuple[ir.Stmt, ...]:
+        for clause, symbol in self._results(outermost, Origin.GRID_INDEX):
+            assert isinstance(symbol, ArraySymbol)
+            body = self._reductions.of_grid(body, symbol.array, clause)
+        return body
+
+    def _results(
+        self, outermost: syntax.ForStatement, origin: Origin
+    ) -> list[tuple[syntax.Reduction, ArraySymbol | ScalarSymbol]]:
+        """Return what the loops of one half of a nest add up; raises ``RefusedError``."""
+        found: list[tuple[syntax.Reduction, ArraySymbol | ScalarSymbol]] = []
+        here: syntax.ForStatement | None = outermost
+        for _ in range(self._ranks[origin]):
+            if here is None:
+                break
+            for clause in here.reductions:
+                symbol = self._statements.expressions.symbol(clause.name.name, clause.name.span)
+                of_block = isinstance(symbol, ScalarSymbol) and symbol.origin is Origin.BLOCK
+                if not isinstance(symbol, ArraySymbol) and not (of_block and origin is Origin.THREAD_INDEX):
+                    message = f"`{clause.name.name}` is no array and no scalar of the block"
+                    raise self._reporter.refuse("MF0225", clause.name.span, message)
+                assert isinstance(symbol, ArraySymbol | ScalarSymbol)
+                if symbol.const:
+                    raise self._reporter.refuse("MF0305", clause.name.span, f"`{clause.name.name}` is `const`")
+                found.append((clause, symbol))
+            items = items_of(here.body)
+            here = next((one for one in items if isinstance(one, syntax.ForStatement) and one.meta), None)
+        return found
 
     def _chain(
         self, outermost: syntax.ForStatement, origin: Origin

@@ -67,7 +67,12 @@ def single_elements(body: Sequence[Token], variables: Mapping[str, Variable]) ->
     used: set[str] = set()
     otherwise: set[str] = set()
     for first, behind in _schedules(body):
+        clause = 0  # where a `meta_reduction` ends that only names results
         for index in range(first, behind):
+            if body[index].text == "meta_reduction":
+                clause = next((at for at in range(index, behind) if body[at].text == ")"), index)
+            if index < clause:
+                continue
             name = body[index].text
             if name not in variables or variables[name].pointed is None or body[index].kind is not TokenKind.NAME:
                 continue

@@ -19,6 +19,7 @@ from metafork.ir.program import (
     BlockArray,
     Declare,
     Element,
+    PrivateArray,
     Program,
     Stmt,
     expressions_of,
@@ -64,7 +65,7 @@ def _following(program: Program, offset: int) -> Stmt | None:
 
 
 def _accessed(stmt: Stmt) -> Iterator[str]:
-    if isinstance(stmt, BlockArray):
+    if isinstance(stmt, BlockArray | PrivateArray):
         return
     for expr in expressions_of(stmt):
         yield from (part.array for part in walk_expression(expr) if isinstance(part, Element))

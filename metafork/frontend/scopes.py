@@ -43,6 +43,7 @@ class Scopes:
         self._taken = set(reserved)
         self._spoken = spoken
         self._scopes: list[_Scope] = []
+        self._of_block: set[str] = set()
         self.scalars: set[str] = set()
         self.arrays: set[str] = set()
 
@@ -110,6 +111,10 @@ class Scopes:
         assert isinstance(found, ArraySymbol)
         return found
 
+    def is_of_block(self, unique: str) -> bool:
+        """Return whether a unique name is that of an array of the block."""
+        return unique in self._of_block
+
     def check(self, name: str, span: Span) -> None:
         """Refuse a second declaration of a name in the innermost scope."""
         before = self._scopes[-1].spans.get(name)
@@ -135,7 +140,9 @@ class Scopes:
         return unique
 
     def declare_array(self, name: str, symbol: ArraySymbol) -> None:
-        """Declare an array of the block in the innermost scope."""
+        """Declare an array of the block, or of a thread, in the innermost scope."""
+        if symbol.of_block:
+            self._of_block.add(symbol.array.name)
         self._scopes[-1].symbols[name] = symbol
 
     def give_up(self, name: str, span: Span) -> None:

@@ -11,10 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from metafork.frontend import syntax
+from metafork.frontend.atomics import atomic, with_old_value
 from metafork.frontend.expressions import ExpressionBuilder
 from metafork.frontend.inlining.calls import Calls
 from metafork.frontend.inlining.functions import Functions
 from metafork.frontend.inlining.returns import RETURNED, ReturnLowering, own_jumps
+from metafork.frontend.local_arrays import LocalArrays
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.scopes import Scopes
 from metafork.frontend.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol
@@ -72,7 +74,8 @@ class StatementBuilder:
     """Builds statements of ``metafork.ir.program``.
 
     ``phase`` builds a nest of thread loops that stands at block level.  ``shared`` are scalars that no iteration may
-    write, ``written`` the arrays that are written, ``uniform_reads`` the reads of arrays at block level.
+    write, ``reduced`` those of the block that a nest of threads adds up in, ``written`` the arrays that are written,
+    ``uniform_reads`` the reads of arrays at block level.
     """
 
     def __init__(
@@ -80,7 +83,7 @@ class StatementBuilder:
         reporter: Reporter,
         typedefs: dict[str, ScalarType],
         scopes: Scopes,
-        phase: Callable[[syntax.ForStatement], ir.Phase],
+        phase: Callable[[syntax.ForStatement], tuple[ir.Stmt, ...]],
         functions: Functions | None = None,
     ) -> None:
         self._reporter = reporter
@@ -92,6 +95,7 @@ class StatementBuilder:
         self.expressions.fresh = scopes.fresh
         self.expressions.functions = [] if functions is None else functions.names
         self.shared: dict[str, Span] = {}
+        self.reduced: set[str] = set()
         self.written: set[str] = set()
         self.uniform_reads: list[ir.Element] = []
 
@@ -141,8 +145,9 @@ class StatementBuilder:
                 return self.statements(statement, level)
             case syntax.Declaration():
                 return self.declare(statement, level)
-            case syntax.ExpressionStatement(expression=expression, span=span):
-                return self._effect(expression, span, level)
+            case syntax.ExpressionStatement(expression=expression, span=span, atomic=atomic):
+                built = self._effect(expression, span, level)
+                return self._atomic(built, span) if atomic else built
             case syntax.IfStatement(condition=condition, then=then, otherwise=otherwise, span=span):
                 test = self._condition(condition, level)
                 ahead = self._ahead(level)
@@ -156,7 +161,7 @@ class StatementBuilder:
                     raise self._reporter.refuse(
                         "MF0106", statement.head, "a `meta_for` stands inside the code of a thread"
                     )
-                return (self._phase(statement),)
+                return self._phase(statement)
             case syntax.ForStatement():
                 return self._for(statement, level)
             case syntax.WhileStatement(is_do=True):
@@ -277,15 +282,14 @@ class StatementBuilder:
         built: list[ir.Stmt] = []
         for declarator in declaration.declarators:
             try:
-                statement = self._declarator(declarator, level)
-                built += [*self._ahead(level), statement]
+                built += self._declarator(declarator, level)
             except RefusedError:
                 self.expressions.ahead.clear()
                 # The name is known from here on, so that its uses are not reported as well.
                 self._scopes.give_up(declarator.name, declarator.name_span)
         return tuple(built)
 
-    def _declarator(self, declarator: syntax.Declarator, level: Level) -> ir.Stmt:
+    def _declarator(self, declarator: syntax.Declarator, level: Level) -> tuple[ir.Stmt, ...]:
         type_, name, span = declarator.type, declarator.name, declarator.span
         if "typedef" in type_.storage:
             raise self._reporter.refuse("MF0220", span, "a type is defined in a schedule")
@@ -300,32 +304,16 @@ class StatementBuilder:
             syntax.TypeName(type_.words, type_.qualifiers, type_.storage, (), 0, False, type_.span)
         )
         if type_.extents:
-            return self._block_array(declarator, scalar, level)
+            arrays = LocalArrays(self._reporter, self._scopes, self.extent, lambda item: self._value(item, level))
+            if level.origin is Origin.BLOCK:
+                return (arrays.of_block(declarator, scalar),)
+            array, values = arrays.of_thread(declarator, scalar)
+            return (array, *self._ahead(level), *values)
         symbol = ScalarSymbol("", scalar, level.origin, declarator.name_span, "const" in type_.qualifiers)
         unique = self._scopes.introduce(name, symbol, declarator.name_span)
         self._calls.alone = declarator.value
         value = None if declarator.value is None else self._value(declarator.value, level)
-        return ir.Declare(unique, scalar, value, span)
-
-    def _block_array(self, declarator: syntax.Declarator, element: ScalarType, level: Level) -> ir.BlockArray:
-        name, span = declarator.name, declarator.span
-        if level.origin is not Origin.BLOCK:
-            raise self._reporter.refuse("MF0209", span, f"the array `{name}` is declared in the code of a thread")
-        if declarator.value is not None:
-            raise self._reporter.refuse("MF0221", span, f"the block's array `{name}` is initialised")
-        if element is ScalarType.BOOL:
-            raise self._reporter.refuse("MF0216", span, f"the array `{name}` has elements of type `_Bool`")
-        extents: list[ir.Expr] = []
-        for extent in declarator.type.extents:
-            if extent is None:
-                raise self._reporter.refuse("MF0208", span, f"the array `{name}` has no extent")
-            extents.append(self.extent(extent))
-        self._scopes.check(name, declarator.name_span)
-        unique = self._scopes.fresh(name)
-        array = ir.Array(unique, element, tuple(extents), span)
-        constant = "const" in declarator.type.qualifiers
-        self._scopes.declare_array(name, ArraySymbol(array, constant, of_block=True))
-        return ir.BlockArray(array, span)
+        return (*self._ahead(level), ir.Declare(unique, scalar, value, span))
 
     # --- effects ----------------------------------------------------------------------------------------------
 
@@ -363,6 +351,14 @@ class StatementBuilder:
         if op in ("%", "&", "|", "^", "<<", ">>"):
             self.expressions.require_integers(f"{op}=", (built, right), span)
         return (*self._ahead(level), ir.Assign(built, op, right, span))
+
+    def _atomic(self, built: tuple[ir.Stmt, ...], span: Span) -> tuple[ir.Stmt, ...]:
+        """Make the last of some statements, the effect of one that is marked so, an atomic update."""
+        *ahead, last = with_old_value(built)
+        own = False
+        if isinstance(last, ir.Assign) and isinstance(last.target, ir.Element):
+            own = self._scopes.array(last.target.array).of_thread
+        return (*ahead, atomic(last, own, span, self._reporter))
 
     def _called(self, expression: syntax.Expression, level: Level) -> bool:
         """Put a call in line that is a statement of its own; return false for any other expression."""
@@ -413,6 +409,8 @@ class StatementBuilder:
         if symbol.origin in (Origin.GRID_INDEX, Origin.THREAD_INDEX):
             message = f"`{target.name}` is the variable of a `meta_for`"
             raise self._reporter.refuse("MF0113", target.span, message, related=related)
+        if found.name in self.reduced:
+            return
         if found.name in self.shared or (symbol.origin is Origin.BLOCK and level.origin is Origin.THREAD):
             message = f"`{target.name}` is shared by the iterations that write it here"
             raise self._reporter.refuse("MF0109", target.span, message, related=related)
@@ -433,7 +431,7 @@ class StatementBuilder:
     def check_uniform_reads(self) -> None:
         """Refuse reads at block level of what the schedule writes; to be called when all statements are built."""
         for read in self.uniform_reads:
-            if read.array in self.written:
+            if read.array in self.written and not self._scopes.is_of_block(read.array):
                 self._reporter.error(
                     "MF0110", read.span, f"`{read.array}` is read at block level and written in the same schedule"
                 )

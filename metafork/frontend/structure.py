@@ -9,10 +9,12 @@ matters to nobody; inside, it is a diagnostic, and the descent goes on behind it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.reductions import OPERATORS as REDUCTIONS
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.tokens import OPENING, Token, TokenKind, hull, match_brackets, perhaps_written
 from metafork.ir.messages.source import Span
@@ -50,6 +52,23 @@ def is_schedule_keyword(tokens: Sequence[Token], index: int) -> bool:
     if before is not None and before.text not in ("{", "}", ";", ")", ":", "else", "do", "meta_schedule"):
         return False
     return after is None or after.text == ";" or after.kind is TokenKind.NAME
+
+
+def is_reduction_keyword(tokens: Sequence[Token], index: int, end: int) -> bool:
+    """Return whether a statement begins with ``meta_reduction`` used as a word of the language."""
+    if tokens[index].text != "meta_reduction" or index + 2 >= end or tokens[index + 1].text != "(":
+        return False
+    return tokens[index + 2].text in REDUCTIONS or any(one.text == ":" for one in tokens[index + 2 : index + 5])
+
+
+def is_atomic_keyword(tokens: Sequence[Token], index: int, end: int) -> bool:
+    """Return whether a statement begins with ``meta_atomic`` used as a word of the language."""
+    if tokens[index].text != "meta_atomic" or index + 1 >= end:
+        return False
+    after = tokens[index + 1]
+    if after.text in ("++", "--") and index + 2 < end:
+        after = tokens[index + 2]
+    return after.kind is TokenKind.NAME or after.text == "*"
 
 
 class Structure:
@@ -120,6 +139,10 @@ class Structure:
             return self._schedule(index, end, inside, depth)
         if word == "_Pragma" and following == "(" and self._partners[index + 1] + 1 < end:
             return self._statement(self._partners[index + 1] + 1, end, inside, depth + 1)
+        if is_reduction_keyword(self._tokens, index, end):
+            return self._reduction(index, end, inside, depth)
+        if is_atomic_keyword(self._tokens, index, end):
+            return self._atomic(index, end, inside)
         if word in ("for", "meta_for") and following == "(":
             return self._for(index, end, inside, depth, meta=word == "meta_for")
         if word in ("if", "while", "switch") and following == "(":
@@ -133,6 +156,48 @@ class Structure:
         if word not in _KEYWORDS and word not in _TYPE_WORDS:
             return self._misspelled(index, end, inside, depth)
         return None
+
+    def _atomic(self, index: int, end: int, inside: bool) -> tuple[syntax.Statement, int]:
+        """Parse what ``meta_atomic`` stands in front of."""
+        statement, stop = self._simple(index + 1, end, inside)
+        if isinstance(statement, syntax.ExpressionStatement):
+            return replace(statement, span=self._hull(index, stop), atomic=True), stop
+        if inside and not isinstance(statement, syntax.Opaque):
+            self._reporter.error("MF0224", self._hull(index, stop), "`meta_atomic` stands in front of no assignment")
+        return statement, stop
+
+    def _reduction(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
+        """Parse ``meta_reduction(op: names)`` and the loop that it stands in front of."""
+        close = self._partners[index + 1]
+        clauses = self._reduction_clauses(index, close)
+        loop, stop = self._statement(close + 1, end, inside, depth + 1)
+        if isinstance(loop, syntax.ForStatement) and loop.meta:
+            return replace(loop, reductions=(*clauses, *loop.reductions)), stop
+        if not isinstance(loop, syntax.Opaque):
+            span = self._hull(index, close + 1)
+            self._reporter.error("MF0225", span, "this `meta_reduction` stands in front of no `meta_for`")
+        return loop, stop
+
+    def _reduction_clauses(self, index: int, close: int) -> list[syntax.Reduction]:
+        span = self._hull(index, close + 1)
+        here = index + 2
+        op = self._text(here, close)
+        clauses: list[syntax.Reduction] = []
+        if op in REDUCTIONS and self._text(here + 1, close) == ":":
+            here += 2
+            while here < close:
+                here += self._text(here, close) == "*"
+                if self._kind(here, close) is not TokenKind.NAME or self._text(here + 1, close) not in ("", ","):
+                    break
+                clauses.append(
+                    syntax.Reduction(op, syntax.Name(self._tokens[here].text, self._tokens[here].span), span)
+                )
+                here += 2
+            else:
+                if clauses:
+                    return clauses
+        self._reporter.error("MF0225", span, "this `meta_reduction` is not understood")
+        return []
 
     def _schedule(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
         keyword = self._tokens[index].span

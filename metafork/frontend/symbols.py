@@ -33,7 +33,7 @@ class ScalarSymbol:
 
 @dataclass(frozen=True, slots=True)
 class ArraySymbol:
-    """An array as a schedule sees it; ``of_block`` where it is the block's own.
+    """An array as a schedule sees it; ``of_block`` where it is the block's own, ``of_thread`` where it is a thread's.
 
     An argument of a function may be a part of an array: ``prefix`` are its leading indices (``a[i]``), ``offset`` is
     what is added to the first one that is left (``a + i``).
@@ -44,6 +44,7 @@ class ArraySymbol:
     of_block: bool = False
     prefix: tuple[ir.Expr, ...] = ()
     offset: ir.Expr | None = None
+    of_thread: bool = False
 
     @property
     def extents(self) -> tuple[ir.Expr, ...]:

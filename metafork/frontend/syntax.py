@@ -186,14 +186,26 @@ class TypeName:
 
 
 @dataclass(frozen=True, slots=True)
+class Braces:
+    """A braced initialiser without designators; its items are expressions and, for rows, braces again."""
+
+    items: tuple[Expression | Braces, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Declarator:
-    """One declared name.  ``span`` runs over the declarator with its initialiser, ``name_span`` over the name."""
+    """One declared name.  ``span`` runs over the declarator with its initialiser, ``name_span`` over the name.
+
+    Of a braced initialiser, ``value`` is ``Unsupported`` and ``braces`` are its items where it has no designators.
+    """
 
     name: str
     type: TypeName
     value: Expression | None
     name_span: Span
     span: Span
+    braces: Braces | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +218,11 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionStatement:
-    """``expression;``."""
+    """``expression;``, with ``meta_atomic`` in front where it is ``atomic``."""
 
     expression: Expression
     span: Span
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +244,15 @@ class IfStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class Reduction:
+    """``op: name`` of a ``meta_reduction``; ``span`` is that of the whole clause."""
+
+    op: str
+    name: Name
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class ForStatement:
     """``for`` or ``meta_for``; ``head`` is the span from the keyword to the closing parenthesis.
 
@@ -245,6 +267,7 @@ class ForStatement:
     head: Span
     span: Span
     separate: bool = True
+    reductions: tuple[Reduction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +382,15 @@ def walk(expression: Expression) -> Iterator[Expression]:
         pending.extend(reversed(operands(node)))
 
 
+def items_of(braces: Braces) -> Iterator[Expression]:
+    """Yield the expressions of a braced initialiser, in textual order."""
+    for item in braces.items:
+        if isinstance(item, Braces):
+            yield from items_of(item)
+        else:
+            yield item
+
+
 def direct_expressions(statement: Statement) -> tuple[Expression, ...]:
     """Return the expressions that a statement itself holds: initialisers and extents too, statements below it not."""
     match statement:
@@ -368,6 +400,8 @@ def direct_expressions(statement: Statement) -> tuple[Expression, ...]:
                 found.extend(extent for extent in declarator.type.extents if extent is not None)
                 if declarator.value is not None:
                     found.append(declarator.value)
+                if declarator.braces is not None:
+                    found.extend(items_of(declarator.braces))
             return tuple(found)
         case ExpressionStatement(expression=expression):
             return (expression,)

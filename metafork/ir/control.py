@@ -15,6 +15,7 @@ from metafork.ir.program import (
     If,
     MetaFor,
     Phase,
+    PrivateArray,
     Stmt,
     Var,
     While,
@@ -42,7 +43,7 @@ def control_names(grid: Iterable[MetaFor], body: tuple[Stmt, ...]) -> set[str]:
             case For(init=init, condition=test, step=step):
                 deciding += [part for one in (init, step) if one is not None for part in expressions_of(one)]
                 deciding += [] if test is None else [test]
-            case Phase() | BlockArray():
+            case Phase() | BlockArray() | PrivateArray():
                 deciding += expressions_of(statement)
             case _:
                 pass

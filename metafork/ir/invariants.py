@@ -7,12 +7,15 @@ Of a ``Program``:
   one integer index for each extent;
 - an operation has the type that C gives it, and a condition of bits or remainders no floating operand;
 - parameters, values, derived scalars and the variables of ``meta_for``s are not assigned;
+- what is updated atomically is an element of integer type, by an operation that may run in any order;
 - all nests of threads have the dimensions of the grid; a ``Phase`` and a ``BlockArray`` stand at block level only, a
-  ``Break`` or ``Continue`` in a serial loop, a ``Barrier`` nowhere;
+  ``PrivateArray``, of constant extents, in a phase only, a ``Break`` or ``Continue`` in a serial loop, a ``Barrier``
+  nowhere;
 - the mapping names arrays that exist, an array in one place only.
 
 Of a ``Kernel``: the same of scalars and scopes; an ``Element`` names a memory and has one index; a shared memory has an
-offset, a private one a constant extent, read-only ones are not written; there is no ``Phase`` and no ``BlockArray``.
+offset, a private one a constant extent, read-only ones are not written; there is no ``Phase``, ``BlockArray`` and
+``PrivateArray``.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from metafork.ir.arithmetic.types import ScalarType, common_type
+from metafork.ir.atomic_updates import OPERATORS
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import (
     Array,
@@ -44,6 +48,7 @@ from metafork.ir.program import (
     IntConst,
     MetaFor,
     Phase,
+    PrivateArray,
     Program,
     Stmt,
     Unary,
@@ -195,6 +200,10 @@ class _Scope:
                 return self.declaring(name, type_)
             case Assign(target=target, op=op, value=value):
                 self._assignment(target, op, value)
+                if stmt.atomic and not (isinstance(target, Element) and target.type.integer and op in OPERATORS):
+                    raise InvariantError(f"{op}= is no atomic update")
+                if op in ("min", "max") and not stmt.atomic:
+                    raise InvariantError(f"{op}= stands outside of an atomic update")
             case If(condition=condition, then=then, otherwise=otherwise):
                 self.expression(condition)
                 self.block(then)
@@ -215,7 +224,15 @@ class _Scope:
                 if not self.in_loop:
                     raise InvariantError("a jump stands in no loop")
             case BlockArray(array=array):
-                return self._block_array(array)
+                if self.dimensions is None:
+                    raise InvariantError(f"the block's array {array.name} is declared where there is no block level")
+                return self._local_array(array)
+            case PrivateArray(array=array):
+                if not self.in_phase:
+                    raise InvariantError(f"the thread's array {array.name} is declared outside of thread code")
+                if not all(isinstance(extent, IntConst) and extent.value > 0 for extent in array.extents):
+                    raise InvariantError(f"the thread's array {array.name} has an extent that is no constant")
+                return self._local_array(array)
             case Phase(threads=threads, body=body):
                 if self.dimensions is None or len(threads) != self.dimensions:
                     raise InvariantError(
@@ -230,9 +247,7 @@ class _Scope:
                 assert_never(stmt)
         return self
 
-    def _block_array(self, array: Array) -> _Scope:
-        if self.dimensions is None:
-            raise InvariantError(f"the block's array {array.name} is declared where there is no block level")
+    def _local_array(self, array: Array) -> _Scope:
         if array.name in self.declared:
             raise InvariantError(f"{array.name} is declared twice in one scope")
         for extent in array.extents:

@@ -6,15 +6,15 @@ Grammar, each line one frozen dataclass below (spans are left out, and never tak
             | Conditional(expr, expr, expr) | Cast(type, expr) | Call(name, expr*) | Element(array, expr*)
     stmt   := Declare(name, type, expr?) | Assign(Var | Element, op, expr) | If(expr, stmt*, stmt*)
             | For(stmt?, expr?, stmt?, stmt*) | While(expr, stmt*) | Break | Continue
-            | BlockArray(array) | Phase(MetaFor*, stmt*) | Barrier
+            | BlockArray(array) | Phase(MetaFor*, stmt*) | PrivateArray(array) | Barrier
     program:= Program(parameter*, value*, derived*, assumption*, array*, MetaFor*, stmt*, Mapping,
                exactness*)
 
 Expressions are C expressions with C's types: ``type`` is the type of the value after C's own conversions, and the
 operands of a ``Binary`` are converted to their common type by whoever lowers it.  The statements of
 ``Program.body`` are at *block level*: every thread of the block runs them alike.  A ``Phase`` is one nest of thread
-loops; inside it stands thread code.  ``BlockArray`` and ``Phase`` occur at block level only, ``Barrier`` only in a
-kernel (``metafork.ir.kernel``).
+loops; inside it stands thread code.  ``BlockArray`` and ``Phase`` occur at block level only, ``PrivateArray`` in thread
+code only, ``Barrier`` only in a kernel (``metafork.ir.kernel``).
 """
 
 from __future__ import annotations
@@ -136,12 +136,16 @@ class Declare:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """``target op= value;``; ``op`` is empty for a plain assignment.  ``x++`` is ``Assign(x, "+", 1)``."""
+    """``target op= value;``; ``op`` is empty for a plain assignment.  ``x++`` is ``Assign(x, "+", 1)``.
+
+    Of an ``atomic`` one see ``metafork.ir.atomic_updates``.
+    """
 
     target: Var | Element
     op: str
     value: Expr
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,10 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """``for (init; condition; step) body``; kernel text asks that a ``rolled`` loop be not unrolled."""
+    """``for (init; condition; step) body``.
+
+    Kernel text asks that a ``rolled`` loop be not unrolled, and that an ``unrolled`` one be, whole.
+    """
 
     init: Declare | Assign | None
     condition: Expr | None
@@ -164,6 +171,7 @@ class For:
     body: tuple[Stmt, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     rolled: bool = False
+    unrolled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +216,14 @@ class BlockArray:
 
 
 @dataclass(frozen=True, slots=True)
+class PrivateArray:
+    """The declaration, in thread code, of an array of constant extents that is the thread's own; unset at first."""
+
+    array: Array
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class MetaFor:
     """``meta_for (type var = 0; var < extent; var++)``."""
 
@@ -233,7 +249,7 @@ class Barrier:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
-Stmt = Declare | Assign | If | For | While | Break | Continue | BlockArray | Phase | Barrier
+Stmt = Declare | Assign | If | For | While | Break | Continue | BlockArray | Phase | PrivateArray | Barrier
 
 
 class ParameterKind(Enum):
@@ -306,12 +322,12 @@ class Program:
         return replace(self, mapping=replace(self.mapping, **fields))
 
     def array(self, name: str) -> Array:
-        """Return the array of that name, global or of the block; raises ``KeyError`` where there is none."""
+        """Return the array of that name, global, of the block or of a thread; raises ``KeyError`` where none is."""
         for array in self.arrays:
             if array.name == name:
                 return array
         for stmt in walk_statements(self.body):
-            if isinstance(stmt, BlockArray) and stmt.array.name == name:
+            if isinstance(stmt, BlockArray | PrivateArray) and stmt.array.name == name:
                 return stmt.array
         raise KeyError(name)
 
@@ -404,7 +420,7 @@ def expressions_of(stmt: Stmt) -> tuple[Expr, ...]:
             return (condition,)
         case For(condition=condition):
             return () if condition is None else (condition,)
-        case BlockArray(array=array):
+        case BlockArray(array=array) | PrivateArray(array=array):
             return array.extents
         case Phase(threads=threads):
             return tuple(loop.extent for loop in threads)

@@ -30,6 +30,7 @@ from metafork.ir.program import (
     IntConst,
     MetaFor,
     Phase,
+    PrivateArray,
     Program,
     Stmt,
     Unary,
@@ -106,7 +107,7 @@ def map_body(body: tuple[Stmt, ...], change: Callable[[Expr], Expr | None]) -> t
                 return replace(stmt, condition=mapped(condition), body=map_body(inner, change))
             case Phase(body=inner):
                 return replace(stmt, body=map_body(inner, change))
-            case BlockArray() | Break() | Continue() | Barrier():
+            case BlockArray() | PrivateArray() | Break() | Continue() | Barrier():
                 return stmt
             case _:
                 assert_never(stmt)
@@ -129,6 +130,11 @@ def arrays_read(expr: Expr) -> frozenset[str]:
     return frozenset(part.array for part in walk_expression(expr) if isinstance(part, Element))
 
 
+def private_arrays(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """Return the names of the arrays that threads declare for themselves somewhere in a body."""
+    return frozenset(stmt.array.name for stmt in walk_statements(body) if isinstance(stmt, PrivateArray))
+
+
 def assigned_variables(body: tuple[Stmt, ...]) -> frozenset[str]:
     """Return the names of the scalars that some statement assigns (declarations with a value do not count)."""
     return frozenset(
@@ -141,7 +147,7 @@ def declared_here(body: tuple[Stmt, ...]) -> frozenset[str]:
     return frozenset(
         stmt.name if isinstance(stmt, Declare) else stmt.array.name
         for stmt in body
-        if isinstance(stmt, Declare | BlockArray)
+        if isinstance(stmt, Declare | BlockArray | PrivateArray)
     )
 
 
@@ -152,7 +158,7 @@ def names_in(body: tuple[Stmt, ...]) -> frozenset[str]:
         match stmt:
             case Declare(name=name):
                 names.add(name)
-            case BlockArray(array=array):
+            case BlockArray(array=array) | PrivateArray(array=array):
                 names.add(array.name)
             case Phase(threads=threads):
                 names.update(loop.var for loop in threads)
@@ -263,7 +269,7 @@ class _Substitution:
                 return self._for(stmt, dict(values))
             case While(condition=condition, body=inner):
                 return replace(stmt, condition=substitute(condition, values), body=self.body(inner, values))
-            case BlockArray(array=array):
+            case BlockArray(array=array) | PrivateArray(array=array):
                 extents = tuple(substitute(extent, values) for extent in array.extents)
                 new_name = self._declared(array.name, values)
                 return replace(stmt, array=Array(new_name, array.element, extents, array.span))
@@ -308,7 +314,7 @@ def joining_scope(body: tuple[Stmt, ...], visible: Iterable[str], taken: set[str
         if isinstance(new, Declare) and new.name in renamed:
             active[new.name] = Var(renamed[new.name], new.type)
             new = replace(new, name=renamed[new.name])
-        elif isinstance(new, BlockArray) and new.array.name in renamed:
+        elif isinstance(new, BlockArray | PrivateArray) and new.array.name in renamed:
             active[new.array.name] = Var(renamed[new.array.name], new.array.element)
             new = replace(new, array=replace(new.array, name=renamed[new.array.name]))
         result.append(new)

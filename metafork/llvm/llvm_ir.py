@@ -31,6 +31,7 @@ from metafork.ir.program import (
     If,
     IntConst,
     Phase,
+    PrivateArray,
     Stmt,
     While,
 )
@@ -46,7 +47,7 @@ def module_text(kernel: Kernel, target: Target | None = None) -> str:
     """Return the LLVM IR of one kernel as text, not yet optimized.
 
     Raises ``ValueError`` where the kernel form is violated: an unknown name, an ``Element`` with several indices, a
-    ``Phase`` or a ``BlockArray``, a shared memory without offset, a private one without constant extent.
+    declaration of an array, a ``Phase``, a shared memory without offset, a private one without constant extent.
     """
     return str(Lowering(kernel, target or Nvptx()).module)
 
@@ -153,7 +154,7 @@ class Lowering(ExpressionLowering):
                 self._jump(self.loops[-1][1])
             case Barrier():
                 self.target.barrier(self)
-            case BlockArray() | Phase():
+            case BlockArray() | PrivateArray() | Phase():
                 raise ValueError(f"a kernel has no {type(stmt).__name__}")
             case _:
                 assert_never(stmt)
@@ -164,6 +165,13 @@ class Lowering(ExpressionLowering):
 
     def _assign(self, stmt: Assign) -> None:
         address, type_ = self.address(stmt.target)
+        if stmt.atomic:
+            value = self.convert(self.value(stmt.value), type_)
+            if stmt.op == "*":
+                self._atomic_product(address, value)
+                return
+            self.builder.atomic_rmw(_atomic_operation(stmt.op, type_), address, value, "monotonic")
+            return
         if stmt.op:
             # The address is computed once, as C's compound assignment does.
             right = self.value(stmt.value)
@@ -172,6 +180,20 @@ class Lowering(ExpressionLowering):
         else:
             result = self.value(stmt.value)
         self.builder.store(self.convert(result, type_), address)
+
+    def _atomic_product(self, address: ir.Value, factor: ir.Value) -> None:
+        """Put a loop that multiplies an element at once: LLVM has no instruction for it."""
+        entry, again, after = self.builder.block, *(self.function.append_basic_block(n) for n in ("again", "done"))
+        first = self.builder.load(address, typ=factor.type)
+        self.builder.branch(again)
+        self.builder.position_at_end(again)
+        expected = self.builder.phi(factor.type)
+        expected.add_incoming(first, entry)
+        product = self.builder.mul(expected, factor)
+        found = self.builder.cmpxchg(address, expected, product, "monotonic", "monotonic")
+        expected.add_incoming(self.builder.extract_value(found, 0), again)
+        self.builder.cbranch(self.builder.extract_value(found, 1), after, again)
+        self.builder.position_at_end(after)
 
     def _if(self, condition: Expr, then: tuple[Stmt, ...], otherwise: tuple[Stmt, ...]) -> None:
         test = self.truth(condition)
@@ -190,10 +212,18 @@ class Lowering(ExpressionLowering):
             self.statement(loop.init)
         factor = unroll_factor(loop, {one.name for one in self.kernel.scalars}, len(self.loops))
         hint = min(factor, self.target.unroll)
-        self._loop(loop.condition, loop.step, loop.body, hint)
+        self._loop(loop.condition, loop.step, loop.body, hint, whole=loop.unrolled)
         self.scopes.pop()
 
-    def _loop(self, condition: Expr | None, step: Assign | None, stmts: tuple[Stmt, ...], unroll: int = 0) -> None:
+    def _loop(
+        self,
+        condition: Expr | None,
+        step: Assign | None,
+        stmts: tuple[Stmt, ...],
+        unroll: int = 0,
+        *,
+        whole: bool = False,
+    ) -> None:
         head, inside, again, after = (
             self.function.append_basic_block(name) for name in ("loop", "body", "step", "endloop")
         )
@@ -212,13 +242,24 @@ class Lowering(ExpressionLowering):
         if step is not None:
             self.statement(step)
         back = self.builder.branch(head)
-        if unroll:
-            back.set_metadata("llvm.loop", self._unroll_hint(unroll))
+        if unroll or whole:
+            back.set_metadata("llvm.loop", self._unroll_hint(None if whole else unroll))
         self.builder.position_at_end(after)
 
-    def _unroll_hint(self, count: int) -> ir.MDValue:
-        hint = self.module.add_metadata(["llvm.loop.unroll.count", ir.Constant(_I32, count)])
+    def _unroll_hint(self, count: int | None) -> ir.MDValue:
+        """Return what asks for so many copies of a loop's body, for as many as it has iterations without a number."""
+        words = ["llvm.loop.unroll.full"] if count is None else ["llvm.loop.unroll.count", ir.Constant(_I32, count)]
+        hint = self.module.add_metadata(words)
         loop = ir.MDValue(self.module, [hint], name=str(len(self.module.metadata)))
         # The first operand of a loop's metadata is the node itself, which makes it unlike that of any other loop.
         loop.operands = (loop, hint)
         return loop
+
+
+def _atomic_operation(op: str, type_: ScalarType) -> str:
+    """Return what LLVM calls the operation of an atomic update of an element of that type."""
+    match op:
+        case "min" | "max":
+            return op if type_.signed else f"u{op}"
+        case _:
+            return {"+": "add", "-": "sub", "&": "and", "|": "or", "^": "xor"}[op]

@@ -54,6 +54,7 @@ from metafork.lowering.copy import RowPlaces, Site, builtin
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.structures import StructureCode
+from metafork.lowering.thread_memory import ThreadMemory
 
 
 class CannotLowerError(Exception):
@@ -101,6 +102,7 @@ class _Lowering:
         bodies: list[tuple[Expr | None, tuple[Stmt, ...]]] = []
         block_arrays: set[str] = set()
         reached: list[Polynomial] = []
+        threads = ThreadMemory(taken)
         for plan in self.memory.paths:
             names = self._window_names(plan, taken)
             # Paths lay out their memory each for itself: a name may stand for one place only.
@@ -121,7 +123,9 @@ class _Lowering:
                 for code in structures
             ]
             site = self._site(plan, symbols, taken)
-            lowering = PathLowering(plan, self.scope, site, names, own, codes, structures, self._uneven(), taken)
+            lowering = PathLowering(
+                plan, self.scope, site, names, own, codes, structures, self._uneven(), threads, taken
+            )
             body = lowering.lower()
             reached += site.rows.spans
             bodies.append((_test(plan), body))
@@ -150,7 +154,7 @@ class _Lowering:
         return Kernel(
             self.program.name,
             arguments,
-            (*globals_, *shared, *private),
+            (*globals_, *shared, *private, *threads.memories),
             body,
             (grid_x, grid_y, grid_z),
             (x, y, z),

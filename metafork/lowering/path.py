@@ -15,6 +15,7 @@ from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.analysis.facts import Scope
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
+from metafork.analysis.memory.thread_arrays import thread_arrays
 from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
@@ -42,6 +43,7 @@ from metafork.ir.program import (
     IntConst,
     MetaFor,
     Phase,
+    PrivateArray,
     Stmt,
     Unary,
     Var,
@@ -51,10 +53,12 @@ from metafork.ir.program import (
     unary,
     walk_expression,
 )
+from metafork.ir.rewriting import names_in
 from metafork.lowering.copy import INT, Site, as_int, builtin, linear_offset, load, offset_inside, store, window_offset
 from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.structures import StructureCode, Warp
+from metafork.lowering.thread_memory import ThreadMemory
 
 
 @dataclass(slots=True)
@@ -62,7 +66,8 @@ class PathLowering:
     """Rewrites the body of one path; use once.
 
     ``names`` gives the kernel's memory of each held window, ``block_arrays`` the extents of arrays of the block;
-    ``uneven`` says that some phase does not fill the block; ``taken`` are the names that are in use.
+    ``uneven`` says that some phase does not fill the block; ``threads`` places the threads' own arrays; ``taken`` are
+    the names that are in use.
     """
 
     plan: PathPlan
@@ -73,6 +78,7 @@ class PathLowering:
     private: Sequence[PrivateCode]
     structures: Sequence[StructureCode]
     uneven: bool
+    threads: ThreadMemory
     taken: set[str]
     dirty: bool = False
     _read: int = 0
@@ -82,12 +88,14 @@ class PathLowering:
     _phases: int = 0
     _together: int = 1
     _symbols: dict[str, Expr] = field(init=False)
+    _unrolled: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
         self._held = {ref.order: held for held in self.plan.windows for ref in held.window.references}
         self._own = {ref.order: code for code in self.private for ref in code.window.references}
         self._fields = {member.reference.order: code for code in self.structures for member in code.structure.members}
         self._symbols = dict(self.site.symbols)
+        self._unrolled = thread_arrays(self.plan.program).unrolled
 
     def _masks(self) -> list[Stmt]:
         """Declare the masks of the layouts that turn rows."""
@@ -158,6 +166,8 @@ class PathLowering:
         match stmt:
             case BlockArray():
                 return []
+            case PrivateArray():
+                raise AssertionError("a thread's array at block level")
             case Phase():
                 result = self._meet()
                 result += self._phase(stmt)
@@ -327,6 +337,9 @@ class PathLowering:
                 return [While(test, self._thread_body(body))]
             case Break() | Continue():
                 return [stmt]
+            case PrivateArray(array=array):
+                self.threads.declare(array)
+                return []
             case _:
                 raise AssertionError(f"{type(stmt).__name__} in thread code")
 
@@ -341,10 +354,10 @@ class PathLowering:
         body = self._thread_body(loop.body)
         step = self._loop_part(loop.step)
         assert step is None or isinstance(step, Assign)
-        lowered = For(init, test, step, body)
+        lowered = For(init, test, step, body, unrolled=id(loop) in self._unrolled)
         most = self.plan.program.mapping.jammed
         inside, self._together = self._together, max(outside, self._together)
-        if most is None or self.structures:
+        if most is None or self.structures or names_in((loop,)) & self.threads.names:
             return [lowered]
         jam = jam_of(loop, self.plan.references[start : self._read], inside, most, self.site.prover)
         if jam is None:
@@ -358,11 +371,13 @@ class PathLowering:
             return [Declare(stmt.name, stmt.type, None if stmt.value is None else self._expression(stmt.value))]
         value = self._expression(stmt.value)
         if isinstance(stmt.target, Var):
-            return [Assign(stmt.target, stmt.op, value)]
+            return [replace(stmt, value=value)]
         indices = tuple(self._expression(index) for index in stmt.target.indices)
         reference = self._next(stmt.target)
         target = self._access(stmt.target, indices, reference)
-        result: list[Stmt] = [Assign(target, stmt.op, value)]
+        result: list[Stmt] = [replace(stmt, target=target, value=value)]
+        if reference is None:
+            return result
         held = self._held.get(reference.order)
         if held is not None and held.store is Store.THROUGH:
             assert isinstance(target, Element)
@@ -372,14 +387,19 @@ class PathLowering:
             result += own.mark()
         return result
 
-    def _next(self, element: Element) -> Reference:
+    def _next(self, element: Element) -> Reference | None:
+        """Return the reference of the access that is met next; an array of the thread has none."""
+        if element.array in self.threads:
+            return None
         reference = self.plan.references[self._read]
         self._read += 1
         if reference.element != element:
             raise AssertionError("references and rewriting do not agree")
         return reference
 
-    def _access(self, element: Element, indices: tuple[Expr, ...], reference: Reference) -> Element | Var:
+    def _access(self, element: Element, indices: tuple[Expr, ...], reference: Reference | None) -> Element | Var:
+        if reference is None:
+            return self.threads.element(element, indices)
         own = self._own.get(reference.order)
         if own is not None:
             return own.access(reference, self._symbols)

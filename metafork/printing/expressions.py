@@ -35,6 +35,7 @@ from metafork.ir.program import (
     IntConst,
     MetaFor,
     Phase,
+    PrivateArray,
     Stmt,
     Unary,
     Var,
@@ -281,7 +282,28 @@ def _arguments(name: str, arguments: tuple[Expr, ...], spelling: Spelling) -> li
 def assignment(stmt: Assign, spelling: Spelling = PLAIN_C) -> str:
     """Return an assignment without its semicolon."""
     target = expression(stmt.target, spelling)
-    return f"{target} {stmt.op}= {converted(stmt.value, stmt.target.type, spelling)}"
+    if stmt.atomic and spelling.cplusplus:
+        name, element = _ATOMIC_FUNCTIONS[stmt.op], spelling.type(stmt.target.type)
+        return f"{name}<{element}>(&{target}, ({element})({expression(stmt.value, spelling)}))"
+    if stmt.op in ("min", "max"):
+        value = converted(stmt.value, stmt.target.type, spelling)
+        ends = f"{target} < ({value})" if stmt.op == "max" else f"({value}) < {target}"
+        return f"meta_atomic {target} = {ends} ? ({value}) : {target}"
+    mark = "meta_atomic " if stmt.atomic else ""
+    return f"{mark}{target} {stmt.op}= {converted(stmt.value, stmt.target.type, spelling)}"
+
+
+_ATOMIC_FUNCTIONS = {
+    "+": "metafork_atomic_add",
+    "-": "metafork_atomic_sub",
+    "*": "metafork_atomic_mul",
+    "&": "metafork_atomic_and",
+    "|": "metafork_atomic_or",
+    "^": "metafork_atomic_xor",
+    "min": "metafork_atomic_min",
+    "max": "metafork_atomic_max",
+}
+"""The functions of ``metafork/device.h``."""
 
 
 def declaration(stmt: Declare, spelling: Spelling = PLAIN_C) -> str:
@@ -367,16 +389,17 @@ def statement(stmt: Stmt, indent: int, spelling: Spelling = PLAIN_C) -> list[str
                 lines[-1] += f" {rest[0].lstrip()}"
                 lines += rest[1:]
             return lines
-        case For(body=inner, rolled=rolled):
+        case For(body=inner, rolled=rolled, unrolled=unrolled):
             lines = _braced(_loop_head(stmt, spelling), inner, indent, spelling)
-            return [f"{margin}METAFORK_ROLLED", *lines] if rolled else lines
+            hint = "METAFORK_ROLLED" if rolled else "METAFORK_UNROLLED" if unrolled else ""
+            return [f"{margin}{hint}", *lines] if hint else lines
         case While(condition=condition, body=inner):
             return _braced(f"while ({truth(condition, spelling)})", inner, indent, spelling)
         case Break():
             return [f"{margin}break;"]
         case Continue():
             return [f"{margin}continue;"]
-        case BlockArray(array=array):
+        case BlockArray(array=array) | PrivateArray(array=array):
             return [f"{margin}{array_declaration(array, spelling)};"]
         case Phase(threads=threads, body=inner):
             lines = []

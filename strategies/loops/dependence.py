@@ -10,8 +10,8 @@ So two accesses are compared for k < k' and k' < k, at one grid point, and at on
 phase that no block-level loop repeats (``k`` itself included); otherwise at any two threads, for a barrier between
 the two may order them today.  All other loop variables are free on both sides.
 
-Whether two accesses may meet is asked of ``metafork.analysis.meeting``.  Uniform conditions are decided path by path
-before (Figure 7's ``t % 2``).
+Atomic updates of one kind may meet: they give the same in any order.  Whether others may is asked of
+``metafork.analysis.meeting``.  Uniform conditions are decided path by path before (Figure 7's ``t % 2``).
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ def _on_path(path: UniformPath, analyses: Analyses, facts: Facts, loop: str, pri
     for first in accesses:
         for second in accesses:
             if first.array != second.array or first.order > second.order or not (first.writes or second.writes):
+                continue
+            if first.commutes(second):
                 continue
             key = tuple((access.array, access.indices, *_circumstances(access)) for access in (first, second))
             if key in seen:

@@ -29,6 +29,7 @@ from metafork.ir.program import (
     IntConst,
     MetaFor,
     Phase,
+    PrivateArray,
     Program,
     Stmt,
     Var,
@@ -190,7 +191,7 @@ class Tile:
                 return (replace(stmt, init=new_init, condition=new_condition, step=new_step, body=new_body),)
             case While(condition=condition, body=body):
                 return (replace(stmt, condition=self._root(condition, scope), body=self._body(body, scope)),)
-            case BlockArray(array=array):
+            case BlockArray(array=array) | PrivateArray(array=array):
                 extents = tuple(self._root(extent, scope) for extent in array.extents)
                 return (replace(stmt, array=replace(array, extents=extents)),)
             case Phase(threads=threads, body=body):
@@ -394,7 +395,7 @@ def _simplified_statement(stmt: Stmt, assigned: frozenset[str]) -> Stmt:
             return replace(stmt, body=tuple(_without_zeros(body, assigned)))
         case While(condition=condition, body=body):
             return replace(stmt, condition=simplified(condition), body=tuple(_without_zeros(body, assigned)))
-        case BlockArray() | Break() | Continue() | Barrier():
+        case BlockArray() | PrivateArray() | Break() | Continue() | Barrier():
             return stmt
         case _:
             assert_never(stmt)

@@ -193,7 +193,7 @@ class _Alignment:
                 value = self._optional(one.value, two.value, Place.SCALAR if rollable else Place.NONE)
                 self._renamed[two.name] = Var(one.name, one.type)
                 return replace(one, value=value)
-            case Assign(), Assign() if one.op == two.op:
+            case Assign(), Assign() if one.op == two.op and one.atomic == two.atomic:
                 target = self._expressions(one.target, two.target)
                 assert isinstance(target, Var | Element)
                 return replace(one, target=target, value=self._expressions(one.value, two.value))

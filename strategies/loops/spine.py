@@ -25,6 +25,7 @@ from metafork.ir.program import (
     If,
     IntConst,
     Phase,
+    PrivateArray,
     Program,
     Stmt,
     Var,
@@ -70,7 +71,7 @@ class _Purity:
         match stmt:
             case Declare(name=name, value=value):
                 return name not in self._assigned and self.pure(value)
-            case BlockArray():
+            case BlockArray() | PrivateArray():
                 return True
             case _:
                 return False
@@ -188,7 +189,7 @@ def _shadowed(body: Body, visible: set[str]) -> tuple[str, Span] | None:
                 if name in visible:
                     return name, stmt.span
                 visible.add(name)
-            case BlockArray(array=array):
+            case BlockArray(array=array) | PrivateArray(array=array):
                 if array.name in visible:
                     return array.name, stmt.span
                 visible.add(array.name)

@@ -1,4 +1,4 @@
-"""Random functions that call others, end iterations early and loop with the test at the end."""
+"""Random functions that call others, end iterations early, loop with the test at the end and have arrays of threads."""
 
 from tests.random_programs.generator import Generator
 
@@ -48,7 +48,28 @@ class ConstructGenerator(Generator):
             name, kind = self.fresh("w"), "double" if floating else "int"
             before = [*before, f"{kind} {name} = {text};", f"do {{ {name} = {name} + 2; }} while ({name} < 7);"]
             text = name if floating else f"({name} & 255)"
+        if r.random() < 0.25:
+            before, text = self.through_own_array(before, text, floating)
         return before, text
+
+    def through_own_array(self, before: list[str], text: str, floating: bool) -> tuple[list[str], str]:
+        """Let a value go through an array of the thread, with indices that are numbers and others."""
+        r = self.random
+        name, size = self.fresh("o"), r.randint(2, 5)
+        kind = r.choice(("float", "double")) if floating else r.choice(("int", "long", "short"))
+        part = text if floating else f"(({text}) & 127)"
+        lines = [*before, f"{kind} {name}[{size}] = {{{part}, 3}};"]
+        steps = (
+            f"for (int l = 0; l < {size}; l++) {name}[l] = {name}[l] * 2 + l;",
+            f"for (int l = {size} - 1; l > 0; l--) {name}[l] = {name}[l - 1] + 1;",
+            f"{name}[p0 % {size}] = u0 & 3;",
+            f"if ({self.condition()}) {name}[1] = {name}[0] - 2; else {name}[0] += 1;",
+            f"for (int l = 0; l < {size}; l++) {{ if (l == u0) break; {name}[l] -= {name}[{size - 1}]; }}",
+            f"for (int k1 = 0; k1 < 2; k1++) for (int l = 0; l + k1 < {size}; l++) {name}[l] += {name}[l + k1];",
+        )
+        lines += [r.choice(steps) for _ in range(r.randint(1, 3))]
+        read = f"{name}[{r.choice(('0', '1', f'p0 % {size}', f'{size} - 1 - u0 % {size}'))}]"
+        return lines, read if floating else f"({read} & 127)"
 
     def phase(self, body: list[str], indent: int, *, plain: bool = False) -> list[str]:
         r = self.random

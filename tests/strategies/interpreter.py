@@ -12,6 +12,7 @@ from metafork.analysis.exactness import with_exactness
 from metafork.frontend import parse
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, fitted, operation
 from metafork.ir.arithmetic.types import common_type
+from metafork.ir.atomic_updates import updated
 from metafork.ir.messages.source import Source
 from metafork.ir.program import (
     Assign,
@@ -29,6 +30,7 @@ from metafork.ir.program import (
     If,
     IntConst,
     Phase,
+    PrivateArray,
     Unary,
     Var,
     While,
@@ -98,7 +100,9 @@ class Interpreter:
                 scopes[-1][name] = MISSING if value is None else self.converted(self.value(value, scopes), type_)
             case Assign(target=target, op=op, value=value):
                 new = self.value(value, scopes)
-                if op:
+                if stmt.atomic:
+                    new = self.value(updated(stmt), scopes)
+                elif op:
                     new = self.value(Binary(op, target, value, _common(target, value)), scopes)
                 self.store(target, self.converted(new, target.type), scopes)
             case If(condition=condition, then=then, otherwise=otherwise):
@@ -111,7 +115,7 @@ class Interpreter:
                 raise _BreakError
             case Continue():
                 raise _ContinueError
-            case BlockArray(array=array):
+            case BlockArray(array=array) | PrivateArray(array=array):
                 extents = [self.value(extent, scopes) for extent in array.extents]
                 self.extents[array.name] = extents
                 self.arrays[array.name] = [math.nan] * math.prod(extents)

@@ -38,6 +38,7 @@ from metafork.ir.program import (
     If,
     IntConst,
     Phase,
+    PrivateArray,
     Program,
     Stmt,
     Unary,
@@ -250,6 +251,8 @@ class _Reader:
         match stmt:
             case Declare():
                 self._declare(stmt)
+            case Assign(atomic=True):
+                raise NotAffineError("atomic updates have no order")
             case Assign(target=target, op=op, value=value):
                 self._write(target, binary(op, target, value) if op else value)
             case If(condition=condition, then=then, otherwise=otherwise):
@@ -273,7 +276,7 @@ class _Reader:
                 self._body(body)
                 self._affine.domain, self._ranges, self._affine.names = saved[:3]
                 del self._loops[saved[3] :], self._time[saved[4] :]
-            case BlockArray(array=array):
+            case BlockArray(array=array) | PrivateArray(array=array):
                 self._own[array.name] = tuple(self._loops)
             case While() | Break() | Continue() | Barrier():
                 raise NotAffineError(f"a {type(stmt).__name__.lower()} has no affine domain")

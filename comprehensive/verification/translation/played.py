@@ -35,6 +35,7 @@ from metafork.ir.program import (
     IntConst,
     MetaFor,
     Phase,
+    PrivateArray,
     Program,
     Stmt,
     Unary,
@@ -181,7 +182,7 @@ class _Play:
                     self._values = {**outer, **indices}
                     self._body(body)
                 self._values = outer
-            case BlockArray(array=array):
+            case BlockArray(array=array) | PrivateArray(array=array):
                 self._own[array.name] = self._shape(array)
                 for cell in [cell for cell in self._memory if cell[0] == array.name]:
                     del self._memory[cell]
@@ -220,6 +221,8 @@ class _Play:
 
     def _assign(self, stmt: Assign) -> None:
         target = stmt.target
+        if stmt.atomic:
+            raise CannotPlayError("atomic updates have no order")
         full = binary(stmt.op, target, stmt.value) if stmt.op else stmt.value
         value = self._as(self._eval(full), full.type, target.type)
         if isinstance(target, Var):

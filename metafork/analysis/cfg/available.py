@@ -37,6 +37,7 @@ from metafork.ir.program import (
     Expr,
     FloatConst,
     IntConst,
+    PrivateArray,
     Var,
     subexpressions,
     walk_expression,
@@ -91,7 +92,7 @@ def defined_by(stmt: Simple) -> str | None:
             return name
         case Assign(target=Var(name=name)):
             return name
-        case Assign() | BlockArray() | Barrier():
+        case Assign() | BlockArray() | PrivateArray() | Barrier():
             return None
         case _:
             assert_never(stmt)
@@ -146,7 +147,7 @@ def _evaluated(stmt: Simple) -> tuple[Expr, ...]:
             return (*indices, value)
         case Assign(value=value):
             return (value,)
-        case BlockArray() | Barrier():
+        case BlockArray() | PrivateArray() | Barrier():
             return ()
         case _:
             assert_never(stmt)
@@ -160,7 +161,7 @@ def _with_evaluated(stmt: Simple, parts: Sequence[Expr]) -> Simple:
             return replace(stmt, target=replace(target, indices=tuple(parts[:-1])), value=parts[-1])
         case Assign():
             return replace(stmt, value=parts[0])
-        case BlockArray() | Barrier():
+        case BlockArray() | PrivateArray() | Barrier():
             return stmt
         case _:
             assert_never(stmt)

@@ -29,6 +29,7 @@ from metafork.ir.program import (
     If,
     IntConst,
     Phase,
+    PrivateArray,
     Program,
     Stmt,
     Unary,
@@ -170,7 +171,7 @@ class _Walk:
             case Phase(threads=threads, body=inner):
                 inside = {**scope, **dict.fromkeys((loop.var for loop in threads), None)}
                 return replace(stmt, body=self.body(inner, inside, unconditional=unconditional))
-            case BlockArray(array=array):
+            case BlockArray(array=array) | PrivateArray(array=array):
                 scope[array.name] = None
                 return stmt
             case Assign() | Break() | Continue() | Barrier():

@@ -29,6 +29,7 @@ from metafork.ir.program import (
     If,
     MetaFor,
     Phase,
+    PrivateArray,
     Program,
     Stmt,
     While,
@@ -54,7 +55,7 @@ __all__ = [
     "uniform_paths",
 ]
 
-Simple = Declare | Assign | BlockArray | Barrier
+Simple = Declare | Assign | BlockArray | PrivateArray | Barrier
 """The statements that stand inside basic blocks."""
 
 
@@ -278,7 +279,7 @@ class _Builder:
         statements: list[Simple] = []
         for position, stmt in enumerate(body):
             match stmt:
-                case Declare() | Assign() | BlockArray() | Barrier():
+                case Declare() | Assign() | BlockArray() | PrivateArray() | Barrier():
                     statements.append(stmt)
                     continue
                 case Break(span=span) | Continue(span=span):

@@ -86,6 +86,8 @@ def structures_of(
     for reference in own:
         if reference.phase is None:
             raise NoStructureError(f"{array.name} is read outside the thread loops")
+        if reference.atomic:
+            raise NoStructureError(f"threads of all blocks update {array.name} atomically")
         by_phase.setdefault(reference.phase, []).append(_access(array, reference, extents))
     for phase, accesses in by_phase.items():
         clusters = [cluster for group in _alike(accesses) for cluster in _clusters(group)]

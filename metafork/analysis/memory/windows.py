@@ -89,6 +89,8 @@ def array_windows(
     if not references:
         return ()
     for reference in references:
+        if reference.atomic:
+            raise NotCacheableError(f"threads of all blocks update {array.name} atomically", reference)
         if any(index is None for index in reference.indices):
             raise NotCacheableError(
                 f"an index of {array.name} is no known polynomial in loop variables and parameters", reference

@@ -56,6 +56,8 @@ def _written(text: str, words: frozenset[str]) -> str:
 
 
 def _verb(reference: Reference) -> str:
+    if reference.atomic:
+        return "updated atomically"
     return "written" if reference.writes else "read"
 
 

@@ -92,9 +92,9 @@ class AccessPairs:
             for other, second in enumerate(self._accesses[number:], number):
                 if first.array != second.array or first.array not in written:
                     continue
-                if not (first.writes or second.writes) or any(
-                    _is_about(p, one) for p in promises for one in (first, second)
-                ):
+                if not (first.writes or second.writes) or first.commutes(second):
+                    continue
+                if any(_is_about(p, one) for p in promises for one in (first, second)):
                     continue
                 for kind in kinds:
                     if kind is RaceKind.GRID:

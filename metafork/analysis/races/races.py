@@ -230,7 +230,7 @@ def _iterations(loops: Sequence[LoopRange], values: dict[str, int]) -> Iterator[
 
 
 def _conflict(first: _Touch, second: _Touch) -> RaceKind | None:
-    if not (first.access.writes or second.access.writes):
+    if not (first.access.writes or second.access.writes) or first.access.commutes(second.access):
         return None
     if first.grid != second.grid:
         return RaceKind.GRID

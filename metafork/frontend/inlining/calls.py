@@ -8,7 +8,7 @@ leaves open when the rest of an expression is evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from metafork.frontend import syntax
@@ -357,8 +357,12 @@ def _expressions_in(body: syntax.Statement) -> list[syntax.Expression]:
 
 
 def _targets(body: syntax.Statement) -> list[syntax.Expression]:
+    return _targets_in(_expressions_in(body))
+
+
+def _targets_in(parts: Iterable[syntax.Expression]) -> list[syntax.Expression]:
     found: list[syntax.Expression] = []
-    for part in _expressions_in(body):
+    for part in parts:
         match part:
             case (
                 syntax.Assignment(target=target)
@@ -371,8 +375,24 @@ def _targets(body: syntax.Statement) -> list[syntax.Expression]:
     return found
 
 
-def _stores(body: syntax.Statement) -> bool:
-    return any(not isinstance(target, syntax.Name) for target in _targets(body))
+def _stores(statement: syntax.Statement, own: frozenset[str] = frozenset()) -> bool:
+    """Return whether a statement writes to anything but scalars and arrays ``own``, declared around it."""
+    parts = [part for one in syntax.direct_expressions(statement) for part in syntax.walk(one)]
+    if any(_base(target) not in own for target in _targets_in(parts) if not isinstance(target, syntax.Name)):
+        return True
+    for inner in syntax.direct_statements(statement):
+        if _stores(inner, own):
+            return True
+        if isinstance(inner, syntax.Declaration):
+            names = {declarator.name for declarator in inner.declarators}
+            own = own - names | {declarator.name for declarator in inner.declarators if declarator.type.extents}
+    return False
+
+
+def _base(target: syntax.Expression) -> str:
+    while isinstance(target, syntax.Subscript):
+        target = target.base
+    return target.name if isinstance(target, syntax.Name) else ""
 
 
 def _assigned(body: syntax.Statement) -> set[str]:

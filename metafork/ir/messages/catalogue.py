@@ -230,9 +230,9 @@ _ENTRIES = (
     ),
     Entry(
         "MF0209",
-        "an array of a thread",
-        "a thread's own arrays would have to live in registers, which have no index.",
-        "use scalars, or an array declared between the grid's and the threads' loops, which the block shares.",
+        "an array of a thread without constant extents",
+        "a thread's own arrays live in registers or in memory that is set aside before the launch.",
+        "give it a number for each extent, the most that it needs.",
     ),
     Entry("MF0211", "switch", "it has no structured form here.", "use `if` and `else if`."),
     Entry(
@@ -276,12 +276,12 @@ _ENTRIES = (
     Entry(
         "MF0220",
         "a declaration that is not supported",
-        "only scalars, and at block level arrays, can be declared in a schedule.",
+        "only scalars and arrays can be declared in a schedule.",
         "move it in front of the function.",
     ),
     Entry(
         "MF0221",
-        "an initialised array of a block",
+        "an initialised array of a block, or an initialiser that does not fit",
         "shared memory has no initial contents.",
         "write the elements in thread loops.",
     ),
@@ -296,6 +296,19 @@ _ENTRIES = (
         "a call that cannot be put in line",
         "functions of the file become a part of the schedule that calls them, arguments in the place of parameters.",
         "write the computation out, or as a macro of the same file.",
+    ),
+    Entry(
+        "MF0224",
+        "an atomic update of a form that is not supported",
+        "what many threads update at the same time must come out the same in every order.",
+        "write `a[e] += v`, `-=`, `*=`, `&=`, `|=`, `^=`, `a[e]++`, or `a[e] = a[e] < v ? v : a[e]`, with integers.",
+    ),
+    Entry(
+        "MF0225",
+        "a reduction of a form that is not supported",
+        "threads add up in any order, each in a register of its own.",
+        "write `meta_reduction(+: sum)` before a `meta_for`, with one of `+ * & | ^ min max`, and only update `sum` by "
+        "it: an array or a pointer to the result, or, before the loops of threads, a scalar of the block.",
     ),
     Entry(
         "MF0301",
@@ -394,7 +407,7 @@ _ENTRIES = (
         "MF0401",
         "a race between blocks",
         "iterations of the grid's loops may run in any order.",
-        "let every iteration write elements of its own.",
+        "let every iteration write elements of its own; what all of them count or add up is updated by `meta_atomic`.",
     ),
     Entry(
         "MF0402",

@@ -21,6 +21,7 @@ from metafork.ir.program import (
     For,
     IntConst,
     Phase,
+    PrivateArray,
     Var,
     binary,
 )
@@ -81,6 +82,14 @@ BROKEN = {
     "an array of the block in a thread": (
         in_thread(BlockArray(Array("t", INT, (IntConst(4),)))),
         "where there is no block level",
+    ),
+    "an array of a thread outside of threads": (
+        at_block_level(PrivateArray(Array("t", INT, (IntConst(4),)))),
+        "outside of thread code",
+    ),
+    "an array of a thread with an extent that varies": (
+        in_thread(PrivateArray(Array("t", INT, (Var(PHASE.threads[0].var),)))),
+        "no constant",
     ),
     "a barrier": (at_block_level(Barrier()), "stands in a program"),
     "an array in shared memory that is not there": (program(TRANSPOSE).mapped(cached=("z",)), "names z"),

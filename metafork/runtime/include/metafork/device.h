@@ -12,6 +12,9 @@
  *                                                           program's and whose arrays have offsets of 31 bits, and
  *                                                           `name_large` for any; the text sees METAFORK_LARGE, and has
  *   METAFORK_ROLLED for (...)                               a loop that is not to be unrolled: its trips are few and unknown
+ *   METAFORK_UNROLLED for (...)                             a loop of constant trips that is to be unrolled whole: elements of
+ *                                                           a thread's array are then registers
+ *   metafork_atomic_add<int>(&a[i], v);                     a[i] += v at once: also _sub, _mul, _and, _or, _xor, _min, _max
  *   METAFORK_OFFSET(row) * columns + column                 an offset in an array: int or long long,
  *   for (unsigned b = METAFORK_FIRST(blockIdx.x, blocks); b < blocks; b = METAFORK_NEXT(b, blocks, gridDim.x))
  *                                                           the blocks of the program that this one runs: one, or several
@@ -55,6 +58,7 @@
 #include "metafork/cpu_blocks.h"
 
 #define METAFORK_ROLLED
+#define METAFORK_UNROLLED
 #define METAFORK_SHARED(base) unsigned char *const base = metafork_cpu::shared_base()
 
 #if defined(METAFORK_CHECK)
@@ -88,11 +92,89 @@
     } while (0)
 
 #define METAFORK_ROLLED _Pragma("unroll 1")
+#define METAFORK_UNROLLED _Pragma("unroll")
 #define METAFORK_SHARED(base) extern __shared__ __align__(16) unsigned char base[]
 #define METAFORK_SHARED_ARRAY(type, name, base, offset, extent)                                                        \
     type *const name = reinterpret_cast<type *>((base) + (offset));                                                    \
     (void)sizeof(extent)
 
+#endif
+
+/* Atomic updates of integers of any size; sums wrap. */
+#if defined(METAFORK_CPU)
+/* Blocks and threads run one after the other. */
+template <class T> static inline void metafork_atomic_add(T *place, T value) { (void)__atomic_fetch_add(place, value, __ATOMIC_RELAXED); }
+template <class T> static inline void metafork_atomic_sub(T *place, T value) { (void)__atomic_fetch_sub(place, value, __ATOMIC_RELAXED); }
+template <class T> static inline void metafork_atomic_mul(T *place, T value) { *place = (T)((unsigned long long)*place * (unsigned long long)value); }
+template <class T> static inline void metafork_atomic_and(T *place, T value) { *place = (T)(*place & value); }
+template <class T> static inline void metafork_atomic_or(T *place, T value) { *place = (T)(*place | value); }
+template <class T> static inline void metafork_atomic_xor(T *place, T value) { *place = (T)(*place ^ value); }
+template <class T> static inline void metafork_atomic_min(T *place, T value) { *place = value < *place ? value : *place; }
+template <class T> static inline void metafork_atomic_max(T *place, T value) { *place = *place < value ? value : *place; }
+#else
+/* Update one or two bytes in the word around them. */
+template <class T, class Update> static __device__ __forceinline__ void metafork_atomic_narrow(T *place, Update update) {
+    const uintptr_t address = (uintptr_t)place;
+    unsigned int *const word = (unsigned int *)(address & ~(uintptr_t)3);
+    const unsigned int shift = 8u * (unsigned int)(address & 3u), mask = (sizeof(T) == 1 ? 0xffu : 0xffffu) << shift;
+    unsigned int seen = *(volatile unsigned int *)word, expected;
+    do {
+        expected = seen;
+        const unsigned int next = (unsigned int)update((T)((expected & mask) >> shift)) << shift;
+        seen = atomicCAS(word, expected, (expected & ~mask) | (next & mask));
+    } while (seen != expected);
+}
+
+#define METAFORK_ATOMIC_UPDATE(name, native, operand, narrow)                                                          \
+    template <class T> static __device__ __forceinline__ void name(T *place, T value) {                                \
+        if (sizeof(T) == 4)                                                                                            \
+            native((unsigned int *)place, (unsigned int)(operand));                                                    \
+        else if (sizeof(T) == 8)                                                                                       \
+            native((unsigned long long *)place, (unsigned long long)(operand));                                        \
+        else                                                                                                           \
+            metafork_atomic_narrow(place, [=](T old) { return (T)(narrow); });                                         \
+    }
+METAFORK_ATOMIC_UPDATE(metafork_atomic_add, atomicAdd, value, old + value)
+METAFORK_ATOMIC_UPDATE(metafork_atomic_sub, atomicAdd, 0 - (unsigned long long)value, old - value)
+METAFORK_ATOMIC_UPDATE(metafork_atomic_and, atomicAnd, value, old &value)
+METAFORK_ATOMIC_UPDATE(metafork_atomic_or, atomicOr, value, old | value)
+METAFORK_ATOMIC_UPDATE(metafork_atomic_xor, atomicXor, value, old ^ value)
+#undef METAFORK_ATOMIC_UPDATE
+
+/* There is no instruction for products. */
+template <class Word, class T> static __device__ __forceinline__ void metafork_atomic_product(T *place, T value) {
+    Word seen = *(volatile Word *)place, expected;
+    do {
+        expected = seen;
+        seen = atomicCAS((Word *)place, expected, expected * (Word)value);
+    } while (seen != expected);
+}
+template <class T> static __device__ __forceinline__ void metafork_atomic_mul(T *place, T value) {
+    if (sizeof(T) == 4)
+        metafork_atomic_product<unsigned int>(place, value);
+    else if (sizeof(T) == 8)
+        metafork_atomic_product<unsigned long long>(place, value);
+    else
+        metafork_atomic_narrow(place, [=](T old) { return (T)((unsigned int)old * (unsigned int)value); });
+}
+
+#define METAFORK_ATOMIC_CHOICE(name, native, narrow)                                                                   \
+    template <class T> static __device__ __forceinline__ void name(T *place, T value) {                                \
+        const bool is_signed = (T)-1 < (T)1;                                                                           \
+        if (sizeof(T) == 4 && is_signed)                                                                               \
+            native((int *)place, (int)value);                                                                          \
+        else if (sizeof(T) == 4)                                                                                       \
+            native((unsigned int *)place, (unsigned int)value);                                                        \
+        else if (sizeof(T) == 8 && is_signed)                                                                          \
+            native((long long *)place, (long long)value);                                                              \
+        else if (sizeof(T) == 8)                                                                                       \
+            native((unsigned long long *)place, (unsigned long long)value);                                            \
+        else                                                                                                           \
+            metafork_atomic_narrow(place, [=](T old) { return narrow; });                                              \
+    }
+METAFORK_ATOMIC_CHOICE(metafork_atomic_min, atomicMin, value < old ? value : old)
+METAFORK_ATOMIC_CHOICE(metafork_atomic_max, atomicMax, old < value ? value : old)
+#undef METAFORK_ATOMIC_CHOICE
 #endif
 
 template <bool large> struct metafork_offset {

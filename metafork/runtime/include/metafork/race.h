@@ -9,6 +9,8 @@
  * copy from global to shared memory, s[METAFORK_TAKES(s, i)] = a[METAFORK_COPIES(a, j)], counts as a read of the global
  * element (made when and by whom it was copied) only once the copy is read.
  *
+ * Atomic updates, a[METAFORK_ATOMICS(a, i, kind)], do not race with each other where they are of one kind.
+ *
  * CPU build only; include after metafork/device.h and link with the C++ library.
  */
 #ifndef METAFORK_RACE_H
@@ -30,6 +32,8 @@ constexpr long long NOBODY = -1, SEVERAL = -2;
 struct history {
     long long write_block = NOBODY, write_thread = NOBODY, write_epoch = 0;
     long long read_block = NOBODY, read_thread = NOBODY, read_epoch = 0;
+    long long atomic_block = NOBODY, atomic_thread = NOBODY, atomic_epoch = 0;
+    int atomic_kind = 0; /* 0: several kinds, all by one thread or in one stretch each */
 };
 
 /* A copy from global to shared memory that nobody has read yet. */
@@ -93,6 +97,20 @@ inline void check_write(const history &past, const char *name, long long index, 
         race(name, index, writes ? "written too" : "written", past.write_block, past.write_thread);
 }
 
+/* Report a read that the thread's write at `epoch` races with. */
+inline void check_read(const history &past, const char *name, long long index, long long block, long long thread, long long epoch) {
+    const bool other_block = past.read_block != NOBODY && past.read_block != block;
+    const bool other_thread = past.read_block == block && past.read_epoch == epoch && past.read_thread != thread;
+    if (other_block || other_thread) race(name, index, "read", past.read_block, past.read_thread);
+}
+
+inline void check_initialised(const history &past, const char *name, long long index) {
+    if (past.write_block != NOBODY) return;
+    char text[256];
+    snprintf(text, sizeof text, "uninitialised: %s[%lld] is read before any thread of the block has written it", name, index);
+    metafork_cpu::fault(text);
+}
+
 inline void note_read(history &past, long long block, long long thread, long long epoch) {
     if (past.read_block != NOBODY && past.read_block != block)
         past.read_block = SEVERAL;
@@ -105,17 +123,34 @@ inline void note_read(history &past, long long block, long long thread, long lon
     }
 }
 
+/* Report an atomic update that the thread's access at `epoch` races with. */
+inline void check_atomic(const history &past, const char *name, long long index, long long block, long long thread, long long epoch) {
+    if (past.atomic_block == NOBODY) return;
+    if (past.atomic_block != block || (past.atomic_epoch == epoch && past.atomic_thread != thread))
+        race(name, index, "updated atomically", past.atomic_block, past.atomic_thread);
+}
+
+inline void note_atomic(history &past, int kind, long long block, long long thread, long long epoch) {
+    if (past.atomic_block != NOBODY && past.atomic_block != block)
+        past.atomic_block = SEVERAL;
+    else if (past.atomic_block == block && past.atomic_epoch == epoch && past.atomic_thread != thread)
+        past.atomic_thread = SEVERAL;
+    else if (past.atomic_block != SEVERAL) {
+        const bool again = past.atomic_block == block;
+        past.atomic_kind = again && past.atomic_kind != kind ? 0 : kind;
+        past.atomic_block = block;
+        past.atomic_thread = thread;
+        past.atomic_epoch = epoch;
+    }
+}
+
 inline void touch(const void *address, const char *name, long long index, bool reads, bool writes) {
     launch_state &now = state();
     const bool shared = is_shared(address);
     const long long block = now.block, thread = this_thread(), epoch = now.epochs[(size_t)thread];
     history &past = (shared ? now.shared : now.global)[address];
     if (reads && shared) {
-        if (past.write_block == NOBODY) {
-            char text[256];
-            snprintf(text, sizeof text, "uninitialised: %s[%lld] is read before any thread of the block has written it", name, index);
-            metafork_cpu::fault(text);
-        }
+        check_initialised(past, name, index);
         const auto held = now.copies.find(address);
         if (held != now.copies.end()) {
             const copy &used = held->second;
@@ -127,16 +162,29 @@ inline void touch(const void *address, const char *name, long long index, bool r
         }
     }
     check_write(past, name, index, block, thread, epoch, writes);
+    check_atomic(past, name, index, block, thread, epoch);
     if (writes) {
-        const bool other_block = past.read_block != NOBODY && past.read_block != block;
-        const bool other_thread = past.read_block == block && past.read_epoch == epoch && past.read_thread != thread;
-        if (other_block || other_thread) race(name, index, "read", past.read_block, past.read_thread);
+        check_read(past, name, index, block, thread, epoch);
         past.write_block = block;
         past.write_thread = thread;
         past.write_epoch = epoch;
         if (shared) now.copies.erase(address);
     }
     if (reads) note_read(past, block, thread, epoch);
+}
+
+template <class Memory> inline long long atomics(const Memory &memory, const char *name, long long index, int kind) {
+    launch_state &now = state();
+    const void *const address = &memory[index];
+    const bool shared = is_shared(address);
+    const long long block = now.block, thread = this_thread(), epoch = now.epochs[(size_t)thread];
+    history &past = (shared ? now.shared : now.global)[address];
+    if (shared) check_initialised(past, name, index);
+    check_write(past, name, index, block, thread, epoch, true);
+    check_read(past, name, index, block, thread, epoch);
+    if (past.atomic_kind != kind) check_atomic(past, name, index, block, thread, epoch);
+    note_atomic(past, kind, block, thread, epoch);
+    return index;
 }
 
 template <class Memory> inline long long copies(const Memory &memory, const char *name, long long index) {
@@ -177,6 +225,8 @@ inline void passed() { state().epochs[this_thread()]++; }
 #define METAFORK_COPIES(memory, index) metafork_race::copies(memory, #memory, (long long)(index))
 #define METAFORK_TAKES(memory, index) metafork_race::takes(memory, #memory, (long long)(index))
 #define METAFORK_UPDATES(memory, index) metafork_race::updates(memory, #memory, (long long)(index))
+
+#define METAFORK_ATOMICS(memory, index, kind) metafork_race::atomics(memory, #memory, (long long)(index), kind)
 
 #undef __syncthreads
 #define __syncthreads() (metafork_cpu::barrier(__LINE__), metafork_race::passed())
