@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Literal
 
 from comprehensive.registry import UnknownNameError
 from comprehensive.systems.inequality_text import InequalityError, inequality
@@ -17,6 +18,9 @@ from metafork.ir.static_values import StaticValues, static_parameters
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.printing.expressions import representable
 from metafork.runtime.machine import FIELDS, PRESETS, SYMBOLS, Machine, OwnLimit, given_values, preset_of_gpu
+
+Order = Literal["cost", "paper"]
+"""Which leaf goes first where several are possible: what is proved to do less, or what has fewest refusals."""
 
 MachineLike = str | Machine | Mapping[str, int | Fraction] | None
 """A preset (``sm_80``), values (``T=1024,Z=12288``), both, a ``Machine``, or numbers by field or symbol."""

@@ -16,6 +16,7 @@ from comprehensive.commands.faults import (
     chosen_options,
     diagnostics_option,
     mistakes_of_options,
+    order_option,
     print_diagnostics,
     read_source,
     static_option,
@@ -24,6 +25,7 @@ from comprehensive.commands.faults import (
 
 if TYPE_CHECKING:
     from comprehensive.optimize import Result
+    from comprehensive.options import Order
     from comprehensive.tree.schedule_tree import Statistics
 
 _LEAST_DRAWN = 1.0
@@ -42,6 +44,7 @@ _LEAST_DRAWN = 1.0
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @click.option("--machine", help="Fix machine symbols: a preset (sm_80), values (T=1024,Z=12288), or both.")
 @static_option
+@order_option
 @click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
 @click.option("--target", default="sm_80", show_default=True, help="The target of --emit ptx.")
 @click.option("--allow-fma", is_flag=True, help="Let the generated build contract a*b + c (results may differ).")
@@ -63,6 +66,7 @@ def command(
     assume: tuple[str, ...],
     machine: str | None,
     static: tuple[str, ...],
+    order: Order,
     emit: str | None,
     target: str,
     allow_fma: bool,
@@ -101,6 +105,7 @@ def command(
                     plugins=plugins,
                     progress=progress,
                     static=static_values(static),
+                    order=order,
                 )
             except DiagnosticsError as error:
                 found += error.diagnostics

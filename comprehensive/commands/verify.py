@@ -18,12 +18,14 @@ from comprehensive.commands.faults import (
     chosen_options,
     diagnostics_option,
     mistakes_of_options,
+    order_option,
     print_diagnostics,
     read_source,
     static_option,
 )
 
 if TYPE_CHECKING:
+    from comprehensive.options import Order
     from comprehensive.verification.engine import Progress
 
 TARGETS = "sm_75,sm_80,sm_90,sm_120"
@@ -47,6 +49,7 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @click.option("--machine", help="Fix machine symbols: a preset (sm_80), values (T=1024,Z=12288), or both.")
 @static_option
+@order_option
 @click.option("--points", default=50, show_default=True, type=click.IntRange(min=1), help="Points a leaf, at most.")
 @click.option("--seed", default=1, show_default=True, help="Another seed gives other points.")
 @click.option(
@@ -76,6 +79,7 @@ def command(
     assume: tuple[str, ...],
     machine: str | None,
     static: tuple[str, ...],
+    order: Order,
     points: int,
     seed: int,
     registers: tuple[str, ...] | None,
@@ -123,6 +127,7 @@ def command(
                     plugins=plugins,
                     options=options,
                     static=static_values(static),
+                    order=order,
                     progress=progress,
                 )
             except DiagnosticsError as error:
