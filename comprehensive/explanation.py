@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from comprehensive.case_discussion.order import ByCost, at_its_leaf
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.thread_arrays import thread_arrays
 from metafork.ir.messages.source import NOWHERE
 from metafork.ir.program import Program, Version
 from strategies.caching import CachingChoice, with_cached_arrays
-from strategies.strategy import Remark, Strategy
+from strategies.strategy import Applied, Remark, Strategy, by_choice
+
+_HINT = "--order paper puts the leaves with it first"
 
 
-def explanation(program: Program, strategies: Sequence[Strategy], analyses: Analyses) -> tuple[Remark, ...]:
+def explanation(
+    program: Program, strategies: Sequence[Strategy], analyses: Analyses, order: ByCost | None
+) -> tuple[Remark, ...]:
     """Return what the choice of cached arrays and each strategy remark on a program as the input has it."""
-    return explained(with_cached_arrays(program, analyses), strategies, analyses)
+    return explained(with_cached_arrays(program, analyses), strategies, analyses, order)
 
 
-def explained(choice: CachingChoice, strategies: Sequence[Strategy], analyses: Analyses) -> tuple[Remark, ...]:
-    """Return the remarks on a program whose cached arrays were chosen.
+def explained(
+    choice: CachingChoice, strategies: Sequence[Strategy], analyses: Analyses, order: ByCost | None
+) -> tuple[Remark, ...]:
+    """Return the remarks on a program whose cached arrays were chosen, and whose leaves are put in ``order``.
 
     Strategies on the LLVM IR are left aside: they take up neither arrays nor loops.
     """
     start = Version(choice.program)
-    remarks = [*choice.remarks, *_own_arrays(choice.program)]
+    remarks = [*_ordered(choice, strategies, analyses, order), *_own_arrays(choice.program)]
     for strategy in strategies:
         if not strategy.on_ir:
             remarks += strategy.apply(start, analyses).remarks
@@ -36,3 +44,30 @@ def _own_arrays(program: Program) -> Iterator[Remark]:
         fault = NOWHERE if one.fault is None else one.fault.span
         reason = one.reason or "every index is a number once the loops around it are unrolled"
         yield Remark("registers", name, one.in_registers, reason, one.array.span, fault)
+
+
+def _ordered(
+    choice: CachingChoice, strategies: Sequence[Strategy], analyses: Analyses, order: ByCost | None
+) -> list[Remark]:
+    """Return the remarks on arrays; of those that the leaf put first does not have in shared memory, they say why."""
+    remarks, cached = list(choice.remarks), choice.program.mapping.cached
+    if order is None:
+        return remarks
+    start = Version(choice.program)
+    for strategy in strategies:
+        applied = strategy.apply(start, analyses) if by_choice(strategy) else None
+        if not isinstance(applied, Applied):
+            continue
+        taken_out = set(cached) - set(applied.version.program.mapping.cached)
+        precedence = order.precedence(applied.version, [start])
+        if precedence.first:
+            others = [at_its_leaf(start, strategies, analyses, forked) for forked in (False, True)]
+            precedence = order.precedence(at_its_leaf(applied.version, strategies, analyses, False), others)
+        if precedence.first:
+            remarks = [
+                replace(one, taken=False, reason=f"{one.reason}, but without it {precedence.reason}", hint=_HINT)
+                if one.topic == "shared memory" and one.taken and one.subject in taken_out
+                else one
+                for one in remarks
+            ]
+    return remarks

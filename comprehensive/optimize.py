@@ -19,10 +19,11 @@ from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
 from comprehensive.case_discussion.instances import InstanceMaker
 from comprehensive.case_discussion.interruption import OutOfTimeError, until
+from comprehensive.case_discussion.order import ByCost
 from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
 from comprehensive.case_discussion.trace import trace
 from comprehensive.explanation import explained
-from comprehensive.options import MachineLike, checked_static, machine_limits, with_assumptions
+from comprehensive.options import MachineLike, Order, checked_static, machine_limits, with_assumptions
 from comprehensive.plugins import load
 from comprehensive.supported_machines import leaves_for_no_machine
 from comprehensive.systems.points import Number
@@ -130,6 +131,7 @@ def optimize(
     plugins: Sequence[str] = (),
     progress: Progress | None = None,
     static: StaticValues | None = None,
+    order: Order = "cost",
 ) -> Result:
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
@@ -137,7 +139,9 @@ def optimize(
     ``"T=1024,Z=12288"``, a ``Machine``, a mapping) fixes or bounds machine symbols; ``assume`` are inequalities over
     parameters; ``strict`` refuses what is not proved free of races instead of warning.  ``plugins`` are modules, or
     ``.py`` files, with further counters and strategies.  ``static`` are values of program parameters for which leaves
-    are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``.
+    are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``.  ``order`` says
+    which leaf goes first where several are possible: ``"cost"`` one that is proved to do less work and to ask for no
+    more sectors, ``"paper"`` that of the algorithm.
 
     ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
     thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
@@ -174,7 +178,7 @@ def optimize(
         if left == 0.0 and trees:
             trees.append(undiscussed(program, chosen, transformers, taken, fixed))
         else:
-            trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on, analyses, static))
+            trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on, analyses, static, order))
     names = tuple(c.name for c in chosen), tuple(s.name for s in transformers)
     return Result(unit, tuple(trees), *names, warnings, analyses, (chosen, transformers))
 
@@ -203,11 +207,13 @@ def discuss(
     progress: Callable[[Statistics], None] | None = None,
     analyses: Analyses | None = None,
     static: StaticValues | None = None,
+    order: Order = "cost",
 ) -> ScheduleTree:
     """Return the tree of one schedule.
 
     ``taken`` are the names of the whole input, ``fixed`` numbers or bounds for machine fields and targets, ``static``
-    values of parameters, of which those are used that are program parameters of this schedule.
+    values of parameters, of which those are used that are program parameters of this schedule; ``order`` is that of
+    leaves.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     analyses = analyses or Analyses()
@@ -217,11 +223,12 @@ def discuss(
         check_program(program)
         strategies = [Checked(strategy) for strategy in strategies]
     start = start_of(program, counters, taken, fixed)
-    discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress, analyses)
+    by_cost = ByCost.of(program, analyses) if order == "cost" else None
+    discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress, analyses, by_cost)
     outcome = discussion.run(Version(program))
     remarks: tuple[Remark, ...] = ()
     with suppress(OutOfTimeError), until(deadline, LEAST_READING):
-        remarks = explained(choice, strategies if outcome.complete else (), analyses)
+        remarks = explained(choice, strategies if outcome.complete else (), analyses, by_cost)
     tree = _tree(program, start, outcome, strategies, choice.reasons, remarks)
     if not fixed and outcome.complete:
         with suppress(OutOfTimeError), until(deadline, LEAST_READING):

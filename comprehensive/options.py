@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Literal
 
 from comprehensive.registry import UnknownNameError
 from comprehensive.systems.inequality_text import InequalityError, inequality
@@ -27,6 +28,9 @@ from metafork.runtime.machine import (
     preset_of_gpu,
     presets_between,
 )
+
+Order = Literal["cost", "paper"]
+"""Which leaf goes first where several are possible: what is proved to do less, or what has fewest refusals."""
 
 MachineLike = str | Machine | Mapping[str, int | Fraction] | None
 """A preset (``sm_80``), a range of them (``sm_80..sm_120``), values (``T=1024,Z=12288``), several of these, a

@@ -50,6 +50,7 @@ class Caching:
     improves: frozenset[str] = frozenset({"shared_memory"})
     on_ir: bool = False
     at_leaf: bool = False
+    by_choice: ClassVar[bool] = True
     sign: ClassVar[Sign] = Sign("4b")
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.program import Version
-from strategies.strategy import Applied, NotApplied, Sign, Strategy, at_fork, sign_of
+from strategies.strategy import Applied, NotApplied, Sign, Strategy, at_fork, by_choice, sign_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,11 @@ class Checked:
     def at_fork(self) -> bool:
         """Whether the strategy splits leaves."""
         return at_fork(self.strategy)
+
+    @property
+    def by_choice(self) -> bool:
+        """Whether the strategy is tried where no limit asks for it."""
+        return by_choice(self.strategy)
 
     @property
     def sign(self) -> Sign:

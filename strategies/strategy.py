@@ -126,7 +126,15 @@ def at_fork(strategy: object) -> bool:
     return getattr(strategy, "at_fork", False) is True
 
 
-NO_OPTIONS = frozenset({"name", "improves", "on_ir", "at_leaf", "at_fork", "sign"})
+def by_choice(strategy: object) -> bool:
+    """Say whether a strategy may make a cheaper kernel where no limit asks for it: it is then tried before, by cost.
+
+    It says so in the attribute ``by_choice``, which it may leave out.
+    """
+    return getattr(strategy, "by_choice", False) is True
+
+
+NO_OPTIONS = frozenset({"name", "improves", "on_ir", "at_leaf", "at_fork", "by_choice", "sign"})
 """Fields of a strategy that every strategy has, and so no options."""
 
 

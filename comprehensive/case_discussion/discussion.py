@@ -17,15 +17,15 @@ from dataclasses import replace
 from typing import Generic
 
 from comprehensive.case_discussion.measurements import Measurements
-from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome, Quintuple, Step, StrategyOf, V
+from comprehensive.case_discussion.quintuple import Case, CounterOf, OrderOf, Outcome, Quintuple, Step, StrategyOf, V
 from comprehensive.systems.start import Start
 from comprehensive.systems.systems import Consistency, System, Systems
-from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree
+from comprehensive.tree.schedule_tree import ORDER, Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import Effect, NotApplied, at_fork
+from strategies.strategy import Effect, NotApplied, at_fork, by_choice
 
 
 class Discussion(Generic[V]):
@@ -39,8 +39,11 @@ class Discussion(Generic[V]):
         time_limit: float | None = None,
         progress: Callable[[Statistics], None] | None = None,
         analyses: Analyses | None = None,
+        order: OrderOf[V] | None = None,
     ) -> None:
         self.start = start
+        self._order = order
+        self._reordered = False
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
         self.systems = Systems(start, self._deadline)
         self.statistics = Statistics()
@@ -63,9 +66,7 @@ class Discussion(Generic[V]):
         first = self.systems.has_solution()
         root: Tree
         if first.kept:
-            root = self.comprehensive_optimization(
-                Quintuple(version, self._strategies, self._counters, point=first.witness)
-            )
+            root = self._entered(Quintuple(version, self._strategies, self._counters, point=first.witness))
         else:
             self._note("start", "the start system has no solution: no parameter values satisfy the assertions")
             root = Inconsistent()
@@ -82,6 +83,49 @@ class Discussion(Generic[V]):
             self._complete and not self._measured.interrupted,
             self.statistics,
         )
+
+    def _entered(self, quintuple: Quintuple[V]) -> Tree:
+        """Discuss a version that a path has come to; one that the order puts before it is tried first."""
+        return self.comprehensive_optimization(self._put_first(quintuple) or quintuple)
+
+    def _put_first(self, quintuple: Quintuple[V]) -> Quintuple[V] | None:
+        if self._order is None or quintuple.ordered:
+            return None
+        for strategy in quintuple.remaining:
+            if not by_choice(strategy) or self._late():
+                continue
+            notes = dict(self._notes)
+            transformed = self._transformed(strategy, quintuple)
+            if isinstance(transformed, NotApplied):
+                continue
+            version, effect = transformed
+            chosen = replace(
+                quintuple,
+                version=version,
+                remaining=tuple(other for other in quintuple.remaining if other is not strategy),
+                applied=(*quintuple.applied, strategy.name),
+                effects=(*quintuple.effects, effect),
+                otherwise=replace(quintuple, ordered=True),
+                ordered=True,
+            )
+            precedence = self._order.precedence(version, [quintuple.version])
+            if precedence.first:
+                others = [self._at_its_leaf(quintuple, forked) for forked in (False, True)]
+                precedence = self._order.precedence(self._at_its_leaf(chosen, forked=False), others)
+            if not precedence.first:
+                self._notes = notes  # those of what was tried for the comparison alone
+            place = "goes before" if precedence.first else "does not go before"
+            result = _described(quintuple.applied)
+            self._note(ORDER, f"{result} with {strategy.name} {place} {result}: {precedence.reason}")
+            if precedence.first:
+                self._reordered = True
+                return chosen
+        return None
+
+    def _at_its_leaf(self, quintuple: Quintuple[V], forked: bool) -> V:
+        """Return a version with the strategies that are applied at leaves, and where ``forked`` with those at forks."""
+        strategies = [one for one in quintuple.remaining if one.at_leaf and (forked or not at_fork(one))]
+        return self._extended(quintuple, strategies).version
 
     def comprehensive_optimization(self, quintuple: Quintuple[V]) -> Tree:
         """Algorithm 1: a processed quintuple is a leaf, any other is split by Algorithm 2."""
@@ -118,6 +162,9 @@ class Discussion(Generic[V]):
         if not branch.kept:
             return Node(counter.name, value, condition, accept, None, Inconsistent())
         refused = replace(quintuple, system=_extended(quintuple.system, refused_condition), point=branch.witness)
+        if quintuple.otherwise is not None:
+            other = replace(quintuple.otherwise, system=refused.system, point=branch.witness)
+            return Node(counter.name, value, condition, accept, None, self.comprehensive_optimization(other))
         if self._late():
             self._complete = False
             brief = f"time limit reached with {counter.name} refused"
@@ -126,9 +173,10 @@ class Discussion(Generic[V]):
         improved = self._improved(refused, counter)
         if isinstance(improved, NoLeaf):
             return Node(counter.name, value, condition, accept, None, improved)
-        return Node(
-            counter.name, value, condition, accept, improved.applied[-1], self.comprehensive_optimization(improved)
-        )
+        last = next(one for one in self._strategies if one.name == improved.applied[-1])
+        compared = last.on_ir or last.at_leaf  # versions without it were
+        below = self.comprehensive_optimization(improved) if compared else self._entered(improved)
+        return Node(counter.name, value, condition, accept, last.name, below)
 
     def _branch(self, quintuple: Quintuple[V], condition: Constraint) -> Consistency:
         point = quintuple.point
@@ -350,20 +398,26 @@ class Discussion(Generic[V]):
             joined = tuple(systems) if self._late() else self.systems.joined(tuple(systems))
             joined = tuple(_displayed(system) for system in joined)
             cases.append(replace(best, systems=joined, paths=paths))
-        return _renumbered(root, numbers), tuple(cases)
+        return _renumbered(root, numbers, self._reordered), tuple(cases)
 
     def _note(self, subject: str, sentence: str) -> None:
         self._notes[subject, sentence] = None
 
 
-def _renumbered(tree: Tree, numbers: Mapping[int, int]) -> Tree:
+def _renumbered(tree: Tree, numbers: Mapping[int, int], shorter: bool) -> Tree:
+    """Number the leaves; ``shorter`` leaves out the conditions of which one side is empty."""
     match tree:
         case LeafReference(leaf=leaf):
             return LeafReference(numbers[leaf])
         case Node(condition=condition, accept=accept, refuse=refuse):
             if condition.difference.is_constant:  # a fixed machine has decided it
-                return _renumbered(accept if condition.holds({}) else refuse, numbers)
-            return replace(tree, accept=_renumbered(accept, numbers), refuse=_renumbered(refuse, numbers))
+                return _renumbered(accept if condition.holds({}) else refuse, numbers, shorter)
+            accept, refuse = _renumbered(accept, numbers, shorter), _renumbered(refuse, numbers, shorter)
+            if shorter and isinstance(accept, Inconsistent):
+                return refuse
+            if shorter and isinstance(refuse, Inconsistent):
+                return accept
+            return replace(tree, accept=accept, refuse=refuse)
         case NoLeaf() | Inconsistent():
             return tree
 

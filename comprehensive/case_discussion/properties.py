@@ -201,11 +201,15 @@ def height(tree: Tree) -> int:
     return 1 + max(height(tree.accept), height(tree.refuse)) if isinstance(tree, Node) else 0
 
 
-def height_bound(tree: Tree, strategies: int, counters: int) -> Check:
-    """The height is at most (w + 1)(s + t); the printed Lemma 1 forgets the last run of accept edges."""
-    found, bound = height(tree), (strategies + 1) * counters
+def height_bound(tree: Tree, strategies: int, counters: int, ordered: bool = False) -> Check:
+    """The height is at most (w + 1)(s + t); the printed Lemma 1 forgets the last run of accept edges.
+
+    An order puts at most one version before those of a path, which makes it (w + 2)(s + t).
+    """
+    runs = strategies + (2 if ordered else 1)
+    found, bound = height(tree), runs * counters
     verdict = Verdict.YES if found <= bound else Verdict.NO
-    return Check("height", verdict, f"{found}, and (w + 1)(s + t) = {bound}")
+    return Check("height", verdict, f"{found}, and (w + {runs - strategies})(s + t) = {bound}")
 
 
 def idempotence(

@@ -6,7 +6,7 @@ transform.  For real programs the protocols below are those of ``evaluators.coun
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Generic, Literal, Protocol, TypeVar
@@ -66,6 +66,22 @@ class StrategyOf(Protocol[V]):
 
 
 @dataclass(frozen=True, slots=True)
+class Precedence:
+    """Whether a version goes before others where all of them are possible, and why, or why not."""
+
+    first: bool
+    reason: str
+
+
+class OrderOf(Protocol[V_contra]):
+    """Which of several versions goes first; what is not decided leaves them as the algorithm has them."""
+
+    def precedence(self, version: V_contra, others: Sequence[V_contra]) -> Precedence:
+        """Say whether a version goes before all others."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One decision on a path: a counter accepted, or refused and the strategy then applied."""
 
@@ -78,7 +94,9 @@ class Quintuple(Generic[V]):
     """Q(S) of section 3.6: G_C and lambda are ``version``, then omega, gamma and C (on top of Start).
 
     ``applied`` are the strategies applied so far, ``effects`` what they did, and ``steps`` the decisions, for people;
-    ``point`` is a known integer solution of the system, where there is one.
+    ``point`` is a known integer solution of the system, where there is one.  ``otherwise`` is what takes the place of a
+    version that an order has put first, where one of its counters is refused; ``ordered`` says that no other is to be
+    put before this one any more.
     """
 
     version: V
@@ -89,6 +107,8 @@ class Quintuple(Generic[V]):
     effects: tuple[Effect, ...] = ()
     steps: tuple[Step, ...] = ()
     point: Mapping[str, Number] | None = field(default=None, compare=False)
+    otherwise: Quintuple[V] | None = None
+    ordered: bool = False
 
     @property
     def refusals(self) -> int:

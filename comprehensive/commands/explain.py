@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from comprehensive.commands.faults import (
     diagnostics_option,
     mistakes_of_options,
+    order_option,
     print_diagnostics,
     read_source,
     strict_option,
 )
+
+if TYPE_CHECKING:
+    from comprehensive.options import Order
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--strategies", help="Names of the strategies that are asked, as for `metafork optimize`.")
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
+@order_option
 @strict_option
 @diagnostics_option
 @click.pass_context
 def command(
-    context: click.Context, files: tuple[Path, ...], strategies: str | None, assume: tuple[str, ...], strict: bool,
-    form: str,
+    context: click.Context, files: tuple[Path, ...], strategies: str | None, assume: tuple[str, ...], order: Order,
+    strict: bool, form: str,
 ) -> None:  # fmt: skip
     """Say of each schedule what is cached, kept in registers and given to the grid, what is not, and why.
 
     Where a change of the program would help, a hint names it.
     """
     from comprehensive import registry
+    from comprehensive.case_discussion.order import ByCost
     from comprehensive.explanation import explanation
     from comprehensive.options import with_assumptions
     from comprehensive.spelled_options import split_names
@@ -62,7 +69,9 @@ def command(
             for schedule in unit.schedules:
                 program = schedule.program
                 head = f"{program.name}: the schedule at line {program.span.line}, function {program.function}"
-                remarks = explanation(program, chosen, Analyses())
+                analyses = Analyses()
+                by_cost = ByCost.of(program, analyses) if order == "cost" else None
+                remarks = explanation(program, chosen, analyses, by_cost)
                 told = with_carets(remarks, source, program.span, sys.stdout.isatty())
                 blocks.append(f"{head}\n\n{told or 'there is nothing to say of its arrays and loops'}")
     if blocks:

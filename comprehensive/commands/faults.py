@@ -101,6 +101,14 @@ static_option = click.option(
     help="Compile leaves also for these values of a program parameter: s=1,2,4.",
 )
 
+order_option = click.option(
+    "--order",
+    type=click.Choice(["cost", "paper"]),
+    default="cost",
+    show_default=True,
+    help="Which leaf goes first where several are possible: one proved to do less, or the paper's.",
+)
+
 strict_option = click.option(
     "--strict", is_flag=True, help="Refuse a file whose freedom from races is not proved, instead of warning."
 )

@@ -16,6 +16,7 @@ from comprehensive.commands.faults import (
     chosen_options,
     diagnostics_option,
     mistakes_of_options,
+    order_option,
     print_diagnostics,
     read_source,
     static_option,
@@ -25,6 +26,7 @@ from comprehensive.commands.faults import (
 if TYPE_CHECKING:
     from comprehensive.emit.targets.target import Target
     from comprehensive.optimize import Result
+    from comprehensive.options import Order
     from comprehensive.tree.schedule_tree import Statistics
 
 _LEAST_DRAWN = 1.0
@@ -46,6 +48,7 @@ _LEAST_DRAWN = 1.0
     help="Fix machine symbols: a preset (sm_80), a range (sm_80..sm_120), values (T=1024,Z=12288), or several.",
 )
 @static_option
+@order_option
 @click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
 @click.option("--backend", default="cuda", show_default=True, help="What kernels become: cuda, ptx, or a plugin's.")
 @click.option("--target", help="The GPU that PTX is for: sm_80 with --emit ptx, sm_75 with --backend ptx by default.")
@@ -68,6 +71,7 @@ def command(
     assume: tuple[str, ...],
     machine: str | None,
     static: tuple[str, ...],
+    order: Order,
     emit: str | None,
     backend: str,
     target: str | None,
@@ -109,6 +113,7 @@ def command(
                     plugins=plugins,
                     progress=progress,
                     static=static_values(static),
+                    order=order,
                 )
             except DiagnosticsError as error:
                 found += error.diagnostics

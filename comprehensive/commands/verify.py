@@ -18,12 +18,14 @@ from comprehensive.commands.faults import (
     chosen_options,
     diagnostics_option,
     mistakes_of_options,
+    order_option,
     print_diagnostics,
     read_source,
     static_option,
 )
 
 if TYPE_CHECKING:
+    from comprehensive.options import Order
     from comprehensive.verification.engine import Progress
 
 TARGETS = "sm_75,sm_80,sm_90,sm_120"
@@ -50,6 +52,7 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
     help="Fix machine symbols: a preset (sm_80), a range (sm_80..sm_120), values (T=1024,Z=12288), or several.",
 )
 @static_option
+@order_option
 @click.option("--points", default=50, show_default=True, type=click.IntRange(min=1), help="Points a leaf, at most.")
 @click.option("--seed", default=1, show_default=True, help="Another seed gives other points.")
 @click.option(
@@ -79,6 +82,7 @@ def command(
     assume: tuple[str, ...],
     machine: str | None,
     static: tuple[str, ...],
+    order: Order,
     points: int,
     seed: int,
     registers: tuple[str, ...] | None,
@@ -126,6 +130,7 @@ def command(
                     plugins=plugins,
                     options=options,
                     static=static_values(static),
+                    order=order,
                     progress=progress,
                 )
             except DiagnosticsError as error:

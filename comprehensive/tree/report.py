@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
 from comprehensive.tree.remarks import as_list, for_no_machine
 from comprehensive.tree.schedule_tree import (
+    ORDER,
     Inconsistent,
     LeafReference,
     Node,
@@ -70,6 +71,8 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree) -> list[str]:
     lines += ["", "### When it applies", ""]
     lines += [f"- `{schedule.text(constraint)}`" for constraint in schedule.start] or ["- always"]
     lines += ["", "Outside these conditions the serial code runs.", "", "### Leaves, in order of preference", ""]
+    order = [sentence for subject, sentence in tree.notes if subject == ORDER]
+    lines += [*(f"- {sentence}" for sentence in order), *([""] if order else [])]
     for leaf in schedule.leaves:
         lines += _leaf(schedule, leaf)
     if not schedule.leaves:
@@ -79,7 +82,7 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree) -> list[str]:
         lines += [f"{said[0].upper()}{said[1:]}.", ""]
     lines += _regions(schedule)
     lines += ["### The tree", "", "```text", *_tree(schedule, schedule.root), "```", ""]
-    lines += _notes(tree.notes)
+    lines += _notes([note for note in tree.notes if note[0] != ORDER])
     return lines + _statistics(tree.statistics)
 
 

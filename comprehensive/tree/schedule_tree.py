@@ -13,6 +13,9 @@ from metafork.ir.program import Program, Version
 from metafork.runtime.machine import OwnLimit
 from strategies.strategy import Remark
 
+ORDER = "order of leaves"
+"""The subject of notes that say which leaf goes before which, and why."""
+
 AS_WRITTEN = "as written"
 """The title of a leaf whose program nothing changed."""
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 from comprehensive.optimize import Result, optimize
-from comprehensive.options import MachineLike
+from comprehensive.options import MachineLike, Order
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree, has_values, values_text
 from comprehensive.verification.builds import Build, BuildError, CodeOf, Launch, Run, plain_code
 from comprehensive.verification.driver import CannotDriveError, driver_text, point_line
@@ -80,6 +80,7 @@ def verify(
     assume: Sequence[str] = (),
     plugins: Sequence[str] = (),
     static: StaticValues | None = None,
+    order: Order = "cost",
     options: Options | None = None,
     code_of: CodeOf = plain_code,
     directory: Path | None = None,
@@ -108,6 +109,7 @@ def verify(
             assume=assume,
             plugins=plugins,
             static=static,
+            order=order,
             time_limit=limit,
         )
     found = Verification(Path(result.unit.source.name).name)

@@ -60,7 +60,9 @@ def test_the_public_names_are_there_and_documented():
 
 
 def test_the_order_given_is_the_order_used():
-    result = metafork.optimize(TEXT, counters=["shared_memory", "threads_per_block"], strategies=["caching"])
+    result = metafork.optimize(
+        TEXT, counters=["shared_memory", "threads_per_block"], strategies=["caching"], order="paper"
+    )
     assert result.counters == ("shared_memory", "threads_per_block")
     assert result.schedules[0].root.counter == "shared_memory"
 
@@ -92,7 +94,9 @@ def test_leaves_for_no_supported_machine_are_those_that_its_range_leaves_out():
 def test_machines_in_all_forms():
     forms = ["sm_20", PRESETS["sm_20"], PRESETS["sm_20"].fields(), {"shared_words": 12288}, "Z=12288", {"Z": 12288}]
     for form in forms:
-        result = metafork.optimize(TEXT, counters=["shared_memory"], strategies=["caching"], machine=form)
+        result = metafork.optimize(
+            TEXT, counters=["shared_memory"], strategies=["caching"], machine=form, order="paper"
+        )
         assert result.schedules[0].root.condition == at_most(Polynomial.symbol("B"), 12288)
 
 
@@ -116,7 +120,7 @@ def test_mistakes_are_told(options, error, message):
 
 def test_a_result_shows_itself():
     result = metafork.optimize(
-        "examples/jacobi1d.mf", counters=["shared_memory"], strategies=["granularity", "caching"]
+        "examples/jacobi1d.mf", counters=["shared_memory"], strategies=["granularity", "caching"], order="paper"
     )
     assert "jacobi1d_k0: 3 leaves" in repr(result)
     report = result.to_report()

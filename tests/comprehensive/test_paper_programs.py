@@ -27,7 +27,7 @@ def printed_cases(tree, order):
     ],
 )
 def test_figures_7_and_8(name, systems):
-    result = optimize(f"examples/{name}.mf", counters=COUNTERS)
+    result = optimize(f"examples/{name}.mf", counters=COUNTERS, order="paper")
     tree = result.schedules[0]
     cases = printed_cases(tree, result.document.schedules[0].order)
     assert [texts for _, texts in cases] == systems

@@ -11,7 +11,7 @@ from metafork.ir.program import Version
 from tests.comprehensive.metafork_command import metafork
 from tests.metafork.programs import JACOBI, TRANSPOSE, program
 
-OPTIONS = ("--counters", "shared_memory,bank_degree", "--strategies", "granularity,caching")
+OPTIONS = ("--counters", "shared_memory,bank_degree", "--strategies", "granularity,caching", "--order", "paper")
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ EXAMPLES = {path.stem: (path, {}) for path in sorted(DIRECTORY.glob("*.mf"))} | 
     f"{name}, swizzled": (DIRECTORY / f"{name}.mf", {"counters": ["+bank_degree"], "strategies": ["+swizzle"]})
     for name in ("aos", "transpose")
 }
+EXAMPLES["jacobi1d, in the paper's order"] = (DIRECTORY / "jacobi1d.mf", {"order": "paper"})
 POINTS = 24
 
 

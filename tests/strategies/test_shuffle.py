@@ -254,7 +254,7 @@ def test_blocks_of_three_dimensions(block):
 
 @pytest.fixture(scope="module")
 def result():
-    return optimize(JACOBI2D, counters=COUNTERS, strategies=STRATEGIES)
+    return optimize(JACOBI2D, counters=COUNTERS, strategies=STRATEGIES, order="paper")
 
 
 def test_the_tree_forks_into_shared_memory_and_shuffles(result):
@@ -272,6 +272,7 @@ def test_the_tree_forks_into_shared_memory_and_shuffles(result):
 
 def written(tmp_path):
     command = [Path(sys.executable).with_name("metafork"), "optimize", JACOBI2D, "-o", tmp_path / "out"]
+    command += ["--order", "paper"]
     command += ["--counters", ",".join(COUNTERS), "--strategies", ",".join(STRATEGIES)]
     succeed([*command, "--emit", "ptx", "--target", "sm_86"])
     return tmp_path / "out"

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from comprehensive.cli import cli
 
-QUICK = ["--counters", "threads_per_block,shared_memory", "--strategies", "granularity,caching"]
+QUICK = ["--counters", "threads_per_block,shared_memory", "--strategies", "granularity,caching", "--order", "paper"]
 EXAMPLE = Path("examples/jacobi1d.mf").resolve()
 BAD = "void f(int n, float *a) { meta_schedule { meta_for (int i = 0; i < n; i++) a[i] = 0; } }\n"
 

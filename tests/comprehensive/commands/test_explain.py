@@ -113,7 +113,7 @@ def test_the_report_begins_with_it():
 def test_leaves_are_named_by_what_they_do(tmp_path):
     path = written(tmp_path, JACOBI, "j.mf")
     out = tmp_path / "out"
-    chosen = ["--counters", "shared_memory", "--strategies", "granularity,caching"]
+    chosen = ["--counters", "shared_memory", "--strategies", "granularity,caching", "--order", "paper"]
     names = ["a in shared memory", "a in shared memory, s joined the grid", "no shared memory, s joined the grid"]
     printed = invoke("optimize", path, "-o", out, *chosen).stdout
     report = (out / "report.md").read_text()

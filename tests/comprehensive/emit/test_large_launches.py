@@ -71,7 +71,7 @@ int main(int count, char **words) {
 
 def built(out, text, driver, **options):
     """Return the program that launches leaf 1 of a text."""
-    result = optimize(text, **options)
+    result = optimize(text, order="paper", **options)
     write_outputs(result, out)
     (out / "driver.c").write_text(driver)
     flags = ["-Wall", "-Wextra", "-Werror", "-DMETAFORK_CPU", "-DMETAFORK_CHECK", f"-I{out}", f"-I{out}/include"]

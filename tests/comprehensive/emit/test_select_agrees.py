@@ -64,6 +64,7 @@ def compiled(request, tmp_path_factory):
         counters=["threads_per_block", "shared_memory"],
         strategies=["granularity", "caching"],
         machine="T=256,Z=512" if request.param == "fixed" else None,
+        order="paper",
     )
     out = tmp_path_factory.mktemp(request.param)
     write_outputs(result, out)

@@ -269,7 +269,7 @@ def test_texts_of_the_input_are_texts():
 
 
 def test_nothing_comes_from_outside():
-    text = page_of(metafork.optimize(EXAMPLES / "smooth.mf", **QUICK))
+    text = page_of(metafork.optimize(EXAMPLES / "smooth.mf", order="paper", **QUICK))
     assert "default-src &#x27;none&#x27;" in text
     assert not re.search(r"https?:|//[a-z]+\.|@import|url\(|<link|\bsrc=|fetch\(|XMLHttpRequest", text)
 
@@ -323,7 +323,7 @@ def in_browser(text, tmp_path):
 
 def test_the_fields_light_up_the_leaf(tmp_path):
     result = metafork.optimize(
-        EXAMPLES / "smooth.mf", counters=["shared_memory"], strategies=["granularity", "caching"]
+        EXAMPLES / "smooth.mf", counters=["shared_memory"], strategies=["granularity", "caching"], order="paper"
     )
     text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(result))
     point = [["n", "1000002"], ["s", "256"], ["B", "256"], ["Z", "100000"]]

@@ -90,6 +90,7 @@ def test_jacobi_is_the_example_of_the_design():
         "examples/jacobi1d.mf",
         counters=["shared_memory"],
         strategies=["cse1", "cse2", "granularity", "caching"],
+        order="paper",
     )
     [ours] = json.loads(result.to_json())["schedules"]
     [theirs] = EXAMPLE["schedules"]

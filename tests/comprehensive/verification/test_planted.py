@@ -196,7 +196,7 @@ def with_bugs():
                 changed[bug.name] = before != files["planted.cu"]
         return files
 
-    result = optimize(file_of([bug.program for bug in BUGS]), counters=COUNTERS, strategies=STRATEGIES)
+    result = optimize(file_of([bug.program for bug in BUGS]), counters=COUNTERS, strategies=STRATEGIES, order="paper")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("comprehensive.verification.builds.rendered_files", rendered)
         found = verify(result, options=OPTIONS)
@@ -218,13 +218,15 @@ def test_a_bug_of_the_emitted_text_is_noticed(with_bugs, bug):
 
 def test_without_bugs_the_programs_pass():
     programs = list(dict.fromkeys(bug.program for bug in BUGS))
-    found = verify(optimize(file_of(programs), counters=COUNTERS, strategies=STRATEGIES), options=OPTIONS)
+    found = verify(
+        optimize(file_of(programs), counters=COUNTERS, strategies=STRATEGIES, order="paper"), options=OPTIONS
+    )
     assert [failure.text() for failure in found.failures] == []
     assert all(row.points == OPTIONS.points for row in found.leaves)
 
 
 def noticed(text: str, strategies=STRATEGIES, counters=COUNTERS) -> set[str]:
-    found = verify(text, counters=counters, strategies=strategies, options=OPTIONS)
+    found = verify(text, counters=counters, strategies=strategies, order="paper", options=OPTIONS)
     return {failure.check for failure in found.failures}
 
 
@@ -317,7 +319,7 @@ def test_a_counter_two_words_small(monkeypatch):
 
 
 def test_a_refuse_branch_that_keeps_the_accepted_condition():
-    result = optimize(STENCIL.replace("NAME", "kept"), counters=COUNTERS, strategies=STRATEGIES)
+    result = optimize(STENCIL.replace("NAME", "kept"), counters=COUNTERS, strategies=STRATEGIES, order="paper")
     (tree,) = result.schedules
     first, second, *others = tree.leaves
     accepted = first.systems[0][-1]

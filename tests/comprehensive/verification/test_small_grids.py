@@ -22,7 +22,7 @@ void one(int B, int a[B]) {
 
 @pytest.mark.parametrize("example", ["smooth", "blur", "transpose"])
 def test_every_leaf_has_points_with_small_grids(example):
-    result = optimize(EXAMPLES / f"{example}.mf", counters=("threads_per_block", "shared_memory"))
+    result = optimize(EXAMPLES / f"{example}.mf", counters=("threads_per_block", "shared_memory"), order="paper")
     for tree in result.schedules:
         for points in chosen_points(Points(tree), 12, 3000).values():
             walking = [point for point in points if point.walks]

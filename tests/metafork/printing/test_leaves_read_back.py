@@ -35,7 +35,7 @@ def read(text):
 @pytest.mark.parametrize("name", ["aos", "jacobi1d", "matmul", "transpose", "blur"])
 def test_leaves_of_examples(name):
     strategies, counters = ["+swizzle", "+thread_striding"], ["+bank_degree"]
-    result = optimize(EXAMPLES / f"{name}.mf", strategies=strategies, counters=counters)
+    result = optimize(EXAMPLES / f"{name}.mf", strategies=strategies, counters=counters, order="paper")
     mappings = set()
     for schedule in result.schedules:
         for leaf in schedule.leaves:

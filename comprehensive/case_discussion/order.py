@@ -1,0 +1,84 @@
+"""The order by cost: which version goes first where several are possible at the same points.
+
+A strategy ``by_choice`` may make a cheaper kernel where no limit asks for it (an array read from global memory and
+served by the first-level cache does without a copy and its barriers).  Its version goes first where it is proved, of
+all parameters within Start, that a block of it does less work and asks for no more sectors (``evaluators.work``).
+What is not proved stays as the paper's algorithm has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from comprehensive.case_discussion.quintuple import Precedence
+from evaluators.counter import NotKnown
+from evaluators.work import Work, work
+from metafork.algebra.polynomial import Polynomial, at_most, less_than
+from metafork.analysis.analyses import Analyses
+from metafork.ir.program import Program, Version
+from strategies.strategy import Applied, Strategy, at_fork
+
+
+@dataclass(frozen=True, slots=True)
+class ByCost:
+    """Compares what blocks do; ``symbols`` is the order in which parameters are printed."""
+
+    analyses: Analyses
+    symbols: tuple[str, ...]
+
+    @staticmethod
+    def of(program: Program, analyses: Analyses) -> ByCost:
+        """Return the order of the versions of a program."""
+        return ByCost(analyses, tuple(parameter.name for parameter in program.parameters))
+
+    def precedence(self, version: Version, others: Sequence[Version]) -> Precedence:
+        """Say whether a version does less than each of the others."""
+        reasons = []
+        for other in others:
+            one = self._compared(version, other)
+            if not one.first:
+                return one
+            reasons.append(one.reason)
+        return Precedence(True, "; and ".join(dict.fromkeys(reasons)))
+
+    def _compared(self, version: Version, other: Version) -> Precedence:
+        own, its = work(version, self.analyses), work(other, self.analyses)
+        if isinstance(own, NotKnown):
+            return Precedence(False, f"what a block does is not known: {own.reason}")
+        if isinstance(its, NotKnown):
+            return Precedence(False, f"what a block of the latter does is not known: {its.reason}")
+        facts = self.analyses.facts(version.program)
+        prover = self.analyses.prover(facts.constraints, facts.derived)
+        sectors = f"`{self._text(own.sectors)} <= {self._text(its.fewest_sectors)}`"
+        if not prover.proves(at_most(own.sectors, its.fewest_sectors)):
+            return Precedence(False, f"that it asks for no more sectors is not proved, in elements a block: {sectors}")
+        less = f"`{self._text(own.total)} < {self._text(its.total)}`"
+        if not prover.proves(less_than(own.total, its.total)):
+            return Precedence(False, f"that it does less work is not proved, by accesses and operations: {less}")
+        return Precedence(
+            True,
+            f"a block does less, {less} ({self._parts(own)} against {self._parts(its)}), "
+            f"and asks for no more sectors, in elements {sectors}",
+        )
+
+    def _parts(self, done: Work) -> str:
+        parts = {
+            "accesses to global memory": done.global_memory,
+            "to shared memory": done.shared_memory,
+            "barriers of threads": done.barriers,
+            "operations": done.operations,
+        }
+        return ", ".join(f"{self._text(count)} {what}" for what, count in parts.items() if count)
+
+    def _text(self, count: Polynomial) -> str:
+        return count.text(self.symbols)
+
+
+def at_its_leaf(version: Version, strategies: Sequence[Strategy], analyses: Analyses, forked: bool) -> Version:
+    """Return a version with the strategies that are applied at leaves, those that split them too where ``forked``."""
+    for strategy in strategies:
+        if strategy.at_leaf and (forked or not at_fork(strategy)):
+            applied = strategy.apply(version, analyses)
+            version = applied.version if isinstance(applied, Applied) else version
+    return version

@@ -1,0 +1,337 @@
+"""What a thread executes of a kernel, as a polynomial: one walk over the kernel as it is lowered.
+
+A loop counts with its trip count (the largest one, where outer loops change it), an ``if`` with the greater of its
+branches, guards as if they held; a loop of unknown shape makes the count not known.  What an access, an operation or
+a barrier counts, a subclass says; so also how a loop counts in which the threads of a block share the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import assert_never
+
+from metafork.algebra.polynomial import ZERO, Polynomial, at_most
+from metafork.algebra.prover import Prover
+from metafork.algebra.ranges import bounds
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.counted_loops import counted_loop
+from metafork.analysis.extrema import extremum_of, upper_bounds
+from metafork.analysis.facts import Facts, Scope, assigned_scalars
+from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range
+from metafork.analysis.memory.block_memory import largest
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.kernel import Kernel, Space
+from metafork.ir.program import (
+    Assign,
+    Barrier,
+    Binary,
+    BlockArray,
+    Break,
+    Call,
+    Cast,
+    Conditional,
+    Continue,
+    Declare,
+    Element,
+    Expr,
+    FloatConst,
+    For,
+    If,
+    IntConst,
+    Phase,
+    PrivateArray,
+    Stmt,
+    Unary,
+    Var,
+    While,
+    expressions_of,
+    walk_expression,
+)
+from metafork.llvm.leaf_ptx import grid_loop
+
+
+class UnknownCountError(Exception):
+    """A kernel cannot be counted; the message says why."""
+
+
+class KernelWalk:
+    """One walk over a kernel; a fresh object each time.
+
+    ``in_global_memory`` are the names of its memories there, ``scope`` what is known of scalars where the walk is.
+    """
+
+    def __init__(self, kernel: Kernel, facts: Facts) -> None:
+        self.kernel = kernel
+        self._facts = facts
+        self.scope = Scope.of(facts)
+        # Quotients by the number of threads are new facts here.
+        self.scope.closed = False
+        self.in_global_memory = {memory.name for memory in kernel.memories if memory.space is Space.GLOBAL}
+        self._loops: list[LoopRange] = []
+        self.prover = Prover(facts.constraints, facts.derived)
+        for scalar in kernel.host_scalars:
+            if scalar.name not in self.scope.values:
+                self.scope.values[scalar.name] = self.scope.polynomial(scalar.definition)
+        for letter, extent in zip("xyz", kernel.block, strict=True):
+            threads = self.scope.polynomial(extent)
+            if threads is not None:
+                self.scope.ranges.learn((at_most(threads, ScalarType.INT.greatest),))  # hardware has no such blocks
+            self.scope.values[f"blockDim.{letter}"] = threads
+            self._within(f"threadIdx.{letter}", threads)
+
+    def access(self, element: Element, *, stored: bool) -> Polynomial:
+        """Return what an access counts; ``x += y`` has one of each kind."""
+        raise NotImplementedError
+
+    def operation(self, expr: Expr) -> Polynomial:
+        """Return what an operation counts, its operands apart."""
+        return ZERO
+
+    def barrier(self) -> Polynomial:
+        """Return what a barrier counts."""
+        return ZERO
+
+    def repeated(self, trips: Polynomial, body: Callable[[], Polynomial]) -> Polynomial:
+        """Return what a loop counts that runs ``trips`` times."""
+        return trips * body()
+
+    def together(self, extent: Polynomial, threads: Polynomial, body: Callable[[], Polynomial]) -> Polynomial:
+        """Return what a loop counts in which so many threads share ``extent`` iterations: those of the busiest one."""
+        trips = self.scope.quotient("ceiling", *_without_common(extent, threads))
+        if trips is None:
+            raise UnknownCountError("how often a loop around a load runs is no known polynomial")
+        return trips * body()
+
+    def matters(self, loop: For | While) -> bool:
+        """Say whether there is anything to be counted in a loop."""
+        return True
+
+    def greater(self, one: Polynomial, other: Polynomial) -> Polynomial:
+        """Return the greater of two counts."""
+        return largest(self.prover, self.scope, [one, other])
+
+    def total(self) -> Polynomial:
+        """Return the count of the kernel.  Raises ``UnknownCountError``."""
+        return self._body(self.kernel.body)
+
+    def needed(self, value: Polynomial) -> tuple[DerivedSymbol, ...]:
+        """Return the derived symbols that a value is made of, in order of definition."""
+        names = set(value.symbols)
+        kept: list[DerivedSymbol] = []
+        for symbol in reversed(self.scope.derived):
+            if symbol.name in names or symbol in self._facts.derived:
+                kept.insert(0, symbol)
+                names |= {name for operand in symbol.operands for name in operand.symbols}
+        return tuple(kept)
+
+    def _within(self, name: str, trips: Polynomial | None) -> None:
+        self._loops.append(LoopRange(name, trips, LoopKind.THREAD))
+        self.scope.values[name] = Polynomial.symbol(name)
+        self.scope.ranges.enter(name, trips)
+
+    def _body(self, body: tuple[Stmt, ...]) -> Polynomial:
+        total = ZERO
+        for stmt in body:
+            total = total + self._statement(stmt)
+        return total
+
+    def _statement(self, stmt: Stmt) -> Polynomial:
+        match stmt:
+            case Declare(name=name, type=type_, value=value):
+                known = None if value is None else self.scope.converted(value, type_)
+                if value is not None and known is None:
+                    told = extremum_of(self.scope, value, type_) or upper_bounds(self.scope, value, type_)
+                    self.scope.bind(name, known, told)
+                else:
+                    self.scope.bind(name, known)
+                return ZERO if value is None else self._expression(value)
+            case Assign(target=Var(name=name), value=value):
+                self.scope.bind(name, None if stmt.op else self.scope.converted(value, stmt.target.type))
+                return self._expression(value) + (self.operation(stmt.target) if stmt.op else ZERO)
+            case Assign(target=target, op=op, value=value):
+                assert isinstance(target, Element)
+                indices = self.index(target.indices)
+                if op:
+                    indices = indices + self.access(target, stored=False) + self.operation(target)
+                total = indices + self._expression(value)
+                return total + self.access(target, stored=True)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                total = self._expression(condition)
+                counts = [self.branch(then), self.branch(otherwise)]
+                self._forget(then + otherwise)
+                return total + self._greater(*counts)
+            case For():
+                return self._for(stmt)
+            case While():
+                return self._uncounted(stmt)
+            case Barrier():
+                return self.barrier()
+            case Break() | Continue() | BlockArray() | PrivateArray():
+                return ZERO
+            case Phase():
+                raise AssertionError("a phase in a kernel")
+            case _:
+                assert_never(stmt)
+
+    def branch(self, body: tuple[Stmt, ...]) -> Polynomial:
+        """Return what one side of an ``if`` counts."""
+        before = self.scope
+        self.scope = before.copy()
+        count = self._body(body)
+        self.scope = before
+        return count
+
+    def _forget(self, body: tuple[Stmt, ...]) -> None:
+        for name in assigned_scalars(body):
+            self.scope.values[name] = None
+
+    def _greater(self, one: Polynomial, other: Polynomial) -> Polynomial:
+        if not one or not other:
+            return one + other
+        return self.greater(one, other)
+
+    def _for(self, loop: For) -> Polynomial:
+        if not self.matters(loop):
+            self._forget((loop,))
+            return ZERO
+        self._forget(loop.body)
+        found = grid_loop(loop)
+        if found is not None:
+            init, condition = found
+            blocks = self.scope.polynomial(condition.right)
+            counted_to = condition.right.operand if isinstance(condition.right, Cast) else condition.right
+            if blocks is not None:
+                self.scope.ranges.learn((at_most(blocks, counted_to.type.greatest),))
+            self._within(init.name, blocks)
+            return self._once(loop)
+        shared = self._shared(loop)
+        if shared is not None:
+            variable, extent, threads = shared
+            return self._loop(loop, {variable: None}, [], lambda body: self.together(extent, threads, body))
+        counted = counted_range(self.scope, loop, LoopKind.SERIAL)
+        if counted is None:
+            return self._uncounted(loop)
+        range_ = counted.range
+        trips = self._most(range_.trips)
+        values = {counted.variable: range_.value}
+        return self._loop(loop, values, [range_], lambda body: self.repeated(trips, body))
+
+    def _loop(
+        self,
+        loop: For,
+        values: Mapping[str, Polynomial | None],
+        loops: list[LoopRange],
+        repeat: Callable[[Callable[[], Polynomial]], Polynomial],
+    ) -> Polynomial:
+        before = self.scope
+        self.scope = before.copy()
+        self.scope.values.update(values)
+        for one in loops:
+            self.scope.ranges.enter(one.var, one.trips)
+        self._loops += loops
+        total = repeat(lambda: self._body(loop.body) + self._loop_part(loop.condition) + self._loop_part(loop.step))
+        total = total + self._loop_part(loop.init) + self._loop_part(loop.condition)
+        del self._loops[len(self._loops) - len(loops) :]
+        self.scope = before
+        return total
+
+    def _once(self, loop: For) -> Polynomial:
+        count = self._body(loop.body)
+        self._loops.pop()
+        return count
+
+    def _loop_part(self, part: Expr | Stmt | None) -> Polynomial:
+        if part is None:
+            return ZERO
+        exprs = expressions_of(part) if isinstance(part, Declare | Assign) else (part,)
+        return self._sum(tuple(expr for expr in exprs if not isinstance(expr, Stmt)))
+
+    def _shared(self, loop: For) -> tuple[str, Polynomial, Polynomial] | None:
+        """Return variable, most iterations and threads of a shared loop, ``i = thread; i < n; i += threads``."""
+        view = counted_loop(loop)
+        limit = None if view is None else view.only_limit()
+        if view is None or limit is None or view.down or limit[0] != "<" or not _names_in(view.first, "threadIdx."):
+            return None
+        threads, ends = self._block_extent(view.step), upper_bounds(self.scope, limit[1])
+        if threads is None or ends is None or not _names_in(view.step, "blockDim."):
+            return None
+        # One end that is the same in every block says most.
+        extent = min(ends.operands, key=lambda one: len(one.symbols - self.scope.constants))
+        widest = self._widest(extent)
+        return None if widest is None else (view.variable.name, widest, threads)
+
+    def _widest(self, value: Polynomial | None) -> Polynomial | None:
+        """Return what a value is at most, whatever the loops around are; the least such where it is known."""
+        if value is None:
+            return None
+        found = bounds(value, self._loops, self.prover, largest=True)
+        return next((one for one in found if one.symbols <= self.scope.constants), None)
+
+    def _block_extent(self, step: Expr) -> Polynomial | None:
+        """Return a product of the block's extents: a block has 1,024 threads at most, so none of them wraps."""
+        match step:
+            case Cast(operand=operand):
+                return self._block_extent(operand)
+            case Binary(op="*", left=left, right=right):
+                sides = self._block_extent(left), self._block_extent(right)
+                return None if sides[0] is None or sides[1] is None else sides[0] * sides[1]
+            case _:
+                return self.scope.polynomial(step)
+
+    def _most(self, trips: Polynomial | None) -> Polynomial:
+        """Return the largest trip count over the enclosing loops, at least 0."""
+        widest = self._widest(trips)
+        if widest is None:
+            raise UnknownCountError("how often a loop around a load runs is no known polynomial")
+        if self.prover.proves(at_most(ZERO, widest)):
+            return widest
+        return self.scope.extremum("maximum", (widest, ZERO))
+
+    def _uncounted(self, loop: For | While) -> Polynomial:
+        if self.matters(loop):
+            raise UnknownCountError("a loop of unknown shape stands around a load")
+        self._forget((loop,))
+        return ZERO
+
+    def index(self, indices: tuple[Expr, ...]) -> Polynomial:
+        """Return what an index counts."""
+        return self._sum(indices)
+
+    def _sum(self, exprs: tuple[Expr, ...]) -> Polynomial:
+        total = ZERO
+        for expr in exprs:
+            total = total + self._expression(expr)
+        return total
+
+    def _expression(self, expr: Expr) -> Polynomial:
+        match expr:
+            case Element(indices=indices):
+                return self.index(indices) + self.access(expr, stored=False)
+            case Conditional(condition=condition, then=then, otherwise=otherwise):
+                branches = self._expression(then), self._expression(otherwise)
+                return self._expression(condition) + self._greater(*branches) + self.operation(expr)
+            case Binary(left=left, right=right):
+                return self._expression(left) + self._expression(right) + self.operation(expr)
+            case Unary(operand=operand) | Cast(operand=operand):
+                return self._expression(operand) + self.operation(expr)
+            case Call(arguments=arguments):
+                return self._sum(arguments) + self.operation(expr)
+            case IntConst() | FloatConst() | Var():
+                return ZERO
+            case _:
+                assert_never(expr)
+
+
+def _without_common(dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
+    """Cancel the extents of the block, which are not zero, that occur as factors on both sides."""
+    for name in sorted(divisor.symbols):
+        factor = Polynomial.symbol(name)
+        while (shorter := dividend.divide_exactly(factor)) and (smaller := divisor.divide_exactly(factor)):
+            dividend, divisor = shorter, smaller
+    return dividend, divisor
+
+
+def _names_in(expr: Expr, prefix: str) -> bool:
+    """Say whether an expression is made of built-in variables with this prefix, and of others of the device."""
+    names = [part.name for part in walk_expression(expr) if isinstance(part, Var)]
+    return any(name.startswith(prefix) for name in names) and all("." in name for name in names)

@@ -1,0 +1,202 @@
+"""What a block does: accesses, barriers and operations of all its threads, and the sectors that its accesses ask for.
+
+No counter of its own (nothing limits it): leaves that are possible at the same points are compared by it
+(``comprehensive.case_discussion.order``).  Counted on the kernel as it is lowered (``kernel_walk``), per block and per
+thread of it, in a block away from the border of the data, as polynomials in parameters.
+
+**Work**: each access to global or shared memory, each barrier and each operation on values counts one for each thread
+that makes it.  Operations on indices are left out: of these a compiler shares, moves and folds most.  A copy that the
+threads of a block share counts by its elements.
+
+**Sectors**, in elements: an access of threads that are neighbours in x counts one where they touch neighbours in memory
+or the same element, more where they stride, up to a 32-byte sector for each thread.  Where the stride is not known,
+``sectors`` has the most and ``fewest_sectors`` the least.  Of the loads in one body of a loop, those without a stride
+that differ by a constant number of steps between elements or threads (the neighbours of a stencil) count once: what
+they touch is the same but for its border, and the first-level cache has it.  A loop multiplies: that the cache still
+has what an earlier iteration loaded is not assumed.  Stores go through, and each counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evaluators.counter import NotKnown
+from evaluators.kernel_walk import KernelWalk, UnknownCountError
+from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
+from metafork.analysis.analyses import Analyses
+from metafork.analysis.facts import Facts
+from metafork.ir.kernel import OFFSET, Kernel, Space
+from metafork.ir.program import Call, Cast, Element, Expr, Stmt, Version, walk_expression
+from metafork.ir.rewriting import map_expression
+from metafork.lowering.lowering import CannotLowerError, lower
+
+SECTOR_BYTES = 32
+
+_KINDS = ("global memory", "shared memory", "barriers", "operations", "sectors", "fewest sectors")
+_MARKS = {kind: Polynomial.symbol(f"{kind} ") for kind in _KINDS}
+"""Each kind of count as a symbol that no program has: a polynomial linear in them is a count of all kinds at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a block does; the sum of the first four is its work."""
+
+    global_memory: Polynomial
+    shared_memory: Polynomial
+    barriers: Polynomial
+    operations: Polynomial
+    sectors: Polynomial
+    fewest_sectors: Polynomial
+
+    @property
+    def total(self) -> Polynomial:
+        """Accesses, barriers and operations together."""
+        return self.global_memory + self.shared_memory + self.barriers + self.operations
+
+
+def work(version: Version, analyses: Analyses) -> Work | NotKnown:
+    """Return what a block of a version does, in the symbols of its facts; what LLVM makes of it is not looked at."""
+    return analyses.of(_work, version)
+
+
+def _work(version: Version, analyses: Analyses) -> Work | NotKnown:
+    try:
+        kernel = lower(version.program, version.program.name, analyses)
+        walk = _Walk(kernel, analyses.facts(version.program))
+        total = walk.total()
+    except CannotLowerError as error:
+        return NotKnown(f"no kernel: {error}")
+    except UnknownCountError as reason:
+        return NotKnown(str(reason))
+    counts = [_coefficient(total, kind) for kind in _KINDS]
+    known = {name for value in walk.facts.values.values() for name in value.symbols}
+    known |= {symbol.name for symbol in walk.facts.derived}
+    if not all(count.symbols <= known for count in counts):
+        return NotKnown("it depends on more than parameters")
+    return Work(*counts)
+
+
+class _Walk(KernelWalk):
+    """Counts everything at once; ``_times`` is how often a block does what is being walked over."""
+
+    def __init__(self, kernel: Kernel, facts: Facts) -> None:
+        super().__init__(kernel, facts)
+        self.facts = facts
+        self._spaces = {memory.name: memory for memory in kernel.memories}
+        self._indexing = 0
+        # Loads that count already, by array: the offsets of one copy of a body.
+        self._seen: dict[str, list[Polynomial]] = {}
+        self._times = ONE
+        for letter in "xyz":
+            threads = self.scope.values[f"blockDim.{letter}"]
+            if threads is None:
+                raise UnknownCountError("the number of threads of a block is no known polynomial")
+            self._times = self._times * threads
+
+    def access(self, element: Element, *, stored: bool) -> Polynomial:
+        memory = self._spaces[element.array]
+        match memory.space:
+            case Space.PRIVATE:
+                return ZERO
+            case Space.SHARED:
+                return self._times * _MARKS["shared memory"]
+            case Space.GLOBAL:
+                (index,) = element.indices
+                offset = self.scope.polynomial(map_expression(index, _plain_index))
+                count = self._times * _MARKS["global memory"]
+                least, most = self._elements(offset, memory.element.size)
+                if offset is not None and not stored and most == 1:
+                    if any(_are_near(offset, other) for other in self._seen.get(element.array, ())):
+                        return count
+                    self._seen.setdefault(element.array, []).append(offset)
+                return count + self._times * (least * _MARKS["fewest sectors"] + most * _MARKS["sectors"])
+
+    def _elements(self, offset: Polynomial | None, size: int) -> tuple[int, int]:
+        """Return how many elements' worth of sectors an access takes a thread, at the least and at the most."""
+        most = max(1, SECTOR_BYTES // size)
+        step = None if offset is None else offset.coefficient("threadIdx.x")
+        if step is None:
+            return 1, most
+        if step.is_constant:
+            taken = min(most, max(1, int(abs(step.constant_value()))))
+            return taken, taken
+        far = self.prover.proves(at_most(most, step)) or self.prover.proves(at_most(most, -step))
+        return (most if far else 1), most
+
+    def operation(self, expr: Expr) -> Polynomial:
+        if self._indexing or isinstance(expr, Cast):
+            return ZERO
+        on_values = not expr.type.integer or any(isinstance(part, Element) for part in walk_expression(expr))
+        return self._times * _MARKS["operations"] if on_values else ZERO
+
+    def barrier(self) -> Polynomial:
+        return self._times * _MARKS["barriers"]
+
+    def index(self, indices: tuple[Expr, ...]) -> Polynomial:
+        self._indexing += 1
+        count = super().index(indices)
+        self._indexing -= 1
+        return count
+
+    def repeated(self, trips: Polynomial, body: Callable[[], Polynomial]) -> Polynomial:
+        return self._at(self._times * trips, body)
+
+    def together(self, extent: Polynomial, threads: Polynomial, body: Callable[[], Polynomial]) -> Polynomial:
+        others = self._times.divide_exactly(threads)
+        if others is None:
+            raise UnknownCountError("some threads of a block share a loop, and how many is not known")
+        return self._at(others * extent, body)
+
+    def _at(self, times: Polynomial, body: Callable[[], Polynomial]) -> Polynomial:
+        before, self._times, seen, self._seen = self._times, times, self._seen, {}
+        count = body()
+        self._times, self._seen = before, seen
+        return count
+
+    def branch(self, body: tuple[Stmt, ...]) -> Polynomial:
+        seen = self._seen
+        self._seen = {array: list(offsets) for array, offsets in seen.items()}
+        count = super().branch(body)
+        self._seen = seen
+        return count
+
+    def greater(self, one: Polynomial, other: Polynomial) -> Polynomial:
+        total = ZERO
+        for kind in _KINDS:
+            sides = _coefficient(one, kind), _coefficient(other, kind)
+            if self.prover.proves(at_most(*sides)):
+                total = total + sides[1] * _MARKS[kind]
+            elif self.prover.proves(at_most(*reversed(sides))):
+                total = total + sides[0] * _MARKS[kind]
+            else:
+                raise UnknownCountError("which branch of a condition does more is not known")
+        return total
+
+
+def _are_near(one: Polynomial, other: Polynomial) -> bool:
+    """Say whether two offsets differ by a constant number of elements and of steps between neighbouring threads."""
+    apart = one - other
+    for letter in "xyz":
+        stride = other.coefficient(f"threadIdx.{letter}")
+        if stride is None or stride.is_constant:
+            continue
+        mono, factor = next((mono, factor) for mono, factor in stride.terms().items() if mono)
+        steps = apart.terms().get(mono, 0) / factor
+        if steps.denominator == 1:
+            apart = apart - stride * steps
+    return apart.is_constant
+
+
+def _coefficient(total: Polynomial, kind: str) -> Polynomial:
+    (name,) = _MARKS[kind].symbols
+    return total.coefficient(name) or ZERO
+
+
+def _plain_index(expr: Expr) -> Expr | None:
+    """Replace the function that gives an index its type by the index."""
+    match expr:
+        case Call(name=name, arguments=(index,)) if name == OFFSET:
+            return Cast(expr.type, index)
+        case _:
+            return None
