@@ -9,6 +9,7 @@ import pytest
 
 from comprehensive.emit import write_outputs
 from comprehensive.optimize import optimize
+from tests.sampling import sampled
 
 DIRECTORY = Path(__file__).parents[2] / "examples"
 EXAMPLES = {path.stem: (path, {}) for path in sorted(DIRECTORY.glob("*.mf"))} | {
@@ -23,7 +24,7 @@ if shutil.which("nvcc") is None:
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
-@pytest.mark.parametrize(("example", "chosen"), EXAMPLES.values(), ids=EXAMPLES)
+@pytest.mark.parametrize(("example", "chosen"), sampled(EXAMPLES, ("matmul", "smooth", "aos, swizzled")))
 def test_generated_cuda_compiles_without_warnings(example, chosen, tmp_path):
     result = optimize(example, **chosen)
     write_outputs(result, tmp_path)

@@ -23,12 +23,12 @@ from comprehensive.tree.selection import select
 from metafork.printing.expressions import expression
 from metafork.runtime.machine import DEFAULT
 from tests.end_to_end.suite_cases import CASES, Case
+from tests.sampling import sampled
 
 SUITES = Path(__file__).parent / "suites"
 SAMPLE = ("conv2d", "gemm", "hotspot", "linear_product", "lu", "needle", "scan", "spmv_csr")
 """Programs of the quick tests; the others run with the slow ones."""
 
-NAMES = [pytest.param(name, marks=() if name in SAMPLE else pytest.mark.slow) for name in CASES]
 FLAGS = ("-O0", "-w", "-ffp-contract=off", "-DMETAFORK_CPU", "-DMETAFORK_CHECK")
 MAIN = """
 #include <stdio.h>
@@ -136,7 +136,7 @@ def machines(schedule: ScheduleDocument, shape: dict[str, int]) -> dict[int, str
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(CASES.keys(), SAMPLE))
 def test_a_program_of_a_suite(tmp_path, name):
     program = built(name, tmp_path)
     assert [warning.code for warning in program.result.warnings] == []

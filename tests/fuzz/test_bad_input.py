@@ -20,7 +20,7 @@ from tests.fuzz.bad_input import GIGABYTE, bad_input
 
 ROOT = Path(__file__).parents[2]
 BATCH = 250
-QUICK_BATCHES = 4
+QUICK_BATCHES = 2
 """Batches in every test run: 1,000 inputs, some 45 s of processor time."""
 ALL_BATCHES = 80
 """Batches behind the marker ``slow``: 20,000 inputs."""

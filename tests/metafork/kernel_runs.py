@@ -83,7 +83,7 @@ def run(cases: Sequence[Case], directory: Path, grid_limit: int = 0, flags: Sequ
     (directory / "kernels.cu").write_text("\n".join(kernels))
     (directory / "serial.c").write_text("\n".join(serial))
     (directory / "main.c").write_text("\n".join([_MAIN_HEAD, *mains, _MAIN]))
-    common = (*SANITIZE, "-O1", "-ffp-contract=off", f"-I{INCLUDE}", f"-I{SUPPORT_DIRECTORY}", "-w", *flags)
+    common = (*SANITIZE, "-O0", "-ffp-contract=off", f"-I{INCLUDE}", f"-I{SUPPORT_DIRECTORY}", "-w", *flags)
     steps = [
         ("g++", "-std=c++17", "-x", "c++", "-DMETAFORK_CPU", "-DMETAFORK_CHECK", *common, "-c", "kernels.cu"),
         ("gcc", "-std=gnu11", *ELISION_FLAGS, *common, "-c", "serial.c"),

@@ -7,12 +7,7 @@ import pytest
 
 from tests.random_programs.checking import check
 from tests.random_programs.generator import file_text, function_text
-
-
-def sampled(starts: range, quick: int) -> list:
-    """Return the starts, all but the first few marked as slow."""
-    return [pytest.param(start, marks=() if at < quick else pytest.mark.slow) for at, start in enumerate(starts)]
-
+from tests.sampling import sampled
 
 REGRESSIONS = {
     3: "window loads may read elements in gaps that other blocks write, and must not use them",

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from tests.metafork.ptx.snippets import INDEX, deltas, kernel, run, shuffled
+from tests.sampling import sampled
 
 BLOCKS = ((32, 1, 1), (31, 1, 1), (7, 4, 1), (8, 2, 2))
 
@@ -154,7 +155,7 @@ def replaced_and_equal(seed):
     return len(deltas(report)) + len(report.reuses)
 
 
-@pytest.mark.parametrize("start", range(0, 30, 10))
+@pytest.mark.parametrize("start", sampled(range(0, 30, 10), 1))
 def test_random_kernels_keep_their_results(start):
     assert sum(replaced_and_equal(seed) for seed in range(start, start + 10)) > 8
 
