@@ -43,7 +43,8 @@ def _own_arrays(program: Program) -> Iterator[Remark]:
     for name, one in thread_arrays(program).arrays.items():
         fault = NOWHERE if one.fault is None else one.fault.span
         reason = one.reason or "every index is a number once the loops around it are unrolled"
-        yield Remark("registers", name, one.in_registers, reason, one.array.span, fault)
+        hint = f"index {name} by numbers and by what counts between numbers" if one.fault is not None else ""
+        yield Remark("registers", name, one.in_registers, reason, one.array.span, fault, hint)
 
 
 def _ordered(

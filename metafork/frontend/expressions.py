@@ -333,6 +333,8 @@ class ExpressionBuilder:
             value = constant(CONSTANTS[name], span)
             assert value is not None
             return value
+        if isinstance(symbol, ScalarSymbol) and symbol.number is not None:
+            return ir.IntConst(symbol.number, symbol.type, span)
         if isinstance(symbol, ScalarSymbol):
             return ir.Var(symbol.name, symbol.type, span)
         if isinstance(symbol, ValueSymbol):

@@ -100,6 +100,7 @@ class FileScope:
                     declare_under_condition(variable, self.variables.get(declarator.name))
                 variable.scope = dict(self.variables)
                 variable.is_global = True
+                variable.initial = declarator.value if certain and variable.const else None
                 self.variables[declarator.name] = variable
 
 

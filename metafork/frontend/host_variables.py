@@ -18,7 +18,7 @@ class Variable:
     ``type`` is set for scalars, ``element`` and ``extents`` for arrays with extents; ``fault`` is the code of the
     diagnostic for any other variable; ``pointed`` is the type of what a pointer points to.  ``since`` is the place from
     which it has its declared extents, ``escapes`` the place where its address is given away, after which every call may
-    write it.
+    write it.  ``initial`` is the value of a ``const`` scalar of the file.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Variable:
     escapes: float = math.inf
     scope: dict[str, Variable] = field(default_factory=dict)
     writes: list[Write] = field(default_factory=list)
+    initial: syntax.Expression | None = None
 
 
 @dataclass(eq=False, slots=True)

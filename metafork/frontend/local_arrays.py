@@ -15,7 +15,7 @@ from metafork.frontend.reporter import Reporter
 from metafork.frontend.scopes import Scopes
 from metafork.frontend.symbols import ArraySymbol
 from metafork.ir import program as ir
-from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
+from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
 
@@ -23,6 +23,16 @@ MOST_WRITTEN_OUT = 16
 """The most elements that get their zeros by a statement each."""
 MOST_BYTES = 16384
 """The largest array of a thread: a thousand threads of it are 16 MiB of a multiprocessor's local memory."""
+
+
+def number_of(value: ir.Expr, type_: ScalarType) -> int | None:
+    """Return the value of a ``const`` scalar of a type, ``None`` where it is no number or the type is narrow."""
+    if not (type_.integer and value.type.integer) or type_.size < ir.INT.size:
+        return None
+    try:
+        return converted(integer_value(value, {}), type_)
+    except NoValueError:
+        return None
 
 
 class LocalArrays:

@@ -224,7 +224,10 @@ class NestBuilder:
                 of_block = isinstance(symbol, ScalarSymbol) and symbol.origin is Origin.BLOCK
                 if not isinstance(symbol, ArraySymbol) and not (of_block and origin is Origin.THREAD_INDEX):
                     message = f"`{clause.name.name}` is no array and no scalar of the block"
-                    raise self._reporter.refuse("MF0225", clause.name.span, message)
+                    hint = None
+                    if isinstance(symbol, ScalarSymbol) and symbol.origin is Origin.HOST and symbol.type.integer:
+                        hint = f"write `{symbol.type.spelling} {symbol.name}[1]`, and `{symbol.name}[0]` for its value."
+                    raise self._reporter.refuse("MF0225", clause.name.span, message, way_out=hint)
                 assert isinstance(symbol, ArraySymbol | ScalarSymbol)
                 if symbol.const:
                     raise self._reporter.refuse("MF0305", clause.name.span, f"`{clause.name.name}` is `const`")

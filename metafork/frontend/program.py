@@ -11,6 +11,7 @@ from metafork.frontend.derived import Definition, HostValues
 from metafork.frontend.host import HostFunction
 from metafork.frontend.host_variables import Site, Variable
 from metafork.frontend.inlining.functions import Functions
+from metafork.frontend.local_arrays import number_of
 from metafork.frontend.nest import Nest, NestBuilder
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.structure import similar
@@ -76,11 +77,20 @@ class ProgramBuilder:
         if variable.fault:
             return UnusableSymbol(variable.fault, variable.message, variable.span)
         if variable.type is not None:
-            return ScalarSymbol(name, variable.type, Origin.HOST, variable.span, variable.const)
+            number = self._number(variable, variable.type) if variable.const else None
+            return ScalarSymbol(name, variable.type, Origin.HOST, variable.span, variable.const, number)
         array = self._array(variable)
         if array is None:
             raise RefusedError
         return ArraySymbol(array, variable.const)
+
+    def _number(self, variable: Variable, type_: ScalarType) -> int | None:
+        """Return the value of a ``const`` scalar where it is a number."""
+        if variable.initial is not None:
+            found = self._values.integer(variable.initial, variable.since, variable.scope)
+            return None if found is None or found[1] else number_of(found[0], type_)
+        definition = self._values.definition(variable)
+        return None if definition is None else number_of(definition.expression, type_)
 
     def _file_symbol(self, name: str) -> Symbol | None:
         """Return what a name stands for in a function of the file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.symbols import ArraySymbol, ScalarSymbol, Symbol, UnusableSymbol
@@ -78,7 +78,7 @@ class Scopes:
                 break
         else:
             found = self._host(name)
-        if isinstance(found, ScalarSymbol):
+        if isinstance(found, ScalarSymbol) and found.number is None:
             self.scalars.add(name)
         elif isinstance(found, ArraySymbol):
             self.arrays.add(name)
@@ -127,8 +127,14 @@ class Scopes:
         """Declare a scalar in the innermost scope and return its unique name, which is like ``base`` where given."""
         self.check(name, span)
         unique = self.fresh(base or name)
-        self._scopes[-1].symbols[name] = ScalarSymbol(unique, symbol.type, symbol.origin, symbol.span, symbol.const)
+        self._scopes[-1].symbols[name] = replace(symbol, name=unique)
         return unique
+
+    def settle(self, name: str, number: int) -> None:
+        """Note the value of a scalar of the innermost scope that never has another one."""
+        symbol = self._scopes[-1].symbols[name]
+        assert isinstance(symbol, ScalarSymbol)
+        self._scopes[-1].symbols[name] = replace(symbol, number=number)
 
     def fresh(self, name: str) -> str:
         """Return a name that nothing in the program has: the given one where it is free."""

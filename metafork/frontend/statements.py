@@ -16,7 +16,7 @@ from metafork.frontend.expressions import ExpressionBuilder
 from metafork.frontend.inlining.calls import Calls
 from metafork.frontend.inlining.functions import Functions
 from metafork.frontend.inlining.returns import RETURNED, ReturnLowering, own_jumps
-from metafork.frontend.local_arrays import LocalArrays
+from metafork.frontend.local_arrays import LocalArrays, number_of
 from metafork.frontend.reporter import RefusedError, Reporter
 from metafork.frontend.scopes import Scopes
 from metafork.frontend.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol
@@ -313,6 +313,9 @@ class StatementBuilder:
         unique = self._scopes.introduce(name, symbol, declarator.name_span)
         self._calls.alone = declarator.value
         value = None if declarator.value is None else self._value(declarator.value, level)
+        number = None if value is None or not symbol.const else number_of(value, scalar)
+        if number is not None:
+            self._scopes.settle(name, number)
         return (*self._ahead(level), ir.Declare(unique, scalar, value, span))
 
     # --- effects ----------------------------------------------------------------------------------------------
@@ -390,6 +393,9 @@ class StatementBuilder:
         if not isinstance(target, syntax.Name):
             self.expressions.build(target)  # reports pointers and structures by their own codes
             raise self._reporter.refuse("MF0311", target.span, "this cannot be assigned")
+        symbol = self._scopes.resolve(target.name)
+        if isinstance(symbol, ScalarSymbol) and symbol.number is not None:
+            self._check_write(target, ir.Var(symbol.name, symbol.type, target.span), level)
         found = self.expressions.build(target)
         if not isinstance(found, ir.Var):
             raise self._reporter.refuse("MF0311", target.span, "a constant cannot be assigned")

@@ -22,13 +22,17 @@ class Origin(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScalarSymbol:
-    """A scalar variable as a schedule sees it; ``name`` is the unique name that the program uses."""
+    """A scalar variable as a schedule sees it; ``name`` is the unique name that the program uses.
+
+    ``number`` is the value of a ``const`` integer that has one for good.
+    """
 
     name: str
     type: ScalarType
     origin: Origin
     span: Span
     const: bool = False
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from comprehensive.explanation import explanation
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
+from metafork.ir.program import IntConst, PrivateArray, walk_statements
 from metafork.ir.rewriting import private_arrays
 from metafork.printing.metafork_text import metafork_text
 from tests.comprehensive.leaf_cases import leaf_cases
@@ -154,6 +155,31 @@ def test_an_array_carried_from_one_iteration_to_the_next_stays_in_its_block():
 def test_registers_are_for_arrays_of_which_every_index_is_a_number(text, kept):
     own = private_arrays(program(text).body)
     assert {one.subject: one.taken for one in remarks(text) if one.topic == "registers" and one.subject in own} == kept
+
+
+def test_constants_of_the_program_are_numbers():
+    text = """
+enum { R = 4 };
+static const int Q = 2 + 1;
+void f(int n, int B, const float x[n][4], float y[n])
+{
+  const long H = 2;
+  meta_schedule {
+    meta_for (int i = 0; i < n / B; i++)
+      meta_for (int j = 0; j < B; j++) {
+        const int K = R + 1, L = K - n;
+        float a[R] = {1}, b[Q][H], c[K];
+        for (int k = 0; k < Q; k++) { b[k][H - 1] = x[i * B + j][k]; c[k + H] = L; }
+        y[i * B + j] = a[0] + b[Q - 1][1] + c[2];
+      }
+  }
+}
+"""
+    extents = {
+        s.array.name: s.array.extents for s in walk_statements(program(text).body) if isinstance(s, PrivateArray)
+    }
+    assert extents == {"a": (IntConst(4),), "b": (IntConst(3), IntConst(2)), "c": (IntConst(5),)}
+    assert {one.subject for one in remarks(text) if one.topic == "registers" and one.taken} == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize("text", [TILE, GRANULAR, CARRIED, PHASES])

@@ -1,6 +1,9 @@
-"""Random functions that call others, end iterations early, loop with the test at the end and have arrays of threads."""
+"""Random functions that call others, end iterations early, loop with the test at the end, have arrays of threads, and
+add up by atomic updates and reductions."""
 
-from tests.random_programs.generator import Generator
+import re
+
+from tests.random_programs.generator import INTEGER, Generator
 
 
 class ConstructGenerator(Generator):
@@ -9,6 +12,7 @@ class ConstructGenerator(Generator):
     def __init__(self, seed: int, name: str) -> None:
         super().__init__(seed, name)
         self.functions: list[str] = []
+        self.reductions: list[str] = []
 
     def function(self, floating: bool) -> str:
         """Write a function of a value and a small integer, and return its name."""
@@ -71,6 +75,27 @@ class ConstructGenerator(Generator):
         read = f"{name}[{r.choice(('0', '1', f'p0 % {size}', f'{size} - 1 - u0 % {size}'))}]"
         return lines, read if floating else f"({read} & 127)"
 
+    def statements(self, more: tuple[str, ...] = (), accumulate: bool = False) -> list[str]:
+        lines = super().statements(more, accumulate)
+        r = self.random
+        if r.random() < 0.4:
+            before, value = self.value(False, 1)
+            op = r.choice(("+", "-", "|", "^", "&", "max", "min"))
+            reduced = r.random() < 0.5
+            name = self.array("r" if reduced else "h", r.choice(INTEGER), ["1" if reduced else "8"], const=False)
+            target = f"{name}[0]" if reduced else f"{name}[({r.choice(('p0', 'g0', value))}) & 7]"
+            part = self.fresh("q")
+            before = [*before, f"unsigned char {part} = ({value}) & 15;"]
+            update = f"{target} {op}= {part};"
+            if op in ("max", "min"):
+                target = f"{name}[{'0' if reduced else f'{part} & 7'}]"
+                update = f"{target} = {target} {'<' if op == 'max' else '>'} {part} ? {part} : {target};"
+            if reduced:
+                self.reductions.append(f"meta_reduction({'+' if op == '-' else op}: {name})")
+            write = update if reduced else f"meta_atomic {update}"
+            lines += [*before, write if r.random() < 0.7 else f"if ({self.condition()}) {write}"]
+        return lines
+
     def phase(self, body: list[str], indent: int, *, plain: bool = False) -> list[str]:
         r = self.random
         if not plain and self.granular is None and r.random() < 0.4:
@@ -81,6 +106,8 @@ class ConstructGenerator(Generator):
 
     def text(self) -> str:
         text = super().text()
+        clauses = " ".join(self.reductions)
+        text = re.sub(r"\n  meta_for ", f"\n  {clauses} meta_for ", text, count=1) if clauses else text
         return "".join(f"{one}\n" for one in self.functions) + text
 
 

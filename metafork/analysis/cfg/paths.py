@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.program import (
     COMPARISONS,
     Assign,
@@ -92,12 +93,21 @@ def _paths(program: Program, decided: tuple[tuple[Expr, bool], ...], varying: fr
     if condition is None:
         yield UniformPath(decided, program)
         return
-    if isinstance(condition, IntConst):
-        yield from _paths(_resolved(program, varying, condition, condition.value != 0), decided, varying)
+    constant = _constant(condition)
+    if constant is not None:
+        yield from _paths(_resolved(program, varying, condition, constant), decided, varying)
         return
     for outcome in (True, False):
         resolved = _resolved(program, varying, condition, outcome)
         yield from _paths(resolved, (*decided, (condition, outcome)), varying)
+
+
+def _constant(condition: Expr) -> bool | None:
+    """Return the outcome of a condition on numbers alone, as functions that are put in line may have."""
+    try:
+        return integer_value(condition, {}) != 0
+    except NoValueError:
+        return None
 
 
 def _resolved(program: Program, varying: frozenset[str], condition: Expr, outcome: bool) -> Program:

@@ -313,6 +313,8 @@ CASES = {
         "MF0108",
         block("meta_atomic «idx[0]» += 1; meta_for (int j = 0; j < m; j++) a[j] = 1;"),
     ),
+    "own array of a scalar that is no constant": ("MF0209", thread("const int k = m; float t[«k»]; t[0] = 1;")),
+    "constant number written": ("MF0305", thread("const int k = 3; «k» = 4; a[i] = k;")),
     "own constant array written": ("MF0305", thread("const int t[2] = {1}; «t[1]» = 2; a[i] = t[0];")),
     "switch": ("MF0211", thread("«switch» (i) { case 1: a[i] = 1; break; }")),
     "return": ("MF0212", thread("if (i) «return;»")),

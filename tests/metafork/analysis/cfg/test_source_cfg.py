@@ -184,6 +184,12 @@ class TestUniformPaths:
             [("0 < s", False)],
         ]
 
+    @pytest.mark.parametrize("condition", ["2 == 3", "0", "3 < 2 && N > 2"])
+    def test_a_condition_on_numbers_makes_no_path_that_nothing_takes(self, condition):
+        (path,) = uniform_paths(program(nest(f"if ({condition}) c[0] = 1; else c[1] = 2;")))
+        assert path.conditions == ()
+        assert path.program.body == program(nest("c[1] = 2;")).body
+
     def test_declarations_of_a_branch_hide_nothing(self):
         body = "int x = j; if (N > 2) { int z = 5; { c[z] = 1; } } int z = x; c[z + 10] = 2;"
         before = program(nest(body))
