@@ -15,6 +15,7 @@ from comprehensive.commands.faults import (
     INCOMPLETE,
     chosen_options,
     diagnostics_option,
+    fma_option,
     mistakes_of_options,
     order_option,
     print_diagnostics,
@@ -45,9 +46,10 @@ _LEAST_DRAWN = 1.0
 @click.option("--machine", help="Fix machine symbols: a preset (sm_80), values (T=1024,Z=12288), or both.")
 @static_option
 @order_option
+@fma_option
 @click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
 @click.option("--target", default="sm_80", show_default=True, help="The target of --emit ptx.")
-@click.option("--allow-fma", is_flag=True, help="Let the generated build contract a*b + c (results may differ).")
+@click.option("--allow-fma", is_flag=True, help="Let nvcc contract a*b + c as it likes (results may differ).")
 @click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON; files are written only with -o.")
 @click.option(
     "--time-limit", type=click.FloatRange(min=0), help="Seconds for all; the exit status is 4 if that ended it early."
@@ -67,6 +69,7 @@ def command(
     machine: str | None,
     static: tuple[str, ...],
     order: Order,
+    fma: bool,
     emit: str | None,
     target: str,
     allow_fma: bool,
@@ -106,6 +109,7 @@ def command(
                     progress=progress,
                     static=static_values(static),
                     order=order,
+                    fma=fma,
                 )
             except DiagnosticsError as error:
                 found += error.diagnostics
