@@ -36,6 +36,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse, read_source
+from metafork.ir.contraction import contracted_unit
 from metafork.ir.invariants import check_program, checking
 from metafork.ir.messages.diagnostics import Diagnostic
 from metafork.ir.messages.source import Source
@@ -132,6 +133,7 @@ def optimize(
     progress: Progress | None = None,
     static: StaticValues | None = None,
     order: Order = "cost",
+    fma: bool = False,
 ) -> Result:
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
@@ -141,7 +143,8 @@ def optimize(
     ``.py`` files, with further counters and strategies.  ``static`` are values of program parameters for which leaves
     are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``.  ``order`` says
     which leaf goes first where several are possible: ``"cost"`` one that is proved to do less work and to ask for no
-    more sectors, ``"paper"`` that of the algorithm.
+    more sectors, ``"paper"`` that of the algorithm.  ``fma`` fuses sums of products
+    (``metafork.ir.contraction``) where the text does not forbid it.
 
     ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
     thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
@@ -151,6 +154,7 @@ def optimize(
     Raises ``metafork.DiagnosticsError`` where the input is at fault, ``registry.UnknownNameError``,
     ``PluginError``, ``OptionError`` and ``metafork.runtime.machine.MachineError`` for names and values of options,
     ``options.StaticValueError`` for values of static parameters, ``InequalityError`` for an assumption that is none,
+    ``metafork.ir.contraction.NameTakenError`` where sums are to be fused and ``fma`` is another name,
     ``OSError`` where the file cannot be read, and ``NotReadInTimeError`` where ``time_limit`` and some seconds of
     processor time do not suffice for that.
     """
@@ -168,6 +172,7 @@ def optimize(
         raise NotReadInTimeError("the time limit passed while the file was read") from None
     static = checked_static(unit, static or {})
     warnings = check_races(unit, strict=strict, deadline=deadline)
+    unit = contracted_unit(unit, everywhere=fma)
     taken = identifiers(source.text)
     trees: list[ScheduleTree] = []
     analyses = Analyses()

@@ -51,6 +51,7 @@ def command(
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
     from metafork.frontend import parse
+    from metafork.ir.contraction import contracted_unit
     from metafork.ir.messages.diagnostics import DiagnosticsError, excerpt
     from metafork.ir.messages.source import NOWHERE
     from metafork.printing.metafork_text import metafork_text
@@ -70,6 +71,7 @@ def command(
             context.exit(1)
     if warnings or form != "text":
         print_diagnostics(warnings, texts, form)
+    unit = contracted_unit(unit)
     programs = [schedule.program for schedule in unit.schedules if only in (None, schedule.program.name)]
     if not programs:
         known = ", ".join(schedule.program.name for schedule in unit.schedules)

@@ -101,6 +101,10 @@ static_option = click.option(
     help="Compile leaves also for these values of a program parameter: s=1,2,4.",
 )
 
+fma_option = click.option(
+    "--fma", is_flag=True, help="Fuse x*y + z into one operation, by one rule and everywhere alike (FP_CONTRACT)."
+)
+
 order_option = click.option(
     "--order",
     type=click.Choice(["cost", "paper"]),
@@ -123,11 +127,11 @@ def mistakes_of_options() -> Iterator[None]:
     from comprehensive.registry import UnknownNameError
     from comprehensive.spelled_options import OptionError
     from comprehensive.systems.inequality_text import InequalityError
+    from metafork.ir.contraction import NameTakenError
     from metafork.runtime.machine import MachineError
 
+    wrong_options = (UnknownNameError, OptionError, PluginError, MachineError, InequalityError, StaticValueError)
     try:
         yield
-    except (
-        UnknownNameError, OptionError, PluginError, MachineError, InequalityError, StaticValueError, TargetOptionError
-    ) as error:  # fmt: skip
+    except (*wrong_options, NameTakenError, TargetOptionError) as error:
         raise click.UsageError(str(error)) from error

@@ -15,6 +15,7 @@ from comprehensive.commands.faults import (
     INCOMPLETE,
     chosen_options,
     diagnostics_option,
+    fma_option,
     mistakes_of_options,
     order_option,
     print_diagnostics,
@@ -49,10 +50,11 @@ _LEAST_DRAWN = 1.0
 )
 @static_option
 @order_option
+@fma_option
 @click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
 @click.option("--backend", default="cuda", show_default=True, help="What kernels become: cuda, ptx, or a plugin's.")
 @click.option("--target", help="The GPU that PTX is for: sm_80 with --emit ptx, sm_75 with --backend ptx by default.")
-@click.option("--allow-fma", is_flag=True, help="Let the generated build contract a*b + c (results may differ).")
+@click.option("--allow-fma", is_flag=True, help="Let nvcc contract a*b + c as it likes (results may differ).")
 @click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON; files are written only with -o.")
 @click.option(
     "--time-limit", type=click.FloatRange(min=0), help="Seconds for all; the exit status is 4 if that ended it early."
@@ -72,6 +74,7 @@ def command(
     machine: str | None,
     static: tuple[str, ...],
     order: Order,
+    fma: bool,
     emit: str | None,
     backend: str,
     target: str | None,
@@ -114,6 +117,7 @@ def command(
                     progress=progress,
                     static=static_values(static),
                     order=order,
+                    fma=fma,
                 )
             except DiagnosticsError as error:
                 found += error.diagnostics

@@ -17,6 +17,7 @@ from comprehensive.commands.faults import (
     NOT_VERIFIED,
     chosen_options,
     diagnostics_option,
+    fma_option,
     mistakes_of_options,
     order_option,
     print_diagnostics,
@@ -53,6 +54,7 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
 )
 @static_option
 @order_option
+@fma_option
 @click.option("--points", default=50, show_default=True, type=click.IntRange(min=1), help="Points a leaf, at most.")
 @click.option("--seed", default=1, show_default=True, help="Another seed gives other points.")
 @click.option(
@@ -83,6 +85,7 @@ def command(
     machine: str | None,
     static: tuple[str, ...],
     order: Order,
+    fma: bool,
     points: int,
     seed: int,
     registers: tuple[str, ...] | None,
@@ -131,6 +134,7 @@ def command(
                     options=options,
                     static=static_values(static),
                     order=order,
+                    fma=fma,
                     progress=progress,
                 )
             except DiagnosticsError as error:

@@ -23,6 +23,7 @@ from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.ir.atomic_updates import atomic_arrays
 from metafork.ir.program import Call, expressions_of, walk_expression, walk_statements
 from metafork.ir.translation_unit import Function, Schedule, Transfer, TranslationUnit
+from metafork.printing.metafork_text import serial_text
 
 _TOKEN = re.compile(r"//[^\n]*|/\*.*?\*/|\s+|[A-Za-z_]\w*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|.", re.DOTALL)
 _SPACE = re.compile(r"(?:\s+|//[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
@@ -177,7 +178,9 @@ def _unchanged(unit: TranslationUnit, schedule: Schedule) -> list[str]:
 
 
 def _serial_text(unit: TranslationUnit, schedule: Schedule) -> str:
-    """Return the schedule's own text without ``meta_schedule`` and its ``cache`` clause."""
+    """Return the schedule's own text without ``meta_schedule`` and its ``cache`` clause; its program if contracted."""
+    if schedule.contracted:
+        return serial_text(schedule.program, schedule.program.body)
     text = unit.source.text[schedule.span.start : schedule.span.end]
     rest = text.removeprefix("meta_schedule")
     match = _SPACE.match(rest)

@@ -31,7 +31,8 @@ from metafork.ir.program import (
 )
 from metafork.ir.rewriting import arrays_read, map_body, map_expression, variables
 from metafork.ir.translation_unit import Schedule, TranslationUnit
-from metafork.printing.expressions import expression, statements, thread_loop
+from metafork.printing.expressions import expression
+from metafork.printing.metafork_text import serial_text
 
 _CHECK = "metafork_inside"
 
@@ -81,9 +82,7 @@ def _nest(schedule: Schedule, sites: _Sites) -> str:
     """Return a schedule's loops with every index checked, as one block."""
     program = schedule.program
     body = map_body(program.body, _checking(program, sites))
-    return "\n".join(
-        ["{", *(f"  {thread_loop(loop)}" for loop in program.grid), "  {", *statements(body, 4), "  }", "}"]
-    )
+    return serial_text(program, body)
 
 
 def _checking(program: Program, sites: _Sites) -> Callable[[Expr], Expr | None]:

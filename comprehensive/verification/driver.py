@@ -9,13 +9,14 @@ them the checked program runs (``contract``); where it leaves an array, the line
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from comprehensive.emit.header_file import OWN_HEADERS, shadows_a_header
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
 from metafork.printing.expressions import expression
+from metafork.printing.metafork_text import serial_text
 
 SERIAL_PREFIX = "metafork_serial_"
 """What the names of the reference functions start with."""
@@ -38,8 +39,18 @@ class CannotDriveError(Exception):
 
 
 def reference_text(unit: TranslationUnit) -> str:
-    """Return the serial elision of a file as C, its functions under ``SERIAL_PREFIX``; compile with ELISION_FLAGS."""
-    return as_reference(unit, edited(unit, {}))
+    """Return the serial elision of a file as C, its functions under ``SERIAL_PREFIX``; compile with ELISION_FLAGS.
+
+    Schedules that are contracted stand there as they are then.
+    """
+    return as_reference(unit, edited(unit, {start: (end, text) for start, end, text in _fused(unit)}))
+
+
+def _fused(unit: TranslationUnit) -> Iterator[tuple[int, int, str]]:
+    """Yield where contracted schedules stand, and what does in their place."""
+    for one in unit.schedules:
+        if one.contracted:
+            yield one.span.start, one.span.end, serial_text(one.program, one.program.body)
 
 
 def telling_reference_text(unit: TranslationUnit) -> str:
@@ -53,6 +64,8 @@ def telling_reference_text(unit: TranslationUnit) -> str:
         # One statement before and after, so that it may stand wherever the schedule does.
         start = schedule.span.start
         telling[start] = start, f"for (int metafork_once = ({told}, 1); metafork_once; metafork_once = 0) "
+    for start, end, text in _fused(unit):
+        telling[start] = end, telling[start][1] + text
     return "extern void driver_reached(const char *, ...);\n" + as_reference(unit, edited(unit, telling))
 
 

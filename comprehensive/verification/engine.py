@@ -81,6 +81,7 @@ def verify(
     plugins: Sequence[str] = (),
     static: StaticValues | None = None,
     order: Order = "cost",
+    fma: bool = False,
     options: Options | None = None,
     code_of: CodeOf = plain_code,
     directory: Path | None = None,
@@ -110,6 +111,7 @@ def verify(
             plugins=plugins,
             static=static,
             order=order,
+            fma=fma,
             time_limit=limit,
         )
     found = Verification(Path(result.unit.source.name).name)

@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 
 from metafork.frontend import syntax
 from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.contraction_pragma import contraction_at
 from metafork.frontend.cut_statements import Simple, cut_statement
 from metafork.frontend.definitions import FunctionText, declared_name, definitions, split_commas
 from metafork.frontend.expressions import ExpressionBuilder
@@ -443,7 +444,8 @@ class UnitParser:
             doubts = (tuple(sorted(builder.entry_values)), tuple(sorted(builder.sized_arrays)))
             span = site.statement.span
             promises = promises_within(preprocessed.directives, span, program, self._reporter)
-            self._schedules.append(Schedule(number, function, span, program, *doubts, promises))
+            contraction = contraction_at(preprocessed.directives, preprocessed.tokens, span)
+            self._schedules.append(Schedule(number, function, span, program, *doubts, promises, contraction))
         if not self._reporter.failed:
             self._transfers.extend(transfers(host, sites, programs))
 

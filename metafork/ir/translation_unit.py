@@ -132,7 +132,8 @@ class Schedule:
     ``span`` runs from ``meta_schedule`` to its closing brace (or the end of its one statement).  Code that is not known
     may stand before it.  The kernels are right only where ``entry_values``, parameters of the function, still are what
     they were at its beginning, and each of ``sized_arrays`` has the size that its extents say.  ``promises`` are
-    about freedom from races where no proof is found.
+    about freedom from races where no proof is found.  ``contraction`` is whether the text allows or forbids that sums
+    of products are fused, if it says so; where the program is ``contracted``, its text is no longer what it computes.
     """
 
     number: int
@@ -142,6 +143,8 @@ class Schedule:
     entry_values: tuple[str, ...] = ()
     sized_arrays: tuple[str, ...] = ()
     promises: tuple[Promise, ...] = ()
+    contraction: bool | None = None
+    contracted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

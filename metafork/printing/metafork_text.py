@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from metafork.ir.mapping import Mapping
-from metafork.ir.program import Derived, Expr, Parameter, Phase, Program
+from metafork.ir.program import Derived, Expr, Parameter, Phase, Program, Stmt
 from metafork.ir.rewriting import fresh_name, names_of, variables
 from metafork.printing.expressions import array_declaration, expression, statements, thread_loop
 
@@ -38,6 +38,13 @@ def metafork_text(program: Program) -> str:
     if late:
         lines.append(" " * (indent - STEP) + "}")
     return "\n".join([*lines, "}", ""])
+
+
+def serial_text(program: Program, body: Sequence[Stmt]) -> str:
+    """Return a program's loops around a body: a block of C for the schedule's place, with ``meta_for`` for ``for``."""
+    return "\n".join(
+        ["{", *(f"  {thread_loop(loop)}" for loop in program.grid), "  {", *statements(tuple(body), 4), "  }", "}"]
+    )
 
 
 def _bounds(program: Program, serial: Sequence[Parameter]) -> list[str]:

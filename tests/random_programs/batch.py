@@ -28,6 +28,7 @@ from comprehensive.verification.builds import CodeOf
 from comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
 from comprehensive.verification.points import Points
 from metafork.frontend import parse
+from metafork.ir.contraction import contracted_unit
 from metafork.ir.messages.source import Source
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.printing.expressions import expression
@@ -81,7 +82,7 @@ def check_batch(
 
 def prepare(seed: int, text: str, code_of: CodeOf = plain_code) -> Prepared:
     """Optimize one program, without the search for races: programs have none by construction."""
-    unit = parse(Source(f"p{seed}.mf", text))
+    unit = contracted_unit(parse(Source(f"p{seed}.mf", text)), everywhere=seed % 4 < 2)
     (schedule,) = unit.schedules
     order: Order = "paper" if seed % 2 else "cost"  # the former has more leaves, the latter other ways to them
     chosen = registry.counters(COUNTERS), registry.strategies(None)

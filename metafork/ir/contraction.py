@@ -1,0 +1,152 @@
+"""Fused multiply-add by contract: sums of a product become calls of ``fma``, by one rule, in the program itself.
+
+``before --> after``::
+
+    x * y + z,  z + x * y    -->    fma(x, y, z)          fmaf in float
+    x * y - z                -->    fma(x, y, -z)
+    z - x * y,  -(x*y) + z   -->    fma(-x, y, z)
+    z += x * y;              -->    z = fma(x, y, z);     likewise for -=
+    a * b + c * d            -->    fma(a, b, c * d)
+
+The rule: every sum or difference of type ``float`` or ``double`` one of whose operands is a product of the same type is
+one fused operation; where both are products, the left one is fused.  A product may have signs in front; a cast between
+product and sum, or an assignment, keeps them apart.  So C allows it within an expression (``FP_CONTRACT``).  Negation
+is exact, and the product is never rounded: the value does not depend on how the sign is put.
+
+This is done before any strategy and for the serial code alike, so that all that is made of a program computes the same
+bits, wherever it runs.  Nothing else is ever contracted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import assert_never
+
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.program import (
+    Assign,
+    Barrier,
+    Binary,
+    BlockArray,
+    Break,
+    Call,
+    Cast,
+    Continue,
+    Declare,
+    Expr,
+    For,
+    If,
+    Phase,
+    Program,
+    Stmt,
+    Unary,
+    While,
+    binary,
+    unary,
+)
+from metafork.ir.rewriting import map_body, map_expression, names_of
+from metafork.ir.translation_unit import Schedule, TranslationUnit
+
+
+class NameTakenError(ValueError):
+    """A file whose sums are to be fused has a ``fma`` of its own; the message names the schedule."""
+
+
+_FUSED = {ScalarType.FLOAT: "fmaf", ScalarType.DOUBLE: "fma"}
+
+
+def contracted_unit(unit: TranslationUnit, everywhere: bool = False) -> TranslationUnit:
+    """Return a file with the programs contracted where its text says so, or ``everywhere`` that it does not forbid.
+
+    Raises ``NameTakenError``.
+    """
+    schedules = []
+    for schedule in unit.schedules:
+        if schedule.contraction or (everywhere and schedule.contraction is None):
+            program = contracted(schedule.program)
+            if program.body != schedule.program.body:
+                _check_names(unit, schedule)
+                schedule = replace(schedule, program=program, contracted=True)
+        schedules.append(schedule)
+    return replace(unit, schedules=tuple(schedules))
+
+
+def _check_names(unit: TranslationUnit, schedule: Schedule) -> None:
+    """Refuse a text in which the names of the operation are something else: the serial code has to call it."""
+    for name in _FUSED.values():
+        defined = rf"#\s*define\s+{name}\b|\b{name}\s*\([^;{{}}]*\)\s*{{"
+        if name in names_of(schedule.program) or re.search(defined, unit.source.text):
+            line = schedule.span.line
+            raise NameTakenError(f"the schedule at line {line} is to call {name}, which is another name in this file")
+
+
+def contracted(program: Program) -> Program:
+    """Return the program with its sums of products fused."""
+    return replace(program, body=map_body(_updates(program.body), _fused))
+
+
+def _fused(expr: Expr) -> Expr | None:
+    """Fuse a sum, and what stands in its operands; ``None`` for any other expression."""
+    call = _sum_of_a_product(expr)
+    return None if call is None else replace(call, arguments=tuple(map_expression(a, _fused) for a in call.arguments))
+
+
+def _sum_of_a_product(expr: Expr) -> Call | None:
+    if not isinstance(expr, Binary) or expr.op not in ("+", "-") or expr.type not in _FUSED:
+        return None
+    minus = expr.op == "-"
+    for one, other, negated, subtracted in (
+        (expr.left, expr.right, False, minus),
+        (expr.right, expr.left, minus, False),
+    ):
+        negative, product = _without_signs(one)
+        if isinstance(product, Binary) and product.op == "*" and product.type is expr.type:
+            first = _signed(product.left, expr.type, negative != negated)
+            arguments = (first, product.right, _signed(other, expr.type, subtracted))
+            return Call(_FUSED[expr.type], arguments, expr.type, expr.span)
+    return None
+
+
+def _without_signs(expr: Expr) -> tuple[bool, Expr]:
+    """Return whether the signs in front of an expression negate it, and the expression behind them."""
+    negative = False
+    while isinstance(expr, Unary) and expr.op in ("+", "-"):
+        negative, expr = negative != (expr.op == "-"), expr.operand
+    return negative, expr
+
+
+def _signed(expr: Expr, type_: ScalarType, negative: bool) -> Expr:
+    """Negate an operand, if at all, in the type of the sum: in its own, an integer might wrap."""
+    if not negative:
+        return expr
+    return unary("-", expr if expr.type is type_ else Cast(type_, expr), expr.span)
+
+
+def _updates(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Write ``z += x * y`` out where the sum is fused."""
+
+    def one(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Assign():
+                return update(stmt)
+            case If(then=then, otherwise=otherwise):
+                return replace(stmt, then=_updates(then), otherwise=_updates(otherwise))
+            case For(init=init, step=step, body=inner):
+                first = update(init) if isinstance(init, Assign) else init
+                return replace(stmt, init=first, step=None if step is None else update(step), body=_updates(inner))
+            case While(body=inner) | Phase(body=inner):
+                return replace(stmt, body=_updates(inner))
+            case Declare() | BlockArray() | Break() | Continue() | Barrier():
+                return stmt
+            case _:
+                assert_never(stmt)
+
+    def update(stmt: Assign) -> Assign:
+        if stmt.op in ("+", "-"):
+            total = binary(stmt.op, stmt.target, stmt.value, stmt.span)
+            if _sum_of_a_product(total) is not None:
+                return replace(stmt, op="", value=total)
+        return stmt
+
+    return tuple(one(stmt) for stmt in body)
