@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, Path, program
+from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, Path, launched, program
 from tests.runtime.compiling import succeed
 
 NVIDIA = Path("/usr/local/cuda/include/cuda.h")
@@ -37,6 +37,20 @@ def test_every_leaf_is_launched_on_the_callers_memory(matmul, driver, tmp_path):
     assert (done.returncode, calls.violations, calls.left) == (0, [], [])
     assert len(calls.ran) == len(leaves(matmul)) >= 6
     assert any("_instance" in name for name in calls.ran)
+
+
+def test_the_drop_in_takes_the_leaf_of_the_machine(matmul, driver):
+    points = [
+        ("", {"n": 24, "B0": 4, "ub1": 2, "s": 3}),
+        ("Z=40", {"n": 18, "B0": 3, "ub1": 3, "s": 2}),
+        ("Z=1", {"n": 13, "B0": 5, "ub1": 2, "s": 3}),
+        ("Z=40,R=35,RB=1056", {"n": 26, "B0": 4, "ub1": 2, "s": 3}),
+    ]
+    done, said, calls = matmul.compare(driver, "matmul", points)
+    assert said == ["same"] * len(points), done.stderr
+    assert calls.ran == launched(done)
+    assert len(set(calls.ran)) >= 3
+    assert (calls.violations, calls.left) == ([], [])
 
 
 def test_the_device_is_that_of_the_threads_context(matmul, driver, tmp_path):
