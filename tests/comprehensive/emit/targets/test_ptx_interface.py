@@ -86,10 +86,13 @@ def test_the_cmake_package_needs_no_cuda(matmul, driver, tmp_path):
     (tmp_path / "main.c").write_text(main)
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.18)\nproject(user LANGUAGES C)\n"
-        f"add_subdirectory({matmul.directory} matmul)\n"
+        "find_package(matmul REQUIRED)\n"
         "add_executable(main main.c)\ntarget_link_libraries(main PRIVATE matmul::matmul)\n"
     )
-    succeed(["cmake", "-S", tmp_path, "-B", tmp_path / "build"])
+    prefix = tmp_path / "prefix"
+    succeed(["cmake", "-S", matmul.directory, "-B", tmp_path / "package", f"-DCMAKE_INSTALL_PREFIX={prefix}"])
+    succeed(["cmake", "--build", tmp_path / "package", "--target", "install"])
+    succeed(["cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}"])
     succeed(["cmake", "--build", tmp_path / "build"])
     done, calls = driver.run([tmp_path / "build" / "main"], log=tmp_path / "log")
     assert (done.returncode, calls.names) == (0, [])
