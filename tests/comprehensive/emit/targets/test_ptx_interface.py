@@ -80,6 +80,17 @@ def test_threads_of_the_host_share_what_is_loaded(matmul, driver, tmp_path):
     assert calls.names.count("cuDevicePrimaryCtxRetain") == 1
 
 
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="NO PTXAS: PTX is not compiled here")
+def test_the_compiler_of_nvidia_takes_the_ptx(matmul, tmp_path):
+    """It is the one that the driver has, for the oldest GPU and for a newer one."""
+    texts = sorted((matmul.directory / "leaves").glob("*.ptx"))
+    assert len(texts) >= len(leaves(matmul))
+    for number, text in enumerate(texts):
+        done = succeed(["ptxas", f"-arch={('sm_75', 'sm_90')[number % 2]}", "-v", text, "-o", tmp_path / "a.cubin"])
+        assert f"'{text.stem}'" in done.stderr
+        assert "warning" not in done.stderr
+
+
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="NO CMAKE")
 def test_the_cmake_package_needs_no_cuda(matmul, driver, tmp_path):
     main = '#include "matmul.h"\nint main(void) { return matmul_k0_leaf_system(1) == 0; }\n'
