@@ -74,11 +74,12 @@ class LeafTexts:
                 make(name, leaf)
         if not late and not any(reasons.values()):
             return result
-        if any(reasons.values()):
-            # Kernels of later leaves get other names.
+        trees = tuple(_left(tree, reasons[tree.program.name], late) for tree in result.schedules)
+        left = {leaf.kernel for tree in trees for leaf in tree.leaves}
+        if any(leaf.kernel in left and leaf.id in reasons[name] for name, leaf in numbered):
+            # A later leaf, and its kernel, have the name of one that was left out.
             self._codes.clear()
             self._files.clear()
-        trees = tuple(_left(tree, reasons[tree.program.name], late) for tree in result.schedules)
         return replace(result, schedules=trees)
 
     def files(self, result: Result) -> tuple[dict[str, str], list[str]]:

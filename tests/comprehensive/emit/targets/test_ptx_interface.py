@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, Path, program
+from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, Path, launched, program
 from tests.runtime.compiling import succeed
 
 NVIDIA = Path("/usr/local/cuda/include/cuda.h")
@@ -39,6 +39,20 @@ def test_every_leaf_is_launched_on_the_callers_memory(matmul, driver, tmp_path):
     assert any("_instance" in name for name in calls.ran)
 
 
+def test_the_drop_in_takes_the_leaf_of_the_machine(matmul, driver):
+    points = [
+        ("", {"n": 24, "B0": 4, "ub1": 2, "s": 3}),
+        ("Z=40", {"n": 18, "B0": 3, "ub1": 3, "s": 2}),
+        ("Z=1", {"n": 13, "B0": 5, "ub1": 2, "s": 3}),
+        ("Z=40,R=35,RB=1056", {"n": 26, "B0": 4, "ub1": 2, "s": 3}),
+    ]
+    done, said, calls = matmul.compare(driver, "matmul", points)
+    assert said == ["same"] * len(points), done.stderr
+    assert calls.ran == launched(done)
+    assert len(set(calls.ran)) >= 3
+    assert (calls.violations, calls.left) == ([], [])
+
+
 def test_the_device_is_that_of_the_threads_context(matmul, driver, tmp_path):
     """All memory lies on device 1: a launch in the context of another one is a violation."""
     variables = {"STANDIN_DEVICES": "2", "STANDIN_CONTEXT": "1"}
@@ -66,16 +80,30 @@ def test_threads_of_the_host_share_what_is_loaded(matmul, driver, tmp_path):
     assert calls.names.count("cuDevicePrimaryCtxRetain") == 1
 
 
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="NO PTXAS: PTX is not compiled here")
+def test_the_compiler_of_nvidia_takes_the_ptx(matmul, tmp_path):
+    """It is the one that the driver has, for the oldest GPU and for a newer one."""
+    texts = sorted((matmul.directory / "leaves").glob("*.ptx"))
+    assert len(texts) >= len(leaves(matmul))
+    for number, text in enumerate(texts):
+        done = succeed(["ptxas", f"-arch={('sm_75', 'sm_90')[number % 2]}", "-v", text, "-o", tmp_path / "a.cubin"])
+        assert f"'{text.stem}'" in done.stderr
+        assert "warning" not in done.stderr
+
+
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="NO CMAKE")
 def test_the_cmake_package_needs_no_cuda(matmul, driver, tmp_path):
     main = '#include "matmul.h"\nint main(void) { return matmul_k0_leaf_system(1) == 0; }\n'
     (tmp_path / "main.c").write_text(main)
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.18)\nproject(user LANGUAGES C)\n"
-        f"add_subdirectory({matmul.directory} matmul)\n"
+        "find_package(matmul REQUIRED)\n"
         "add_executable(main main.c)\ntarget_link_libraries(main PRIVATE matmul::matmul)\n"
     )
-    succeed(["cmake", "-S", tmp_path, "-B", tmp_path / "build"])
+    prefix = tmp_path / "prefix"
+    succeed(["cmake", "-S", matmul.directory, "-B", tmp_path / "package", f"-DCMAKE_INSTALL_PREFIX={prefix}"])
+    succeed(["cmake", "--build", tmp_path / "package", "--target", "install"])
+    succeed(["cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}"])
     succeed(["cmake", "--build", tmp_path / "build"])
     done, calls = driver.run([tmp_path / "build" / "main"], log=tmp_path / "log")
     assert (done.returncode, calls.names) == (0, [])

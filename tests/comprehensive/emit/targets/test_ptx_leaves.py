@@ -2,11 +2,14 @@
 
 import json
 import re
+from dataclasses import dataclass
 
 import pytest
 
 from comprehensive.emit import write_outputs
 from comprehensive.emit.targets.ptx import TARGET as PTX
+from comprehensive.emit.targets.ptx import Ptx
+from comprehensive.emit.targets.target import NoCodeError
 from comprehensive.leaf_files import LeafTexts
 from comprehensive.optimize import optimize
 from comprehensive.tree.left_out import without_leaves
@@ -88,7 +91,7 @@ def test_a_leaf_that_needs_the_device_library_is_left_out(driver, tmp_path):
 
 
 @pytest.mark.parametrize("gone", [(1,), (2,), (3,), (1, 3), (1, 2, 3)])
-def test_a_tree_without_some_leaves(driver, tmp_path, gone):
+def test_a_tree_without_some_leaves(gone):
     """The others keep their conditions and are numbered anew, also in the names of their kernels."""
     text = (EXAMPLES / "smooth.mf").read_text()
     options = {"counters": ["shared_memory"], "strategies": ["granularity", "caching"], "static": {"s": (2,)}}
@@ -117,15 +120,42 @@ def test_a_tree_without_some_leaves(driver, tmp_path, gone):
     assert set(references(tree.root)) == set(range(1, len(kept) + 1))
     left = type(result)(result.unit, (tree,), result.counters, result.strategies)
     json.loads(left.to_json())
-    if len(gone) == 1:
-        texts = LeafTexts(result.analyses, None, PTX)
-        write_outputs(left, tmp_path, code_of=texts.code_of, target=PTX)
-        one = Program(left, tmp_path, build(left, tmp_path))
-        points = [(machine, {"n": 402, "s": 2, "B": 16}) for machine in ("", "Z=20", "Z=3")]
-        _, said, calls = one.compare(driver, "smooth", points)
-        assert said == ["same"] * 3
-        assert (calls.violations, calls.left) == ([], [])
-        assert set(calls.ran) <= set(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Picky(Ptx):
+    """A back end without code for the leaves of some titles."""
+
+    refused: tuple[str, ...] = ()
+
+    def leaf_code(self, leaf, analyses):
+        if leaf.title in self.refused:
+            raise NoCodeError("for the test")
+        return Ptx.leaf_code(self, leaf, analyses)
+
+
+@pytest.mark.parametrize("gone", [(1,), (2,)])
+def test_the_other_leaves_have_their_own_code(driver, tmp_path, gone):
+    text = (EXAMPLES / "smooth.mf").read_text()
+    options = {"counters": ["shared_memory"], "strategies": ["granularity", "caching"], "static": {"s": (2,)}}
+    result = optimize(Source("smooth.mf", text), **options)
+    titles = {leaf.id: leaf.title for leaf in result.schedules[0].leaves}
+    target = Picky(refused=tuple(titles[number] for number in gone))
+    texts = LeafTexts(result.analyses, None, target)
+    left = texts.in_time(result, None)
+    (tree,) = left.schedules
+    assert [leaf.title for leaf in tree.leaves] == [title for number, title in titles.items() if number not in gone]
+    write_outputs(left, tmp_path, code_of=texts.code_of, target=target)
+    one = Program(left, tmp_path, build(left, tmp_path))
+    points = [(machine, {"n": 402, "s": 2, "B": 16}) for machine in ("", "Z=20", "Z=3")]
+    done, said, calls = one.compare(driver, "smooth", points)
+    assert said == ["same"] * 3
+    assert (calls.violations, calls.left) == ([], [])
+    # What was in shared memory still is: codes did not stay with the numbers.
+    bytes_of = {"s*B": 4 * (2 * 16 + 2), "B": 4 * (16 + 2), "none": 0}
+    shared = [int(number) for number in re.findall(r"shared_bytes=(\d+)", done.stderr)]
+    expected = {(1,): ["B", "B", "none"], (2,): ["s*B", "none", "none"]}[gone]
+    assert shared == [bytes_of[name] for name in expected]
 
 
 def test_kernels_are_for_the_gpu_that_is_asked_for():

@@ -1,0 +1,200 @@
+"""Awkward arguments, names and strategies through the PTX back end: what leaf ran, and that it was right."""
+
+import pytest
+
+from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, launched, program
+from tests.runtime.compiling import succeed
+
+TYPES = """
+#include <stdbool.h>
+void kinds(int n, int B, bool flag, signed char sc, unsigned char uc, short sh, unsigned short us, unsigned u,
+           long long ll, unsigned long long ull, float f, double d, const signed char c[n], const short s[n],
+           const unsigned long long q[n], signed char rc[n], unsigned short rs[n], long long rl[n], double rd[n]) {
+  int blocks = (n + B - 1) / B;
+  meta_schedule {
+    meta_for (int i = 0; i < blocks; i++)
+      meta_for (int j = 0; j < B; j++) {
+        int p = i * B + j;
+        if (p < n) {
+          rc[p] = (signed char)((c[p] + sc) & 63) + (s[p] > sh && flag);
+          rs[p] = (unsigned short)(s[p] * us + uc);
+          rl[p] = (long long)(q[p] * ull + u) ^ ll;
+          rd[p] = d * f + (flag ? uc : sc) + (double)(q[p] >> 3) / 3;
+        }
+      }
+  }
+}
+"""
+
+NAMES = """
+void class(int n, int stream, int leaf, const float m[n], float middle[n], float out[n]) {
+  int blocks = n / leaf;
+  meta_schedule cache(m) {
+    meta_for (int new = 0; new < blocks; new++)
+      meta_for (int this = 0; this < leaf; this++)
+        middle[new * leaf + this] = m[new * leaf + this] * stream;
+  }
+  for (int delete = 0; delete < 2; delete++) {
+    meta_schedule cache(middle) {
+      meta_for (int new = 0; new < blocks; new++)
+        meta_for (int this = 0; this < leaf; this++)
+          out[new * leaf + this] = middle[new * leaf + leaf - 1 - this] + delete;
+    }
+    out[0] += 1;
+  }
+}
+"""
+
+NUMBERS = {"sc": -3, "uc": 200, "u": 4294967295, "ull": 98765432109, "f": 0.3, "d": -1.75}
+SHUFFLE = {
+    "counters": ("threads_per_block", "shared_memory", "global_loads"),
+    "strategies": ("granularity", "caching", "shuffle"),
+}
+SWIZZLE = {
+    "counters": ("threads_per_block", "shared_memory", "bank_degree"),
+    "strategies": ("granularity", "caching", "swizzle"),
+}
+STRIDING = {"counters": ("threads_per_block",), "strategies": ("thread_striding",)}
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "options", "points", "titles"),
+    [
+        (
+            TYPES,
+            "kinds",
+            {},
+            [
+                ("", {**NUMBERS, "n": 37, "B": 16, "flag": 1, "sh": 20, "us": 65535, "ll": -12345678901}),
+                ("", {**NUMBERS, "n": 33, "B": 5, "flag": 0, "sh": -7, "us": 5, "ll": -1}),
+            ],
+            ["as written"] * 2,
+        ),
+        (
+            NAMES,
+            "class",
+            {"counters": ("shared_memory",), "strategies": ("caching",)},
+            [("", {"n": 40, "stream": 3, "leaf": 8}), ("Z=2", {"n": 41, "stream": -1, "leaf": 8})],
+            ["m in shared memory", *["middle in shared memory"] * 2, *["no shared memory"] * 3],
+        ),
+        (
+            "jacobi2d",
+            "jacobi2d",
+            SHUFFLE,
+            [("Z=10,global_loads=3", {"rows": 14, "columns": 130, "B0": 1, "B1": 64})],
+            ["no shared memory, shuffles instead of loads"],
+        ),
+        (
+            "aos",
+            "moments",
+            SWIZZLE,
+            [("", {"N": 128, "B": 64})],
+            ["particle in the registers of a warp, fewer bank conflicts"],
+        ),
+        (
+            "blur",
+            "blur",
+            STRIDING,
+            [("", {"height": 40, "width": 37, "B0": 32, "B1": 33, "s": 1})],
+            ["few threads stride over a block"],
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
+)
+def test_the_leaf_runs_and_is_right(driver, tmp_path, file, function, options, points, titles):
+    text = file if "\n" in file else (EXAMPLES / f"{file}.mf").read_text()
+    one = program(text, "file.mf", tmp_path, **options)
+    done, said, calls = one.compare(driver, function, points)
+    assert said == ["same"] * len(points), done.stderr
+    assert (calls.violations, calls.left, calls.ended) == ([], [], True)
+    assert calls.ran == launched(done)
+    leaves = {leaf.kernel: leaf.title for tree in one.result.schedules for leaf in tree.leaves}
+    assert [leaves[name].replace("common subexpressions reused", "as written") for name in calls.ran] == titles
+
+
+def test_arrays_stay_on_the_device_between_calls(driver, tmp_path):
+    """An array that is kept moves once, and what is kept at the end of the program is dropped there."""
+    options = {"counters": ("shared_memory",), "strategies": ()}
+    program((EXAMPLES / "smooth.mf").read_text(), "smooth.mf", tmp_path, **options)
+    main = tmp_path / "main.c"
+    main.write_text("""
+#include "smooth.h"
+#include "metafork/host.h"
+static float x[402], y[402];
+int main(void) {
+  for (int i = 0; i < 402; i++) x[i] = (float)i;
+  metafork_keep(x);
+  for (int i = 0; i < 3; i++) smooth(402, 2, 16, x, y);
+  metafork_drop(x);
+  return y[5] != 5;
+}
+""")
+    include = [f"-I{tmp_path}", f"-I{tmp_path}/include"]
+    objects = [tmp_path / "kernels.o", tmp_path / "host.o"]
+    succeed(["gcc", "-std=gnu11", *include, main, *objects, *LIBRARIES, "-o", tmp_path / "main"])
+    done, calls = driver.run([tmp_path / "main"], log=tmp_path / "log", METAFORK_TRACE="2")
+    assert (done.returncode, calls.violations, calls.left) == (0, [], [])
+    # y is written in part, so that it goes there too, each time.
+    assert done.stderr.count("1608 bytes of x to the device") == 1
+    assert calls.names.count("cuMemAlloc_v2") == calls.names.count("cuMemFree_v2") == 4
+    assert len(calls.ran) == 3
+
+
+TWO = """
+#include "smooth.h"
+#include "center.h"
+#include <dlfcn.h>
+#include <stdio.h>
+static float x[402], y[402], z[402], zero[402];
+int main(int argc, char **argv) {
+  void (*one)(int, int, int, const float *, float *) = 0;
+  (void)argc, (void)one;
+  for (int i = 0; i < 402; i++) x[i] = (float)i;
+#ifdef LIBRARIES
+  for (int i = 0; i < 2; i++) {
+    void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+    if (!library) return puts(dlerror()), 2;
+    *(void **)&one = dlsym(library, "smooth");
+    one(402, 2, 16, x, y);
+    dlclose(library);
+    if (y[5] != 5) return 1;
+    y[5] = 0;
+  }
+  return 0;
+#else
+  (void)argv;
+  smooth(402, 2, 16, x, y);
+  center(402, 17, y, z);
+  return y[5] != 5 || z[5] == zero[5];
+#endif
+}
+"""
+
+
+def test_files_of_one_program_share_the_driver(driver, tmp_path):
+    """Contexts are retained once for all; a library that is closed gives back all that it has loaded."""
+    options = {"counters": ("shared_memory",), "strategies": ()}
+    objects = []
+    include = []
+    for name in ("smooth", "center"):
+        program((EXAMPLES / f"{name}.mf").read_text(), f"{name}.mf", tmp_path / name, **options)
+        objects += [tmp_path / name / "kernels.o", tmp_path / name / "host.o"]
+        include += [f"-I{tmp_path / name}", f"-I{tmp_path / name / 'include'}"]
+    main = tmp_path / "main.c"
+    main.write_text(TWO)
+    succeed(["gcc", "-std=gnu11", *include, main, *objects, *LIBRARIES, "-o", tmp_path / "main"])
+    done, calls = driver.run([tmp_path / "main"], log=tmp_path / "log", METAFORK_TRACE="1")
+    assert (done.returncode, calls.violations, calls.left) == (0, [], []), done.stderr
+    assert calls.ran == launched(done)
+    assert len(calls.ran) == 2
+    assert calls.names.count("cuInit") == calls.names.count("cuDevicePrimaryCtxRetain") == 1
+    sources = [tmp_path / "smooth" / name for name in ("smooth_ptx.c", "smooth_host.c")]
+    library = tmp_path / "libsmooth.so"
+    succeed(["gcc", "-std=gnu11", "-shared", "-fPIC", *include, *sources, *LIBRARIES, "-o", library])
+    succeed(["gcc", "-std=gnu11", "-DLIBRARIES", *include, main, *LIBRARIES, "-o", tmp_path / "loader"])
+    done, calls = driver.run([tmp_path / "loader", library], log=tmp_path / "log")
+    assert (done.returncode, calls.violations, calls.left) == (0, [], []), done.stdout
+    assert len(calls.ran) == 2
+    # The library is another one the second time, and the first had given everything back when it was closed.
+    assert calls.names.count("cuModuleLoadDataEx") == calls.names.count("cuModuleUnload") == 2
+    assert calls.names.index("cuModuleUnload") < len(calls.names) // 2
