@@ -38,6 +38,7 @@ from metafork.ir.program import (
     For,
     If,
     Phase,
+    PrivateArray,
     Program,
     Stmt,
     Unary,
@@ -137,7 +138,7 @@ def _updates(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
                 return replace(stmt, init=first, step=None if step is None else update(step), body=_updates(inner))
             case While(body=inner) | Phase(body=inner):
                 return replace(stmt, body=_updates(inner))
-            case Declare() | BlockArray() | Break() | Continue() | Barrier():
+            case Declare() | BlockArray() | PrivateArray() | Break() | Continue() | Barrier():
                 return stmt
             case _:
                 assert_never(stmt)
