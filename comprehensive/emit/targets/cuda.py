@@ -114,7 +114,7 @@ class Cuda:
             f"        (metafork_s->large ? {large_name(kernel)} : {kernel.name})({', '.join(attempt.arguments)});",
             "    });",
             "#else",
-            *(_functions(kernel) if attempt.code.ptx is None else loading(attempt.code)),
+            *(functions(kernel) if attempt.code.ptx is None else loading(attempt.code)),
             *launching_a_function(attempt),
             "#endif",
         ]
@@ -125,7 +125,8 @@ class Cuda:
         return Package("C CXX", library.replace("@NAME@", stem), _DEPENDENCIES, _REMARK)
 
 
-def _functions(kernel: Kernel) -> list[str]:
+def functions(kernel: Kernel) -> list[str]:
+    """Return the statements of an attempt that name both functions of a kernel's text."""
     names = ", ".join(f"(const void *){name}" for name in (kernel.name, large_name(kernel)))
     return [
         f"    const void *const metafork_functions[] = {{{names}}};",

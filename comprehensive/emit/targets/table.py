@@ -12,6 +12,7 @@ from comprehensive.registry import UnknownNameError
 TARGETS = {
     "cuda": "comprehensive.emit.targets.cuda",
     "ptx": "comprehensive.emit.targets.ptx",
+    "hip": "comprehensive.emit.targets.hip",
 }
 """Module of each back end; the first is the default."""
 

@@ -28,12 +28,12 @@
 #if defined(METAFORK_CPU) && defined(__CUDACC__)
 #error "METAFORK_CPU is for a C++17 compiler of the host; leave it away with nvcc"
 #endif
-#if !defined(METAFORK_CPU) && !defined(__CUDACC__)
+#if !defined(METAFORK_CPU) && !defined(__CUDACC__) && !defined(METAFORK_HIP)
 #error "compile with nvcc, or with g++ -std=c++17 -x c++ -DMETAFORK_CPU"
 #endif
 
 /* No contraction of a*b + c, as nvcc -fmad=false: results are those of the serial program, bit for bit. */
-#if defined(METAFORK_CPU) && defined(__clang__)
+#if (defined(METAFORK_CPU) || defined(METAFORK_HIP)) && defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(METAFORK_CPU) && (defined(__FP_FAST_FMAF) || defined(__FP_FAST_FMA))
 #pragma GCC optimize("fp-contract=off")
@@ -48,7 +48,12 @@
 #define METAFORK_OFFSET(value) (static_cast<typename metafork_offset<METAFORK_LARGE>::type>(value))
 #define METAFORK_FIRST(index, extent) metafork_first<METAFORK_LARGE>((index), (extent))
 #define METAFORK_NEXT(counter, extent, stride) (METAFORK_LARGE ? (counter) + (stride) : (extent))
+#if defined(METAFORK_HIP)
+/* Warps are groups of 32 lanes, also where the hardware runs 64 together. */
+#define METAFORK_SHUFFLE(value, lane) __shfl((value), (lane), 32)
+#else
 #define METAFORK_SHUFFLE(value, lane) __shfl_sync(0xffffffffu, (value), (lane))
+#endif
 
 #include <math.h>
 #include <stdint.h>
@@ -80,7 +85,9 @@
 
 #else
 
-#if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1102
+#if defined(METAFORK_HIP) && defined(__clang__)
+#define METAFORK_KNOWN(condition) __builtin_assume(condition)
+#elif defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1102
 #define METAFORK_KNOWN(condition) __builtin_assume(condition)
 #else
 #define METAFORK_KNOWN(condition) ((void)0)

@@ -1,10 +1,14 @@
-/* What launch.h asks of a target, by the CUDA runtime (nvcc) or on the processor (the CPU build).  C++. */
+/* What launch.h asks of a target, by the CUDA runtime (nvcc), by HIP under the same names (METAFORK_HIP), or on the processor
+ * (the CPU build).  C++. */
 #ifndef METAFORK_TARGET_CUDA_H
 #define METAFORK_TARGET_CUDA_H
 
+#if defined(METAFORK_HIP)
+#include "metafork/hip.h"
+#endif
 #include "metafork/device.h"
 
-#if !defined(METAFORK_CPU)
+#if !defined(METAFORK_CPU) && !defined(METAFORK_HIP)
 #include <cuda_runtime.h>
 #endif
 
@@ -94,6 +98,12 @@ static inline int metafork_hardware_query(int device, metafork_machine *out) {
     error = cudaDeviceGetAttribute(&value, cudaDevAttrMaxThreadsPerMultiProcessor, device);
     if (error != cudaSuccess) return (int)error;
     out->warps_per_sm = value / (out->warp_size > 0 ? out->warp_size : 32);
+#if defined(METAFORK_HIP)
+    /* A thread has 256 vector registers, a launch less than 2^32 threads in each direction, and capabilities other numbers. */
+    out->registers_per_thread = 256;
+    if (out->grid_dim_x > UINT32_MAX / 1024) out->grid_dim_x = UINT32_MAX / 1024;
+    return METAFORK_OK;
+#endif
     /* The runtime does not say; 63 before compute capability 3.5, 255 since. */
     error = cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, device);
     if (error != cudaSuccess) return (int)error;
@@ -111,7 +121,7 @@ static inline const char *metafork_message(int error) {
 
 static inline int metafork_device_allocate(int, void **out, int64_t bytes) { return metafork_taken(cudaMalloc(out, (size_t)bytes)); }
 
-static inline void metafork_device_free(int, void *memory) { cudaFree(memory); }
+static inline void metafork_device_free(int, void *memory) { (void)cudaFree(memory); }
 
 static inline int metafork_device_copy(int, void *to, const void *from, int64_t bytes, bool to_device) {
     return metafork_taken(cudaMemcpy(to, from, (size_t)bytes, to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
@@ -132,13 +142,13 @@ static inline int metafork_load(metafork_ptx *ptx, const void **out) {
         error = cudaLibraryGetKernel(&kernel, library, ptx->name);
         if (error != cudaSuccess) {
             (void)metafork_taken(error);
-            cudaLibraryUnload(library);
+            (void)cudaLibraryUnload(library);
             return (int)error;
         }
         if (__atomic_compare_exchange_n(&ptx->kernel, &found, (void *)kernel, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             found = (void *)kernel;
         else
-            cudaLibraryUnload(library);
+            (void)cudaLibraryUnload(library);
     }
     *out = found;
     return METAFORK_OK;
@@ -166,8 +176,8 @@ static inline int metafork_launch_kernel(const void *function, const metafork_sh
     if (error == cudaSuccess && shape->shared_bytes > attributes.maxDynamicSharedSizeBytes)
         error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shape->shared_bytes);
     if (error != cudaSuccess) return metafork_taken(error);
-    const dim3 grid((unsigned)shape->grid[0], (unsigned)shape->grid[1], (unsigned)shape->grid[2]);
-    const dim3 block((unsigned)shape->block[0], (unsigned)shape->block[1], (unsigned)shape->block[2]);
+    const dim3 grid = {(unsigned)shape->grid[0], (unsigned)shape->grid[1], (unsigned)shape->grid[2]};
+    const dim3 block = {(unsigned)shape->block[0], (unsigned)shape->block[1], (unsigned)shape->block[2]};
     return metafork_taken(cudaLaunchKernel(function, grid, block, arguments, (size_t)shape->shared_bytes, (cudaStream_t)stream));
 }
 

@@ -64,7 +64,7 @@ def test_a_leaf_without_code_is_reported(folder):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--backend", "opencl"], "there is no back end 'opencl'; known: cuda, ptx"),
+        (["--backend", "opencl"], "there is no back end 'opencl'; known: cuda, ptx, hip"),
         (["--backend", "ptxx"], "there is no back end 'ptxx'; did you mean 'ptx'?"),
         (
             ["--backend", "ptx", "--allow-fma"],
@@ -72,6 +72,8 @@ def test_a_leaf_without_code_is_reported(folder):
         ),
         (["--backend", "ptx", "--target", "sm_1"], "LLVM has no target sm_1"),
         (["--backend", "ptx", "--target", "gfx90a"], "gfx90a is no target; targets look like sm_80"),
+        (["--backend", "hip", "--target", "sm_80"], "sm_80 is no target of --backend hip; targets look like gfx90a"),
+        (["--backend", "hip", "--allow-fma"], "--backend hip never contracts a*b + c"),
     ],
 )
 def test_what_is_refused(folder, options, said):

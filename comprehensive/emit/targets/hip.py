@@ -1,0 +1,102 @@
+"""``--backend hip``: the CUDA text of kernels, compiled by HIP's compiler; ``metafork/hip.h`` maps the runtime's names.
+
+Leaves of IR strategies are PTX, which HIP does not have: they have no code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from comprehensive.emit.leaf_code import LeafCode, kernel_of
+from comprehensive.emit.targets.cuda import functions
+from comprehensive.emit.targets.target import (
+    Attempt,
+    NoCodeError,
+    Package,
+    Target,
+    TargetOptionError,
+    launching_a_function,
+)
+from comprehensive.tree.schedule_tree import Leaf
+from metafork.analysis.analyses import Analyses
+
+_OPENING = """\
+ *   hipcc -std=c++17 -O3 -ffp-contract=off -I"$(metafork include-dir)" -c @NAME@_hip.cpp
+ */
+#define METAFORK_HIP 1
+"""
+
+_LIBRARY = """\
+cmake_minimum_required(VERSION 3.21)
+if(NOT DEFINED CMAKE_HIP_ARCHITECTURES)
+  set(CMAKE_HIP_ARCHITECTURES @ARCHITECTURE@)
+endif()
+enable_language(HIP)
+find_package(hip REQUIRED)
+add_library(${metafork_target} STATIC @NAME@_hip.cpp @NAME@_host.c)
+set_source_files_properties(@NAME@_hip.cpp PROPERTIES LANGUAGE HIP)
+target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
+target_link_libraries(${metafork_target} PUBLIC hip::host)
+set_target_properties(${metafork_target} PROPERTIES HIP_STANDARD 17)
+"""
+
+_DEPENDENCIES = """\
+include(CMakeFindDependencyMacro)
+find_dependency(hip)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Hip:
+    """Kernels are functions of ``NAME_hip.cpp``; ``architecture`` is the default of the CMake package."""
+
+    architecture: str = "gfx90a"
+    name: str = "hip"
+    headers: tuple[str, ...] = (
+        "arrays.h", "device.h", "dispatch.h", "exact.h", "hip.h", "host.h", "launch.h", "machine.h", "machine_query.h",
+        "residents.h", "target_cuda.h",
+    )  # fmt: skip
+    own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def aimed_at(self, architecture: str) -> Target:
+        """Return the back end whose CMake package compiles for that GPU.  Raises ``TargetOptionError``."""
+        if not re.fullmatch(r"gfx[0-9a-f]+", architecture):
+            raise TargetOptionError(f"{architecture} is no target of --backend hip; targets look like gfx90a")
+        return replace(self, architecture=architecture)
+
+    def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
+        """Return the CUDA text of a leaf.  Raises ``NoCodeError``."""
+        from metafork.printing.cuda import kernel_text
+
+        if leaf.version.ir_strategies:
+            raise NoCodeError("its kernel is PTX")
+        kernel = kernel_of(leaf, analyses)
+        return LeafCode(kernel, kernel_text(kernel))
+
+    def device_name(self, stem: str) -> str:
+        """Return ``NAME_hip.cpp``."""
+        return f"{stem}_hip.cpp"
+
+    def opening(self, stem: str) -> str:
+        """Return the command for hipcc."""
+        return _OPENING.replace("@NAME@", stem)
+
+    def kernel(self, code: LeafCode) -> str:
+        """Return the CUDA text."""
+        return code.text
+
+    def launching(self, attempt: Attempt) -> list[str]:
+        """Return the launch by the runtime."""
+        return [*functions(attempt.code.kernel), *launching_a_function(attempt)]
+
+    def package(self, stem: str, *, allow_fma: bool) -> Package:
+        """Return the build by HIP's compiler.  Raises ``TargetOptionError`` where contraction is asked for."""
+        if allow_fma:
+            raise TargetOptionError("--backend hip never contracts a*b + c; --allow-fma is for --backend cuda")
+        library = _LIBRARY.replace("@NAME@", stem).replace("@ARCHITECTURE@", self.architecture)
+        return Package("C CXX", library, _DEPENDENCIES)
+
+
+TARGET = Hip()

@@ -1,0 +1,44 @@
+/* The names of the CUDA runtime that metafork/target_cuda.h and metafork/device.h use, as those of HIP. */
+#ifndef METAFORK_HIP_H
+#define METAFORK_HIP_H
+
+#include <hip/hip_runtime.h>
+
+#define cudaError_t hipError_t
+#define cudaSuccess hipSuccess
+#define cudaGetLastError hipGetLastError
+#define cudaGetErrorString hipGetErrorString
+#define cudaGetDevice hipGetDevice
+#define cudaDeviceAttr hipDeviceAttribute_t
+#define cudaDeviceGetAttribute hipDeviceGetAttribute
+#define cudaDevAttrMaxRegistersPerBlock hipDeviceAttributeMaxRegistersPerBlock
+#define cudaDevAttrMaxThreadsPerBlock hipDeviceAttributeMaxThreadsPerBlock
+/* There is nothing to be opted in to. */
+#define cudaDevAttrMaxSharedMemoryPerBlockOptin hipDeviceAttributeMaxSharedMemoryPerBlock
+#define cudaDevAttrMaxBlockDimX hipDeviceAttributeMaxBlockDimX
+#define cudaDevAttrMaxBlockDimY hipDeviceAttributeMaxBlockDimY
+#define cudaDevAttrMaxBlockDimZ hipDeviceAttributeMaxBlockDimZ
+#define cudaDevAttrMaxGridDimX hipDeviceAttributeMaxGridDimX
+#define cudaDevAttrMaxGridDimY hipDeviceAttributeMaxGridDimY
+#define cudaDevAttrMaxGridDimZ hipDeviceAttributeMaxGridDimZ
+#define cudaDevAttrWarpSize hipDeviceAttributeWarpSize
+#define cudaDevAttrMaxBlocksPerMultiprocessor hipDeviceAttributeMaxBlocksPerMultiProcessor
+#define cudaDevAttrMaxRegistersPerMultiprocessor hipDeviceAttributeMaxRegistersPerMultiprocessor
+#define cudaDevAttrMaxSharedMemoryPerMultiprocessor hipDeviceAttributeMaxSharedMemoryPerMultiprocessor
+#define cudaDevAttrMaxThreadsPerMultiProcessor hipDeviceAttributeMaxThreadsPerMultiProcessor
+#define cudaDevAttrComputeCapabilityMajor hipDeviceAttributeComputeCapabilityMajor
+#define cudaDevAttrComputeCapabilityMinor hipDeviceAttributeComputeCapabilityMinor
+#define cudaMalloc hipMalloc
+#define cudaFree hipFree
+#define cudaMemcpy hipMemcpy
+#define cudaMemcpyHostToDevice hipMemcpyHostToDevice
+#define cudaMemcpyDeviceToHost hipMemcpyDeviceToHost
+#define cudaStream_t hipStream_t
+#define cudaStreamSynchronize hipStreamSynchronize
+#define cudaFuncAttributes hipFuncAttributes
+#define cudaFuncGetAttributes hipFuncGetAttributes
+#define cudaFuncSetAttribute hipFuncSetAttribute
+#define cudaFuncAttributeMaxDynamicSharedMemorySize hipFuncAttributeMaxDynamicSharedMemorySize
+#define cudaLaunchKernel hipLaunchKernel
+
+#endif

@@ -1,0 +1,168 @@
+/* HIP's runtime with no device behind it, for tests: kernels run on the processor, one block after the other.
+ *
+ * The names and numbers of arguments are those of HIP's own header.  Memory of the device is memory of the host that the
+ * program must not touch itself: it is protected while no call works on it.  STANDIN_FAIL=7 lets the seventh call fail.
+ */
+#pragma once
+#include "metafork/cpu_blocks.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <sys/mman.h>
+#include <utility>
+
+#define __shared__
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __shfl(value, lane, width) metafork_cpu::shuffle(0xffffffffu, (value), __LINE__, (lane), (width))
+
+enum [[nodiscard]] hipError_t { hipSuccess = 0, hipErrorInvalidValue = 1, hipErrorOutOfMemory = 2, hipErrorInvalidDeviceFunction = 98, hipErrorNoDevice = 100 };
+enum hipMemcpyKind { hipMemcpyHostToDevice = 1, hipMemcpyDeviceToHost = 2 };
+enum hipFuncAttribute { hipFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum hipDeviceAttribute_t {
+    hipDeviceAttributeMaxRegistersPerBlock, hipDeviceAttributeMaxThreadsPerBlock, hipDeviceAttributeMaxSharedMemoryPerBlock,
+    hipDeviceAttributeMaxBlockDimX, hipDeviceAttributeMaxBlockDimY, hipDeviceAttributeMaxBlockDimZ, hipDeviceAttributeMaxGridDimX,
+    hipDeviceAttributeMaxGridDimY, hipDeviceAttributeMaxGridDimZ, hipDeviceAttributeWarpSize, hipDeviceAttributeMaxBlocksPerMultiProcessor,
+    hipDeviceAttributeMaxRegistersPerMultiprocessor, hipDeviceAttributeMaxSharedMemoryPerMultiprocessor,
+    hipDeviceAttributeMaxThreadsPerMultiProcessor, hipDeviceAttributeComputeCapabilityMajor, hipDeviceAttributeComputeCapabilityMinor
+};
+typedef struct ihipStream_t *hipStream_t;
+struct hipFuncAttributes {
+    size_t localSizeBytes;
+    int maxDynamicSharedSizeBytes, maxThreadsPerBlock, numRegs;
+    size_t sharedSizeBytes;
+};
+
+/* What `extern __shared__` arrays of all kernels are. */
+alignas(16) inline unsigned char metafork_shared[65536];
+
+namespace hip_standin {
+
+inline std::map<const void *, std::function<void(void **)>> &kernels() {
+    static std::map<const void *, std::function<void(void **)>> all;
+    return all;
+}
+
+/* A kernel of the program, with the types of its arguments. */
+struct kernel {
+    template <class... Types> explicit kernel(void (*function)(Types...)) {
+        kernels()[(const void *)function] = [function](void **arguments) { call(function, arguments, std::index_sequence_for<Types...>()); };
+    }
+    template <class... Types, size_t... Places>
+    static void call(void (*function)(Types...), void **arguments, std::index_sequence<Places...>) {
+        function(*static_cast<Types *>(arguments[Places])...);
+    }
+};
+
+inline std::map<char *, size_t> &memory() {
+    static std::map<char *, size_t> all;
+    return all;
+}
+
+inline void allow(bool access) {
+    for (auto &[start, bytes] : memory()) mprotect(start, bytes, access ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+inline size_t failing() {
+    static const char *const text = getenv("STANDIN_FAIL");
+    return text != nullptr ? (size_t)atoi(text) : 0;
+}
+
+inline size_t calls;
+
+/* A call begins: the error that it returns at once. */
+inline hipError_t begun() {
+    return ++calls == failing() ? hipErrorInvalidValue : hipSuccess;
+}
+
+struct leaks {
+    leaks() { (void)memory(); /* is there longer */ }
+    ~leaks() {
+        for (auto &[start, bytes] : memory()) fprintf(stderr, "left %zu bytes\n", bytes);
+        if (getenv("STANDIN_COUNT") != nullptr) fprintf(stderr, "%zu calls\n", calls);
+    }
+};
+inline leaks at_the_end;
+
+} // namespace hip_standin
+
+#define HIP_STANDIN_BEGIN() \
+    if (const hipError_t error_ = hip_standin::begun(); error_ != hipSuccess) return error_
+
+inline hipError_t hipGetLastError() { return hipSuccess; }
+inline const char *hipGetErrorString(hipError_t error) { return error == hipErrorOutOfMemory ? "out of memory" : "invalid argument"; }
+
+inline hipError_t hipGetDevice(int *device) {
+    HIP_STANDIN_BEGIN();
+    *device = 0;
+    return hipSuccess;
+}
+
+/* An MI200: waves of 64, and nothing to be opted in to. */
+inline hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device) {
+    static const int values[] = {65536, 1024, 65536, 1024, 1024, 1024, 2147483647, 65536, 65536, 64, 32, 65536, 65536, 2048, 9, 0};
+    HIP_STANDIN_BEGIN();
+    if (device != 0) return hipErrorInvalidValue;
+    *value = values[attribute];
+    return hipSuccess;
+}
+
+inline hipError_t hipMalloc(void **out, size_t bytes) {
+    HIP_STANDIN_BEGIN();
+    void *const start = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) return hipErrorOutOfMemory;
+    hip_standin::memory()[(char *)start] = bytes;
+    *out = start;
+    return hipSuccess;
+}
+
+inline hipError_t hipFree(void *start) {
+    HIP_STANDIN_BEGIN();
+    const auto found = hip_standin::memory().find((char *)start);
+    if (found == hip_standin::memory().end()) return hipErrorInvalidValue;
+    munmap(start, found->second);
+    hip_standin::memory().erase(found);
+    return hipSuccess;
+}
+
+inline hipError_t hipMemcpy(void *to, const void *from, size_t bytes, hipMemcpyKind kind) {
+    HIP_STANDIN_BEGIN();
+    const char *const device = (const char *)(kind == hipMemcpyHostToDevice ? to : from);
+    bool inside = false;
+    for (auto &[start, size] : hip_standin::memory()) inside = inside || (device >= start && device + bytes <= start + size);
+    if (!inside) return hipErrorInvalidValue;
+    hip_standin::allow(true);
+    memcpy(to, from, bytes);
+    hip_standin::allow(false);
+    return hipSuccess;
+}
+
+inline hipError_t hipStreamSynchronize(hipStream_t) {
+    HIP_STANDIN_BEGIN();
+    return hipSuccess;
+}
+
+inline hipError_t hipFuncGetAttributes(hipFuncAttributes *out, const void *function) {
+    HIP_STANDIN_BEGIN();
+    if (hip_standin::kernels().count(function) == 0) return hipErrorInvalidDeviceFunction;
+    *out = {0, 65536, 1024, 40, 0};
+    return hipSuccess;
+}
+
+inline hipError_t hipFuncSetAttribute(const void *, hipFuncAttribute, int) { return hipErrorInvalidValue; }
+
+inline hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared_bytes, hipStream_t) {
+    HIP_STANDIN_BEGIN();
+    const auto found = hip_standin::kernels().find(function);
+    if (found == hip_standin::kernels().end()) return hipErrorInvalidDeviceFunction;
+    if (shared_bytes > sizeof metafork_shared || (uint64_t)grid.x * block.x >> 32 != 0) return hipErrorInvalidValue;
+    memset(metafork_shared, 0xff, sizeof metafork_shared);
+    hip_standin::allow(true);
+    const bool ran = metafork_cpu::launch("a kernel", grid, block, (int64_t)shared_bytes, [&] { found->second(arguments); });
+    hip_standin::allow(false);
+    return ran ? hipSuccess : hipErrorOutOfMemory;
+}

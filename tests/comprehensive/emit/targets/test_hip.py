@@ -1,0 +1,143 @@
+"""The HIP back end: its text through a stand-in of the runtime's header, on the processor, bit for bit."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from comprehensive.emit import write_outputs
+from comprehensive.emit.targets.hip import TARGET as HIP
+from comprehensive.leaf_files import LeafTexts
+from comprehensive.optimize import optimize
+from comprehensive.verification.driver import (
+    ELISION_FLAGS,
+    SERIAL_PREFIX,
+    SUPPORT_DIRECTORY,
+    driver_text,
+    point_line,
+    reference_text,
+)
+from metafork.ir.messages.source import Source
+from tests.comprehensive.emit.targets.programs import EXAMPLES
+from tests.runtime.compiling import succeed
+
+SWIZZLE = {
+    "counters": ("threads_per_block", "shared_memory", "bank_degree"),
+    "strategies": ("granularity", "caching", "swizzle"),
+}
+
+
+def built(name, directory, function=None, **options):
+    """Write a file's outputs, and build a driver of one of its functions with the stand-in."""
+    result = optimize(Source(f"{name}.mf", (EXAMPLES / f"{name}.mf").read_text()), **options)
+    texts = LeafTexts(result.analyses, None, HIP)
+    result = texts.in_time(result, None)
+    write_outputs(result, directory, code_of=texts.code_of, target=HIP)
+    unit = result.unit
+    driven = next(one for one in unit.functions if one.name == (function or name))
+    kernels = [one.kernel for tree in result.schedules for leaf in tree.leaves for one in (leaf, *leaf.instances)]
+    table = "".join(
+        f"static const hip_standin::kernel k{number}({kernel});\n"
+        for number, kernel in enumerate(text for one in kernels for text in (one, f"{one}_large"))
+    )
+    (directory / "device.cpp").write_text(f'#include "{name}_hip.cpp"\n{table}')
+    (directory / "reference.c").write_text(reference_text(unit))
+    (directory / "driver.c").write_text(driver_text(unit, driven))
+    include = (f"-I{directory}", f"-I{directory}/include", f"-I{SUPPORT_DIRECTORY}")
+    # What the stand-in itself is made of is no header of the package.
+    standin = (f"-I{Path(__file__).parent}", "-Imetafork/runtime/include")
+    flags = ("-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-Wno-unknown-pragmas")
+    succeed(["g++", *flags, *include, *standin, "-c", directory / "device.cpp", "-o", directory / "device.o"])
+    common = ("-std=gnu11", "-O0", "-w", "-ffp-contract=off", "-DMETAFORK_NO_CONTRACT", *include)
+    for source, more in ((f"{name}_host", ()), ("reference", ELISION_FLAGS), ("driver", ())):
+        succeed(["gcc", *common, *more, "-c", directory / f"{source}.c", "-o", directory / f"{source}.o"])
+    succeed(["objcopy", "-w", f"--keep-global-symbol={SERIAL_PREFIX}*", directory / "reference.o"])
+    objects = [directory / f"{one}.o" for one in ("device", f"{name}_host", "reference", "driver")]
+    succeed(["g++", *objects, "-o", directory / "run"])
+    return result
+
+
+def compared(directory, points, **variables):
+    """Run the driver; return its status, what it said of each point, and what was traced."""
+    lines = "".join(point_line(machine, scalars) for machine, scalars in points)
+    done = subprocess.run(
+        [directory / "run"], input=lines, capture_output=True, text=True, check=False,
+        env={"METAFORK_TRACE": "1", **variables},
+    )  # fmt: skip
+    said = [line for line in done.stdout.splitlines() if not line.startswith(("point", "reference"))]
+    return done.returncode, said, done.stderr
+
+
+def test_drop_ins_give_what_the_serial_elision_gives(tmp_path):
+    result = built("matmul", tmp_path)
+    points = [("", [24, 4, 2, 3]), ("Z=40", [18, 3, 3, 2]), ("Z=1", [13, 5, 2, 3]), ("grid_dim_x=1", [24, 4, 2, 3])]
+    status, said, traced = compared(tmp_path, points)
+    assert (status, said) == (0, ["same"] * 4), traced
+    assert len(re.findall(r"matmul_k0 leaf \d", traced)) == 4
+    assert " large" in traced
+    assert "serial" not in traced
+    assert "left" not in traced
+    # Leaves with fewer registers are PTX.
+    assert "no code for --backend hip: its kernel is PTX" in result.to_report()
+    assert not any(leaf.version.ir_strategies for leaf in result.schedules[0].leaves)
+
+
+def test_lanes_of_32_exchange_values(tmp_path):
+    result = built("aos", tmp_path, "moments", **SWIZZLE)
+    status, said, traced = compared(tmp_path, [("", [256, 64])])
+    assert (status, said) == (0, ["same"]), traced
+    leaf = int(re.search(r"aos_k1 leaf (\d)", traced)[1])
+    assert "in the registers of a warp" in result.schedules[1].leaves[leaf - 1].title
+    assert "__shfl" not in (tmp_path / "aos_hip.cpp").read_text()  # the header says what a shuffle is
+
+
+@pytest.fixture(scope="module")
+def matadd(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("matadd")
+    built("matadd", directory, counters=("threads_per_block",))
+    return directory
+
+
+def test_each_call_failing(matadd):
+    points = [("", [21, 7, 3])]
+    status, said, traced = compared(matadd, points, STANDIN_COUNT="1")
+    assert (status, said) == (0, ["same"])
+    calls = int(re.search(r"^(\d+) calls$", traced, re.MULTILINE)[1])
+    outcomes = set()
+    for number in range(1, calls + 1):
+        status, said, traced = compared(matadd, points, STANDIN_FAIL=str(number))
+        if status == 0:
+            assert said == ["same"], traced
+            serial = "the serial code runs" in traced
+            outcomes.add("serial" if serial else "ran")
+            # What cannot be freed stays.
+            assert not serial or "left" not in traced
+        else:
+            assert "results cannot be fetched from the device: invalid argument" in traced
+            outcomes.add("ended")
+    assert outcomes == {"ran", "serial", "ended"}
+
+
+MACHINE = """
+#include "matadd.h"
+#include <stdio.h>
+int main(void) {
+  metafork_machine m;
+  if (metafork_machine_query(0, &m) != 0) return 1;
+  printf("%d %d %d ", (int)m.warp_size, (int)m.registers_per_thread, (int)m.shared_words);
+  printf("%d %d\\n", (int)m.compute_capability, (int)m.grid_dim_x);
+  return 0;
+}
+"""
+
+
+def test_the_machine_is_that_of_the_device(matadd):
+    """Waves have 64 lanes, launches less than 2^32 threads in a direction, and there are no compute capabilities."""
+    (matadd / "machine.c").write_text(MACHINE)
+    include = (f"-I{matadd}", f"-I{matadd}/include")
+    succeed(["gcc", *include, "-c", matadd / "machine.c", "-o", matadd / "machine.o"])
+    objects = [matadd / f"{name}.o" for name in ("machine", "device", "matadd_host")]
+    succeed(["g++", *objects, "-o", matadd / "machine"])
+    done = subprocess.run([matadd / "machine"], capture_output=True, text=True, check=True)
+    assert done.stdout == "64 256 16384 0 4194303\n"
