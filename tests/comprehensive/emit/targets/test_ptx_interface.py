@@ -6,9 +6,7 @@ import shutil
 import pytest
 
 from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, Path, launched, program
-from tests.runtime.compiling import succeed
-
-NVIDIA = Path("/usr/local/cuda/include/cuda.h")
+from tests.runtime.compiling import needs_nvcc, succeed
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +120,7 @@ def test_the_kernels_are_c_of_1999_and_plus_plus(matmul, tmp_path):
     succeed(["g++", "-x", "c++", "-std=c++17", *flags, "-c", source, "-o", tmp_path / "a.o"])
 
 
-@pytest.mark.skipif(not NVIDIA.exists(), reason="NO cuda.h: its numbers are not compared with ours")
+@needs_nvcc
 def test_the_numbers_of_the_driver_are_those_of_its_header(tmp_path):
     pairs = {
         "METAFORK_CU_MAX_THREADS_PER_BLOCK": "CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK",
@@ -154,6 +152,4 @@ def test_the_numbers_of_the_driver_are_those_of_its_header(tmp_path):
     assert {int(code) for code in re.findall(r"case (\d+): ", text)} - {0} <= set(errors.values())
     source = tmp_path / "numbers.c"
     source.write_text(header + asserts)
-    succeed(
-        ["gcc", "-std=gnu11", "-Imetafork/runtime/include", f"-I{NVIDIA.parent}", "-c", source, "-o", tmp_path / "a.o"]
-    )
+    succeed(["nvcc", "-Imetafork/runtime/include", "-c", source, "-o", tmp_path / "a.o"])
