@@ -16,8 +16,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic
 
-from comprehensive.case_discussion.measurements import Measurements
-from comprehensive.case_discussion.quintuple import Case, CounterOf, OrderOf, Outcome, Quintuple, Step, StrategyOf, V
+from comprehensive.case_discussion.interruption import OutOfTimeError, until
+from comprehensive.case_discussion.measurements import OUT_OF_TIME, Measurements
+from comprehensive.case_discussion.quintuple import (
+    Case,
+    CounterOf,
+    OrderOf,
+    Outcome,
+    Precedence,
+    Quintuple,
+    Step,
+    StrategyOf,
+    V,
+)
 from comprehensive.systems.start import Start
 from comprehensive.systems.systems import Consistency, System, Systems
 from comprehensive.tree.schedule_tree import ORDER, Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree
@@ -97,6 +108,7 @@ class Discussion(Generic[V]):
             notes = dict(self._notes)
             transformed = self._transformed(strategy, quintuple)
             if isinstance(transformed, NotApplied):
+                self._notes = notes
                 continue
             version, effect = transformed
             chosen = replace(
@@ -108,10 +120,10 @@ class Discussion(Generic[V]):
                 otherwise=replace(quintuple, ordered=True),
                 ordered=True,
             )
-            precedence = self._order.precedence(version, [quintuple.version])
+            precedence = self._precedence(self._order, version, [quintuple.version])
             if precedence.first:
                 others = [self._at_its_leaf(quintuple, forked) for forked in (False, True)]
-                precedence = self._order.precedence(self._at_its_leaf(chosen, forked=False), others)
+                precedence = self._precedence(self._order, self._at_its_leaf(chosen, forked=False), others)
             if not precedence.first:
                 self._notes = notes  # those of what was tried for the comparison alone
             place = "goes before" if precedence.first else "does not go before"
@@ -121,6 +133,14 @@ class Discussion(Generic[V]):
                 self._reordered = True
                 return chosen
         return None
+
+    def _precedence(self, order: OrderOf[V], version: V, others: Sequence[V]) -> Precedence:
+        try:
+            with until(self._deadline):
+                return order.precedence(version, others)
+        except OutOfTimeError:
+            self._measured.interrupted = True
+            return Precedence(False, OUT_OF_TIME)
 
     def _at_its_leaf(self, quintuple: Quintuple[V], forked: bool) -> V:
         """Return a version with the strategies that are applied at leaves, and where ``forked`` with those at forks."""

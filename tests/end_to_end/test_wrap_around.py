@@ -56,7 +56,7 @@ def test_what_wraps_is_not_proved_free_of_races(text):
 
 def test_loops_that_wrap_do_not_join_the_grid():
     text = "\n".join(text.replace("void f(", f"void f{number}(") for number, text in enumerate(WRAPS.values()))
-    found = verify(text, counters=COUNTERS, options=Options(points=8, dataflow_seconds=0))
+    found = verify(text, counters=COUNTERS, order="paper", options=Options(points=8, dataflow_seconds=0))
     assert [failure.text() for failure in found.failures] == []
     assert len(found.leaves) >= len(WRAPS)
     assert all(row.points and "granularity" not in row.strategies for row in found.leaves)
@@ -82,9 +82,9 @@ def test_a_window_does_not_start_where_only_a_wrap_around_leads():
         "const int x[n], int y[n]",
         "cache(x)",
     )
-    found = verify(text, counters=COUNTERS, options=Options(points=16, dataflow_seconds=0))
+    found = verify(text, counters=COUNTERS, order="paper", options=Options(points=16, dataflow_seconds=0))
     assert [failure.text() for failure in found.failures] == []
-    [tree] = optimize(text, counters=COUNTERS).schedules
+    [tree] = optimize(text, counters=COUNTERS, order="paper").schedules
     assert not any(leaf.counters["shared_memory"].numerator for leaf in tree.leaves)
 
 
@@ -140,7 +140,7 @@ DECIDED = {
 @pytest.mark.parametrize(("text", "conditions", "strategies"), DECIDED.values(), ids=DECIDED)
 def test_what_parameters_decide_joins_start_and_all_strategies_apply(text, conditions, strategies):
     assert check_races(exact_unit(parse(Source("f.mf", text))), strict=True) == ()
-    [tree] = optimize(text, counters=COUNTERS).schedules
+    [tree] = optimize(text, counters=COUNTERS, order="paper").schedules
     large = {c for c in tree.start if any(abs(x) >= 2**31 - 1 for x in c.difference.terms().values())}
     assert large == conditions
     assert all(leaf.counters["shared_memory"].numerator for leaf in tree.leaves if "caching" not in leaf.strategies)
@@ -150,7 +150,7 @@ def test_what_parameters_decide_joins_start_and_all_strategies_apply(text, condi
 def test_what_parameters_decide_is_right_within_start():
     texts = [text for text, _, _ in DECIDED.values()]
     text = "\n".join(text.replace("void f(", f"void f{number}(") for number, text in enumerate(texts))
-    found = verify(text, counters=COUNTERS, options=Options(points=8, dataflow_seconds=10))
+    found = verify(text, counters=COUNTERS, order="paper", options=Options(points=8, dataflow_seconds=10))
     assert [failure.text() for failure in found.failures] == []
     assert all(row.points for row in found.leaves)
 

@@ -153,3 +153,25 @@ def test_the_order_is_one_of_two():
     told = CliRunner().invoke(cli, ["optimize", "--order", "speed", "examples/matadd.mf"])
     assert told.exit_code == 2
     assert "'speed' is not one of 'cost', 'paper'" in told.output
+
+
+class Endless:
+    def precedence(self, version, others):
+        while True:
+            pass
+
+
+def test_a_comparison_without_end_is_given_up():
+    counters, strategies = jacobi()
+    strategies[-1] = Chosen("caching", frozenset({"shared_memory"}))
+    outcome = Discussion(start(), counters, strategies, time_limit=0.5, order=Endless()).run(())
+    assert not outcome.complete
+    assert (
+        ORDER,
+        "the input with caching does not go before the input: the time limit was reached before it was done",
+    ) in (outcome.notes)
+
+
+def test_a_program_without_anything_to_choose_says_nothing_of_it():
+    result = metafork.optimize(NEVER_CACHED, counters=["shared_memory"], strategies=["caching"])
+    assert not {ORDER, "caching"} & {subject for subject, _ in result.schedules[0].notes}
