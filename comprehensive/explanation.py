@@ -17,7 +17,7 @@ _HINT = "--order paper puts the leaves with it first"
 
 
 def explanation(
-    program: Program, strategies: Sequence[Strategy], analyses: Analyses, order: ByCost | None
+    program: Program, strategies: Sequence[Strategy], analyses: Analyses, order: ByCost | None = None
 ) -> tuple[Remark, ...]:
     """Return what the choice of cached arrays and each strategy remark on a program as the input has it."""
     return explained(with_cached_arrays(program, analyses), strategies, analyses, order)

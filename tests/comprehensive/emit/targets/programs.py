@@ -52,7 +52,8 @@ class Program:
 
 def optimized(text, name, **options):
     """Optimize for the PTX back end; return what has code, and its texts."""
-    result = optimize(Source(name, text), **options)
+    # In the paper's order there are leaves with shared memory, whatever they cost.
+    result = optimize(Source(name, text), **{"order": "paper", **options})
     texts = LeafTexts(result.analyses, None, PTX)
     return texts.in_time(result, None), texts
 

@@ -95,7 +95,7 @@ def test_a_tree_without_some_leaves(gone):
     """The others keep their conditions and are numbered anew, also in the names of their kernels."""
     text = (EXAMPLES / "smooth.mf").read_text()
     options = {"counters": ["shared_memory"], "strategies": ["granularity", "caching"], "static": {"s": (2,)}}
-    result = optimize(Source("smooth.mf", text), **options)
+    result = optimize(Source("smooth.mf", text), **options, order="paper")
     (whole,) = result.schedules
     tree = without_leaves(whole, dict.fromkeys(gone, "for the test"))
     kept = [leaf for leaf in whole.leaves if leaf.id not in gone]
@@ -138,7 +138,7 @@ class Picky(Ptx):
 def test_the_other_leaves_have_their_own_code(driver, tmp_path, gone):
     text = (EXAMPLES / "smooth.mf").read_text()
     options = {"counters": ["shared_memory"], "strategies": ["granularity", "caching"], "static": {"s": (2,)}}
-    result = optimize(Source("smooth.mf", text), **options)
+    result = optimize(Source("smooth.mf", text), **options, order="paper")
     titles = {leaf.id: leaf.title for leaf in result.schedules[0].leaves}
     target = Picky(refused=tuple(titles[number] for number in gone))
     texts = LeafTexts(result.analyses, None, target)
@@ -159,7 +159,7 @@ def test_the_other_leaves_have_their_own_code(driver, tmp_path, gone):
 
 
 def test_kernels_are_for_the_gpu_that_is_asked_for():
-    result = optimize(EXAMPLES / "center.mf", counters=["shared_memory"])
+    result = optimize(EXAMPLES / "center.mf", counters=["shared_memory"], order="paper")
     leaf = result.schedules[0].leaves[0]
     assert ".target sm_75" in PTX.leaf_code(leaf, None).ptx
     assert ".target sm_90" in PTX.aimed_at("sm_90").leaf_code(leaf, None).ptx

@@ -20,6 +20,24 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __shfl(value, lane, width) metafork_cpu::shuffle(0xffffffffu, (value), __LINE__, (lane), (width))
 
+/* Blocks and threads run one after the other here. */
+template <class Word> static inline Word atomicCAS(Word *place, Word expected, Word next) {
+    (void)__atomic_compare_exchange_n(place, &expected, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return expected;
+}
+#define ATOMIC(name, operation)                                             \
+    template <class Word> static inline void name(Word *place, Word value) { \
+        const Word old = *place;                                            \
+        *place = (operation);                                               \
+    }
+ATOMIC(atomicAdd, (Word)(old + value))
+ATOMIC(atomicAnd, (Word)(old & value))
+ATOMIC(atomicOr, (Word)(old | value))
+ATOMIC(atomicXor, (Word)(old ^ value))
+ATOMIC(atomicMin, value < old ? value : old)
+ATOMIC(atomicMax, old < value ? value : old)
+#undef ATOMIC
+
 enum [[nodiscard]] hipError_t { hipSuccess = 0, hipErrorInvalidValue = 1, hipErrorOutOfMemory = 2, hipErrorInvalidDeviceFunction = 98, hipErrorNoDevice = 100 };
 enum hipMemcpyKind { hipMemcpyHostToDevice = 1, hipMemcpyDeviceToHost = 2 };
 enum hipFuncAttribute { hipFuncAttributeMaxDynamicSharedMemorySize = 8 };
