@@ -1,0 +1,237 @@
+"""``meta_reduction(op: name)`` in front of a ``meta_for``: what its iterations add up, in any order, of integers.
+
+``before --> after``, of a result ``sum`` (an array of one element, or a scalar of the block whose threads add up)::
+
+    meta_reduction(+: sum)                 meta_for (int i = 0; i < n / B; i++) {
+    meta_for (int i = 0; i < n / B; i++)     int sum_part[1];
+      meta_for (int j = 0; j < B; j++)       meta_for (int j = 0; j < B; j++)
+        *sum += x[i * B + j];                  if (j == 0) sum_part[0] = 0;
+                                    -->      meta_for (int j = 0; j < B; j++) {
+                                               unsigned sum_own = 0;
+                                               sum_own += x[i * B + j];
+                                               meta_atomic sum_part[0] += sum_own;
+                                             }
+                                             meta_for (int j = 0; j < B; j++)
+                                               if (j == 0) meta_atomic sum[0] += sum_part[0];
+                                           }
+
+A thread adds up in a register, a block in its shared memory, the blocks in global memory.  Sums and products count
+modulo 2^w, as those of C do where they are defined, so that every order gives the same.  Updates of an array with more
+elements become atomic ones where they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from metafork.frontend.text import syntax
+from metafork.frontend.text.atomics import operation
+from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.ir import program as ir
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.atomic_updates import updated
+from metafork.ir.messages.source import Span
+from metafork.ir.rewriting import names_in
+
+OPERATORS = ("+", "*", "&", "|", "^", "min", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class Reductions:
+    """Rewrites statements that were built; ``fresh`` gives names that nothing in the program has."""
+
+    reporter: Reporter
+    fresh: Callable[[str], str]
+
+    def of_grid(self, body: tuple[ir.Stmt, ...], array: ir.Array, clause: syntax.Reduction) -> tuple[ir.Stmt, ...]:
+        """Return block-level code in which the threads of all blocks update an array; raises ``RefusedError``."""
+        self._check_type(array.element, clause)
+        phases = [stmt for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Phase)]
+        if not phases or not _single(array):
+            return _over_phases(body, lambda phase: (self.of_array(phase, array, clause),))
+        target = ir.Element(array.name, (ir.IntConst(0),) * len(array.extents), array.element, clause.span)
+        part, begin = self._begun(phases[0], array.name, array.element, clause)
+        change = partial(self._accumulated, target=target, part=part, clause=clause)
+        total = ir.Assign(target, clause.op, part, clause.span, atomic=True)
+        end = self._by_one(phases[0], total, clause)
+        return (*begin, *_over_phases(body, lambda phase: (change(phase),)), end)
+
+    def of_array(self, phase: ir.Phase, array: ir.Array, clause: syntax.Reduction) -> ir.Phase:
+        """Return a phase that updates the elements of an array atomically; raises ``RefusedError``."""
+        self._check_type(array.element, clause)
+        body = self._updates(phase.body, array.name, clause, lambda one: one)
+        return replace(phase, body=body)
+
+    def of_block(self, phase: ir.Phase, variable: ir.Var, clause: syntax.Reduction) -> tuple[ir.Stmt, ...]:
+        """Return what adds up in a scalar of the block; raises ``RefusedError``."""
+        self._check_type(variable.type, clause)
+        part, begin = self._begun(phase, variable.name, variable.type, clause)
+        inside = self._accumulated(phase, target=variable, part=part, clause=clause)
+        value = updated(ir.Assign(variable, clause.op, part, clause.span))
+        return (*begin, inside, ir.Assign(variable, "", value, clause.span))
+
+    def _check_type(self, type_: ScalarType, clause: syntax.Reduction) -> None:
+        if type_.floating or type_ is ScalarType.BOOL:
+            raise self.reporter.refuse(
+                "MF0225",
+                clause.span,
+                f"`{clause.name.name}` has type `{type_.spelling}`",
+                reason="a floating-point sum depends on the order of its terms, and threads have none."
+                if type_.floating
+                else "what is added up are integers.",
+                way_out="let each thread write its part to an array, and add these up in one order.",
+            )
+
+    # --- the pieces -------------------------------------------------------------------------------------------
+
+    def _begun(
+        self, phase: ir.Phase, name: str, type_: ScalarType, clause: syntax.Reduction
+    ) -> tuple[ir.Element, tuple[ir.Stmt, ...]]:
+        """Return the element in which the block adds up, and its declaration with what it is at first."""
+        array = ir.Array(self.fresh(f"{name}_part"), type_, (ir.IntConst(1),), clause.span)
+        part = ir.Element(array.name, (ir.IntConst(0),), type_, clause.span)
+        first = ir.Assign(part, "", _neutral(clause.op, type_), clause.span)
+        return part, (ir.BlockArray(array, clause.span), self._by_one(phase, first, clause))
+
+    def _by_one(self, phase: ir.Phase, stmt: ir.Stmt, clause: syntax.Reduction) -> ir.Phase:
+        """Return a phase of the same threads in which the first of them does something."""
+        threads = tuple(replace(loop, var=self.fresh(loop.var)) for loop in phase.threads)
+        test: ir.Expr | None = None
+        for loop in threads:
+            here = ir.binary("==", ir.Var(loop.var, loop.type), ir.IntConst(0))
+            test = here if test is None else ir.binary("&&", test, here)
+        assert test is not None
+        return ir.Phase(threads, (ir.If(test, (stmt,), (), clause.span),), clause.span)
+
+    def _accumulated(
+        self, phase: ir.Phase, target: ir.Var | ir.Element, part: ir.Element, clause: syntax.Reduction
+    ) -> ir.Phase:
+        """Return a phase whose threads add up in registers, and in the block's element at their end."""
+        name = target.name if isinstance(target, ir.Var) else target.array
+        if name not in names_in(phase.body):
+            return phase
+        type_ = target.type if clause.op in ("min", "max") else _modular(target.type)
+        own = ir.Var(self.fresh(f"{name}_own"), type_, clause.span)
+
+        def kept(update: ir.Assign) -> ir.Assign:
+            plain = replace(update, target=own, atomic=False)
+            return replace(plain, op="", value=updated(plain)) if plain.op in ("min", "max") else plain
+
+        body = self._updates(phase.body, name, clause, kept)
+        start = ir.Declare(own.name, type_, _neutral(clause.op, type_), clause.span)
+        end = ir.Assign(part, clause.op, own, clause.span, atomic=True)
+        return replace(phase, body=(start, *body, end))
+
+    def _updates(
+        self, body: tuple[ir.Stmt, ...], name: str, clause: syntax.Reduction, change: Callable[[ir.Assign], ir.Assign]
+    ) -> tuple[ir.Stmt, ...]:
+        """Return thread code with every update of a result changed; it may stand in nothing else."""
+
+        def one(stmt: ir.Stmt) -> ir.Stmt:
+            update = self._update(stmt, name, clause)
+            if update is not None:
+                return change(update)
+            match stmt:
+                case ir.If(then=then, otherwise=otherwise):
+                    stmt = replace(stmt, then=tuple(map(one, then)), otherwise=tuple(map(one, otherwise)))
+                case ir.For(body=inner) | ir.While(body=inner):
+                    stmt = replace(stmt, body=tuple(map(one, inner)))
+                case _:
+                    pass
+            for expr in ir.expressions_of(stmt):
+                self._check_unused(expr, name, clause)
+            if isinstance(stmt, ir.For):
+                for clause_ in (stmt.init, stmt.step):
+                    for expr in () if clause_ is None else ir.expressions_of(clause_):
+                        self._check_unused(expr, name, clause)
+            return stmt
+
+        return tuple(map(one, body))
+
+    def _update(self, stmt: ir.Stmt, name: str, clause: syntax.Reduction) -> ir.Assign | None:
+        """Return a statement as an update of the result by the clause's operation, ``None`` for any other one."""
+        match stmt:
+            case ir.If(
+                condition=condition,
+                then=(ir.Assign(target=target, op="", value=value) as inner,),
+                otherwise=(),
+            ) if _name(target) == name and clause.op in ("min", "max") and name in _named(condition):
+                type_ = ir.binary("+", value, target).type
+                stmt = replace(inner, value=ir.Conditional(condition, value, target, type_, stmt.span))
+            case ir.Assign(target=target) if _name(target) == name:
+                pass
+            case _:
+                return None
+        assert isinstance(stmt, ir.Assign)
+        op, value = operation(stmt)
+        if ("+" if op == "-" else op) != clause.op or name in _named(value) or value.type.floating:
+            raise self._refused(stmt.span, clause)
+        if (
+            clause.op in ("min", "max")
+            and not stmt.target.type.holds(value.type)
+            and not isinstance(value, ir.IntConst)
+        ):
+            raise self._refused(stmt.span, clause)
+        if isinstance(stmt.target, ir.Element) and any(name in _named(index) for index in stmt.target.indices):
+            raise self._refused(stmt.span, clause)
+        return replace(stmt, op=op or "", value=value, atomic=True)
+
+    def _check_unused(self, expr: ir.Expr, name: str, clause: syntax.Reduction) -> None:
+        for part in ir.walk_expression(expr):
+            if isinstance(part, ir.Var | ir.Element) and _name(part) == name:
+                raise self._refused(part.span, clause)
+
+    def _refused(self, span: Span, clause: syntax.Reduction) -> RefusedError:
+        message = f"`{clause.name.name}` is added up by `{clause.op}`, and used otherwise here"
+        return self.reporter.refuse("MF0225", span, message, related=((clause.span, "the clause"),))
+
+
+def _name(target: ir.Var | ir.Element) -> str:
+    return target.name if isinstance(target, ir.Var) else target.array
+
+
+def _named(expr: ir.Expr) -> set[str]:
+    return {_name(part) for part in ir.walk_expression(expr) if isinstance(part, ir.Var | ir.Element)}
+
+
+def _single(array: ir.Array) -> bool:
+    return all(isinstance(extent, ir.IntConst) and extent.value == 1 for extent in array.extents)
+
+
+def _modular(type_: ScalarType) -> ScalarType:
+    """Return the unsigned type in which sums and products agree with those of a type, as far as that holds."""
+    return ScalarType.UNSIGNED_INT if type_.size <= 4 else ScalarType.UNSIGNED_LONG_LONG
+
+
+def _neutral(op: str, type_: ScalarType) -> ir.Expr:
+    wide = ir.INT if type_.size < 4 else type_
+    match op:
+        case "*":
+            return ir.IntConst(1)
+        case "&":
+            return ir.unary("~", ir.IntConst(0))
+        case "min":
+            return ir.IntConst(type_.greatest, wide)
+        case "max":
+            most = ir.unary("-", ir.IntConst(type_.greatest, wide))
+            return ir.binary("-", most, ir.IntConst(1)) if type_.signed else ir.IntConst(0)  # C has no least constant
+        case _:
+            return ir.IntConst(0)
+
+
+def _over_phases(body: tuple[ir.Stmt, ...], change: Callable[[ir.Phase], tuple[ir.Stmt, ...]]) -> tuple[ir.Stmt, ...]:
+    """Return block-level code with every phase in it changed."""
+    result: list[ir.Stmt] = []
+    for stmt in body:
+        match stmt:
+            case ir.Phase():
+                result += change(stmt)
+            case ir.If(then=then, otherwise=otherwise):
+                result.append(replace(stmt, then=_over_phases(then, change), otherwise=_over_phases(otherwise, change)))
+            case ir.For(body=inner) | ir.While(body=inner):
+                result.append(replace(stmt, body=_over_phases(inner, change)))
+            case _:
+                result.append(stmt)
+    return tuple(result)
