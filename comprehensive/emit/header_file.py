@@ -11,7 +11,7 @@ from comprehensive.emit.launch_text import launch_declaration
 from comprehensive.emit.select_text import select_declaration
 from comprehensive.emit.signature import element_type, signature_of
 from comprehensive.tree.schedule_tree import ScheduleTree
-from metafork.frontend.vocabulary import HEADER_TYPES, OTHER_TYPES
+from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
 from metafork.printing.cuda import is_reserved
 from metafork.printing.expressions import expression

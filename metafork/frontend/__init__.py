@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from metafork.frontend.reporter import Reporter
-from metafork.frontend.tokens import LineMap
+from metafork.frontend.text.reporter import Reporter
+from metafork.frontend.text.tokens import LineMap
 from metafork.frontend.unit import UnitParser
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source

@@ -13,29 +13,30 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from metafork.frontend import syntax
-from metafork.frontend.c_grammar import Grammar, GrammarError, TooDeepError
-from metafork.frontend.cut_statements import Simple, cut_statement
-from metafork.frontend.definitions import FunctionText, declared_name, definitions, split_commas
-from metafork.frontend.expressions import ExpressionBuilder
-from metafork.frontend.file_scope import FileScope
-from metafork.frontend.fragment import is_argument, left_out
-from metafork.frontend.headers import Headers
-from metafork.frontend.host import HostFunction
-from metafork.frontend.host_variables import Site, Variable, declared
-from metafork.frontend.inlining.functions import Functions
-from metafork.frontend.known_names import C_WORDS
-from metafork.frontend.macros import ExpansionError
-from metafork.frontend.mapping_pragma import pragma_before, with_mapping
-from metafork.frontend.pointers import one_element, promised_extents, single_elements
-from metafork.frontend.preprocessor import CONDITIONAL_WORDS, Included, Preprocessed
-from metafork.frontend.program import ProgramBuilder
-from metafork.frontend.promises import promises_within
-from metafork.frontend.reporter import RefusedError, Reporter
-from metafork.frontend.residency import host_accesses
-from metafork.frontend.structure import Structure, is_schedule_keyword, similar
-from metafork.frontend.symbols import Origin, ScalarSymbol, Symbol
-from metafork.frontend.tokens import (
+from metafork.frontend.host.file_scope import FileScope
+from metafork.frontend.host.fragment import is_argument, left_out
+from metafork.frontend.host.host import HostFunction
+from metafork.frontend.host.known_names import C_WORDS
+from metafork.frontend.host.residency import host_accesses
+from metafork.frontend.host.transfers import transfers
+from metafork.frontend.host.variables import Site, Variable, declared
+from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
+from metafork.frontend.pragmas.pointers import one_element, promised_extents, single_elements
+from metafork.frontend.pragmas.promises import promises_within
+from metafork.frontend.schedules.expressions import ExpressionBuilder
+from metafork.frontend.schedules.inlining.functions import Functions
+from metafork.frontend.schedules.program import ProgramBuilder
+from metafork.frontend.schedules.symbols import Origin, ScalarSymbol, Symbol
+from metafork.frontend.text import syntax
+from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.text.cut_statements import Simple, cut_statement
+from metafork.frontend.text.definitions import FunctionText, declared_name, definitions, split_commas
+from metafork.frontend.text.headers import Headers
+from metafork.frontend.text.macros import ExpansionError
+from metafork.frontend.text.preprocessor import CONDITIONAL_WORDS, Included, Preprocessed
+from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.structure import Structure, is_schedule_keyword, similar
+from metafork.frontend.text.tokens import (
     BracketError,
     LineMap,
     Token,
@@ -45,8 +46,7 @@ from metafork.frontend.tokens import (
     match_brackets,
     tokenize,
 )
-from metafork.frontend.transfers import transfers
-from metafork.frontend.vocabulary import HEADER_TYPES
+from metafork.frontend.text.vocabulary import HEADER_TYPES
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit

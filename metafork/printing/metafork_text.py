@@ -90,7 +90,7 @@ def _assertion(condition: Expr) -> str:
 
 
 def _mapping_items(mapping: Mapping) -> list[str]:
-    """Return what no clause can say of a mapping; ``metafork.frontend.mapping_pragma`` reads it."""
+    """Return what no clause can say of a mapping; ``metafork.frontend.pragmas.mapping`` reads it."""
     items = [] if mapping.striding is None else [f"striding({mapping.striding})"]
     items += [f"layout({name}, {one.turn}, {one.bits}, {one.padding})" for name, one in mapping.layouts]
     if mapping.transposed:

@@ -4,7 +4,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from metafork.frontend.tokens import LineMap
+from metafork.frontend.text.tokens import LineMap
 from metafork.ir.messages.catalogue import CATALOGUE
 from metafork.ir.messages.diagnostics import (
     Diagnostic,

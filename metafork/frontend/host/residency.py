@@ -1,0 +1,339 @@
+"""Where host code announces what it is about to touch, so that arrays may stay on the device for a whole function.
+
+In front of every statement between schedules stands what the statement touches; loops without a schedule are announced
+as a whole, branches each for itself, and the conditions of loops around schedules whenever they are evaluated.  So no
+way through the function, whatever jumps it takes, comes to an access that is not announced.
+
+That takes a text in which something can be put in front of those places.  Where macros hide them, where something is
+not known, where a pragma says more about the text than C does, and where a jump may lead around the declaration of an
+array, there is no such announcing: ``metafork.frontend.host.transfers`` says what stays during which loops instead.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from metafork.frontend.host.accesses import Scopes, accesses
+from metafork.frontend.host.host import HostFunction
+from metafork.frontend.host.variables import Variable
+from metafork.frontend.text import syntax
+from metafork.frontend.text.preprocessor import Directive
+from metafork.frontend.text.tokens import Token
+from metafork.ir.messages.source import Span
+from metafork.ir.translation_unit import HostAccess, HostAccesses, HostArray, HostPlace
+
+_BEFORE_STATEMENTS = frozenset({"{", "}", ";", ":"})
+_BEFORE_BRANCHES = frozenset({")", "else", "do", ":"})
+_HIDDEN_JUMPS = frozenset({"goto", "setjmp", "sigsetjmp", "_Pragma"})
+_EVERYTHING = (HostAccess("", "everything", (), True, True),)
+
+
+def host_accesses(host: HostFunction, tokens: Sequence[Token], directives: Iterable[Directive]) -> HostAccesses | None:
+    """Return what the host code of a function touches and where, ``None`` where that cannot be followed.
+
+    ``tokens`` are those of the file as it is written.
+    """
+    schedules = [site.statement.span for site in host.sites]
+    pragma = any(
+        directive.word == "pragma" and _within(directive.span, host.body.span) and not _is_ours(directive)
+        for directive in directives
+        if not any(_within(directive.span, span) for span in schedules)
+    )
+    if pragma or host.has_unknown(host.body.span):
+        return None
+    follower = _Follower(host, tokens)
+    try:
+        follower.follow()
+    except _CannotFollowError:
+        return None
+    return HostAccesses(tuple(follower.places), tuple(follower.arrays))
+
+
+class _CannotFollowError(Exception):
+    """The text has no place where an access could be announced."""
+
+
+def _within(inner: Span, outer: Span) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
+
+
+def _is_ours(directive: Directive) -> bool:
+    return directive.rest.split()[:1] == ["metafork"]
+
+
+class _Text:
+    """The tokens of a function's body as they are written, and which brackets they stand in."""
+
+    def __init__(self, tokens: Sequence[Token], body: Span) -> None:
+        self._tokens = [one for one in tokens if _within(one.span, body)]
+        self._starts = [one.span.start for one in self._tokens]
+        self._depths: list[int] = []
+        depth = 0
+        for one in self._tokens:
+            depth -= one.text == ")"
+            self._depths.append(depth)
+            depth += one.text == "("
+
+    def is_statement(self, span: Span, before: frozenset[str]) -> bool:
+        """Return whether a span is written out as a statement, behind one of some tokens or at the very beginning."""
+        first = self._at(span.start)
+        last = self._last(span)
+        if first is None or last is None or self._depths[first] or self._depths[last]:
+            return False
+        return first == 0 or self._tokens[first - 1].text in before
+
+    def parts(self, loop: syntax.ForStatement | syntax.WhileStatement) -> list[tuple[int, int]]:
+        """Return the offsets of the expressions in the head of a loop; raises where a macro hides it."""
+        open_, close = self._head(loop)
+        parts: list[tuple[int, int]] = []
+        first = open_ + 1
+        for index in range(first, close + 1):
+            splits = self._tokens[index].text == ";" and self._depths[index] == self._depths[open_] + 1
+            if index == close or splits:
+                ends = (self._tokens[first].span.start, self._tokens[index - 1].span.end) if first < index else (0, 0)
+                parts.append(ends)
+                first = index + 1
+        if len(parts) != (3 if isinstance(loop, syntax.ForStatement) else 1):
+            raise _CannotFollowError
+        return parts
+
+    def _head(self, loop: syntax.ForStatement | syntax.WhileStatement) -> tuple[int, int]:
+        """Return the brackets of a loop's head."""
+        if isinstance(loop, syntax.WhileStatement) and loop.is_do:
+            close = self._last(loop.span)
+            if close is not None and self._tokens[close].text == ";":
+                close -= 1
+            if close is None or self._tokens[close].text != ")":
+                raise _CannotFollowError
+            open_ = close - 1
+            while open_ > 0 and not (self._tokens[open_].text == "(" and self._depths[open_] == self._depths[close]):
+                open_ -= 1
+            word, at = "while", open_ - 1
+        else:
+            found = self._at(loop.span.start)
+            if found is None:
+                raise _CannotFollowError
+            word, at, open_ = "for" if isinstance(loop, syntax.ForStatement) else "while", found, found + 1
+            close = open_ + 1
+            while close < len(self._tokens) and self._depths[close] > self._depths[at]:
+                close += 1
+        plain = close < len(self._tokens) and self._tokens[close].text == ")" and self._tokens[open_].text == "("
+        if not plain or self._depths[open_] or self._tokens[at].text != word:
+            raise _CannotFollowError
+        return open_, close
+
+    def _at(self, offset: int) -> int | None:
+        index = bisect_left(self._starts, offset)
+        return index if index < len(self._starts) and self._starts[index] == offset else None
+
+    def _last(self, span: Span) -> int | None:
+        index = bisect_left(self._starts, span.end) - 1
+        return index if index >= 0 and self._tokens[index].span.end == span.end else None
+
+
+class _Follower:
+    """Walks a function and collects the places of its accesses, in the order of the text."""
+
+    def __init__(self, host: HostFunction, tokens: Sequence[Token]) -> None:
+        self._host = host
+        self._scopes = Scopes(host)
+        body = host.body
+        inner = [one for one in tokens if _within(one.span, body.span)]
+        braces = bool(inner) and inner[0].text == "{" and inner[0].span.start == body.span.start
+        self._text = _Text(inner[1:-1] if braces else inner, body.span)
+        self._labels = any(
+            isinstance(one, syntax.LabelledStatement) and one.label not in ("case", "default")
+            for one in syntax.walk_statements(body)
+        )
+        self._moving = frozenset(_moving(body))
+        self.places: list[HostPlace] = []
+        self.arrays: list[HostArray] = []
+
+    def follow(self) -> None:
+        """Walk the body; raises ``_CannotFollowError``."""
+        self._items(self._host.body, dict(self._host.outer), in_switch=False)
+
+    def _items(self, block: syntax.Block, scope: dict[str, Variable], in_switch: bool) -> None:
+        for group in _groups(block.items):
+            if len(group) == 1:
+                self._statement(group[0], scope, "statement", in_switch)
+            else:
+                self._group(group, scope)
+
+    def _group(self, group: Sequence[syntax.Statement], scope: dict[str, Variable]) -> None:
+        """Announce in front of the first what statements of one macro touch: all, for they come one after the other."""
+        if any(self._is_open(one) for one in group):
+            raise _CannotFollowError
+        touched = False
+        for one in group:
+            touched = bool(accesses(self._host, self._scopes, one, scope)) or touched
+            if isinstance(one, syntax.Declaration):
+                self._arrays(one, scope, in_switch=True)
+        if touched:
+            span = group[0].span
+            if not self._text.is_statement(span, _BEFORE_STATEMENTS):
+                raise _CannotFollowError
+            self.places.append(HostPlace(span.start, span.start, "statement", _EVERYTHING))
+
+    def _statement(
+        self,
+        statement: syntax.Statement,
+        scope: dict[str, Variable],
+        how: Literal["statement", "alone"],
+        in_switch: bool = False,
+    ) -> None:
+        match statement:
+            case syntax.Block():
+                self._items(statement, dict(scope), in_switch=False)
+            case syntax.IfStatement(condition=condition, then=then, otherwise=otherwise):
+                self._announce(statement, accesses(self._host, self._scopes, condition, scope), how)
+                self._statement(then, scope, "alone")
+                if otherwise is not None:
+                    self._statement(otherwise, scope, "alone")
+            case syntax.SwitchStatement(value=value, body=body):
+                self._announce(statement, accesses(self._host, self._scopes, value, scope), how)
+                if isinstance(body, syntax.Block):
+                    self._items(body, dict(scope), in_switch=True)
+                else:
+                    self._statement(body, scope, "alone")
+            case syntax.LabelledStatement(body=body):
+                self._statement(body, scope, how, in_switch)
+            case syntax.ForStatement() | syntax.WhileStatement() if self._is_open(statement):
+                self._loop(statement, scope, how)
+            case syntax.ScheduleStatement():
+                self._announce(statement, self._scalars(statement), how)
+            case _:
+                if isinstance(statement, syntax.Opaque) and any(one.text in _HIDDEN_JUMPS for one in statement.tokens):
+                    raise _CannotFollowError
+                self._announce(statement, accesses(self._host, self._scopes, statement, scope), how)
+                if isinstance(statement, syntax.Declaration):
+                    self._arrays(statement, scope, in_switch)
+
+    def _loop(
+        self,
+        loop: syntax.ForStatement | syntax.WhileStatement,
+        scope: dict[str, Variable],
+        how: Literal["statement", "alone"],
+    ) -> None:
+        inner = dict(scope)
+        heads: list[syntax.Expression | None] = [loop.condition]
+        if isinstance(loop, syntax.ForStatement):
+            if isinstance(loop.init, syntax.Declaration):
+                self._announce(loop, accesses(self._host, self._scopes, loop.init, scope), how)
+                if any(one.element is not None for one in self._scopes.declare(loop.init, inner)):
+                    raise _CannotFollowError
+            elif loop.init is not None:
+                self._announce(loop, accesses(self._host, self._scopes, loop.init, scope), how)
+            heads = [None, loop.condition, loop.step]
+        touched = [() if head is None else accesses(self._host, self._scopes, head, inner) for head in heads]
+        if any(touched):
+            for (start, end), found in zip(self._text.parts(loop), touched, strict=True):
+                if found:
+                    self.places.append(HostPlace(start, end, "expression", found))
+        self._statement(loop.body, inner, "alone")
+
+    def _scalars(self, schedule: syntax.ScheduleStatement) -> tuple[HostAccess, ...]:
+        """Return the variables of the file that a dispatch reads, and which a caller may have passed as arrays."""
+        site = next(site for site in self._host.sites if site.statement is schedule)
+        names = {
+            node.name
+            for statement in syntax.walk_statements(schedule)
+            for expression in syntax.direct_expressions(statement)
+            for node in syntax.walk(expression)
+            if isinstance(node, syntax.Name)
+        }
+        found = (site.visible[name] for name in sorted(names & site.visible.keys()))
+        return tuple(
+            HostAccess(one.name, "object", (), True, False)
+            for one in found
+            if one.type is not None and one.is_global and not one.const
+        )
+
+    def _arrays(self, declaration: syntax.Declaration, scope: dict[str, Variable], in_switch: bool) -> None:
+        for variable in self._scopes.declare(declaration, scope):
+            if variable.element is None or variable.is_global or variable.is_parameter:
+                continue
+            if variable.name not in self._moving:
+                continue
+            names = (one for extent in variable.extents for one in syntax.walk(extent))
+            fixed = not any(isinstance(one, syntax.Name) for one in names)
+            # C forbids jumps into the life of an array whose size varies, not of others.
+            if fixed and (in_switch or self._labels):
+                raise _CannotFollowError
+            if not self._text.is_statement(declaration.span, _BEFORE_STATEMENTS):
+                raise _CannotFollowError
+            self.arrays.append(HostArray(variable.name, declaration.span.end))
+
+    def _announce(
+        self, statement: syntax.Statement, found: tuple[HostAccess, ...], how: Literal["statement", "alone"]
+    ) -> None:
+        if not found:
+            return
+        before = _BEFORE_STATEMENTS if how == "statement" else _BEFORE_BRANCHES
+        if not self._text.is_statement(statement.span, before):
+            raise _CannotFollowError
+        if self._host.holds_condition(statement.span):
+            found = _EVERYTHING  # the names in it need not all be there
+        self.places.append(HostPlace(statement.span.start, statement.span.end, how, found))
+
+    def _is_open(self, statement: syntax.Statement) -> bool:
+        """Return whether schedules stand in a statement, or labels that a jump from elsewhere may lead to."""
+        match statement:
+            case syntax.ScheduleStatement():
+                return True
+            case syntax.LabelledStatement():
+                return True
+            case syntax.SwitchStatement(body=body):
+                return any(
+                    isinstance(one, syntax.ScheduleStatement)
+                    or (isinstance(one, syntax.LabelledStatement) and one.label not in ("case", "default"))
+                    for one in syntax.walk_statements(body)
+                )
+            case _:
+                return any(self._is_open(one) for one in syntax.direct_statements(statement))
+
+
+def _moving(body: syntax.Statement) -> Iterator[str]:
+    """Yield the names of all that a schedule may take: what one mentions, and what a pointer may be set to."""
+    for statement in syntax.walk_statements(body):
+        inside = isinstance(statement, syntax.ScheduleStatement)
+        if isinstance(statement, syntax.Opaque):
+            yield from (one.text for one in statement.tokens)
+        for one in syntax.walk_statements(statement) if inside else (statement,):
+            for expression in syntax.direct_expressions(one):
+                yield from _handled(expression, everything=inside)
+
+
+def _handled(expression: syntax.Expression, everything: bool) -> Iterator[str]:
+    match expression:
+        case syntax.Name(name=name):
+            yield name
+        case syntax.Unsupported(tokens=tokens):
+            yield from (one.text for one in tokens)
+        case syntax.Conversion(type=type_) if type_.words == ("void",) and not type_.pointers:
+            pass
+        case syntax.Subscript(base=syntax.Name(), index=index) if not everything:
+            yield from _handled(index, everything)
+        case syntax.Invocation(arguments=arguments) if not everything:
+            # What a function gives back is no array that a schedule takes (MF0316).
+            for one in arguments:
+                if not isinstance(one, syntax.Name):
+                    yield from _handled(one, everything)
+        case _:
+            for one in syntax.operands(expression):
+                yield from _handled(one, everything)
+
+
+def _groups(items: Sequence[syntax.Statement]) -> list[list[syntax.Statement]]:
+    """Return the statements of a block, together those whose text one macro gives."""
+    groups: list[list[syntax.Statement]] = []
+    end = 0
+    for item in items:
+        if groups and item.span.start < end:
+            groups[-1].append(item)
+        else:
+            groups.append([item])
+        end = max(end, item.span.end)
+    return groups

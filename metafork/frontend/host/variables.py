@@ -1,0 +1,149 @@
+"""Variables of the host: what they are declared as, where they are written, and what may change them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import field
+
+from metafork.frontend.text import syntax
+from metafork.frontend.text.vocabulary import scalar_type
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
+
+
+@dataclass(eq=False)
+class Variable:
+    """A variable of the host.
+
+    ``type`` is set for scalars, ``element`` and ``extents`` for arrays with extents; ``fault`` is the code of the
+    diagnostic for any other variable; ``pointed`` is the type of what a pointer points to.  ``since`` is the place from
+    which it has its declared extents, ``escapes`` the place where its address is given away, after which every call may
+    write it.
+    """
+
+    name: str
+    span: Span
+    since: int
+    type: ScalarType | None = None
+    element: ScalarType | None = None
+    extents: tuple[syntax.Expression, ...] = ()
+    pointed: ScalarType | None = None
+    const: bool = False
+    fault: str = ""
+    message: str = ""
+    is_global: bool = False
+    is_parameter: bool = False
+    is_file: bool = False
+    escapes: float = math.inf
+    scope: dict[str, Variable] = field(default_factory=dict)
+    writes: list[Write] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Stretch:
+    """The places that a loop or a block covers, from ``first`` to ``last``."""
+
+    first: int
+    last: int = 0
+
+    def covers(self, order: int) -> bool:
+        """Return whether a place lies in it."""
+        return self.first <= order <= self.last
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write to a variable: where, the expression where it is a plain one, the block that it stands directly in.
+
+    It is ``supposed`` where only the tokens of a text that is not understood suggest it.
+    """
+
+    span: Span
+    order: int
+    value: syntax.Expression | None
+    block: Stretch | None
+    scope: dict[str, Variable]
+    supposed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What may change a variable: a write or a call that is seen, or something that is not known."""
+
+    span: Span
+    unknown: bool
+    write: Write | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """An ``assert`` of the host."""
+
+    condition: syntax.Expression
+    order: int
+    block: Stretch | None
+    scope: dict[str, Variable]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A schedule with what surrounds it: visible variables and the loops around it, outermost first."""
+
+    statement: syntax.ScheduleStatement
+    visible: dict[str, Variable]
+    loops: tuple[syntax.ForStatement | syntax.WhileStatement, ...]
+    order: int
+
+
+def declared(declarator: syntax.Declarator, typedefs: dict[str, ScalarType], since: int) -> Variable:
+    """Return the variable that a declarator declares."""
+    type_ = declarator.type
+    name = declarator.name
+    variable = Variable(name, declarator.name_span, since, const="const" in type_.qualifiers)
+    variable.is_file = type_.words == ("FILE",)
+    scalar = scalar_type(type_.words, typedefs)
+    if (type_.pointers, type_.extents) in ((1, ()), (0, (None,))) and not type_.function:
+        plain = scalar is not ScalarType.BOOL and not type_.qualifiers & {"volatile", "_Atomic"}
+        variable.pointed = scalar if plain else None
+    if type_.function:
+        variable.fault, variable.message = "MF0206", f"`{name}` is a function"
+    elif type_.pointers:
+        variable.fault, variable.message = "MF0201", f"`{name}` is a pointer"
+    elif type_.words == ("struct",):
+        variable.fault, variable.message = "MF0205", f"`{name}` is a structure, union or enumeration"
+    elif scalar is None:
+        variable.fault, variable.message = (
+            "MF0315",
+            f"`{name}` has type `{' '.join(type_.words)}`, which no schedule can use",
+        )
+    elif "volatile" in type_.qualifiers or "_Atomic" in type_.qualifiers:
+        variable.fault, variable.message = "MF0217", f"`{name}` is volatile or atomic"
+    elif not type_.extents:
+        variable.type = scalar
+    elif any(extent is None for extent in type_.extents):
+        variable.fault, variable.message = "MF0208", f"the array `{name}` has no extent"
+    elif scalar is ScalarType.BOOL:
+        variable.fault, variable.message = "MF0216", f"the array `{name}` has elements of type `_Bool`"
+    else:
+        variable.element = scalar
+        variable.extents = tuple(extent for extent in type_.extents if extent is not None)
+    return variable
+
+
+def declare_under_condition(variable: Variable, other: Variable | None) -> None:
+    """Make a variable unusable that stands under an undecided ``#if`` where its name may mean another one as well."""
+    if other is not None and (variable.type is None or variable.type is not other.type):
+        variable.type, variable.element, variable.extents = None, None, ()
+        variable.fault, variable.message = "MF0008", f"`{variable.name}` is declared under a condition"
+
+
+def define_type(declarator: syntax.Declarator, typedefs: dict[str, ScalarType], certain: bool = True) -> None:
+    """Note a ``typedef`` where it names a scalar; one that depends on an undecided ``#if`` is none that is known."""
+    name, type_ = declarator.name, declarator.type
+    scalar = scalar_type(type_.words, typedefs)
+    usable = scalar is not None and not type_.pointers and not type_.extents and not type_.function
+    if scalar is not None and usable and (certain or typedefs.get(name, scalar) is scalar):
+        typedefs[name] = scalar
+    else:
+        typedefs.pop(name, None)

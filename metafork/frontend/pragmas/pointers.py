@@ -1,0 +1,102 @@
+"""Pointer parameters that schedules use as arrays: one element, or as many as a pragma says.
+
+``*p`` and ``p[0]`` alone make ``float *p`` an array of one element.  Any other pointer (``float *p``, ``float p[]``) is
+an array where a pragma in front of its function gives its extent, a promise of whoever calls the function::
+
+    #pragma metafork extents(p[n * m], q[n])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from metafork.frontend.host.variables import Variable
+from metafork.frontend.text import syntax
+from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.text.definitions import split_commas
+from metafork.frontend.text.preprocessor import Directive
+from metafork.frontend.text.reporter import Reporter
+from metafork.frontend.text.structure import is_schedule_keyword
+from metafork.frontend.text.tokens import BracketError, LineMap, Token, TokenKind, match_brackets, tokenize
+from metafork.ir.messages.source import Span
+
+
+def promised_extents(
+    directives: Sequence[Directive],
+    tokens: Sequence[Token],
+    start: int,
+    variables: Mapping[str, Variable],
+    grammar: Grammar,
+    reporter: Reporter,
+) -> dict[str, syntax.Expression]:
+    """Return the extents that pragmas between the last token before ``start`` and ``start`` promise; reports MF0321."""
+    last = max((token.span.end for token in tokens if token.span.start < start), default=0)
+    found: dict[str, syntax.Expression] = {}
+    for directive in directives:
+        words = directive.rest.replace("(", " ").split()[:2]
+        if directive.word == "pragma" and last <= directive.span.start < start and words == ["metafork", "extents"]:
+            try:
+                found.update(_read(directive, variables, grammar))
+            except (ValueError, GrammarError, TooDeepError, BracketError) as reason:
+                message = str(reason) if isinstance(reason, ValueError) else "this is no list of extents"
+                reporter.error("MF0321", directive.span, message)
+    return found
+
+
+def _read(directive: Directive, variables: Mapping[str, Variable], grammar: Grammar) -> dict[str, syntax.Expression]:
+    text = directive.rest.split("extents", 1)[1]
+    tokens = [replace(token, span=directive.span) for token in tokenize(text, LineMap(text))]
+    partners = match_brackets(tokens)
+    if not tokens or tokens[0].text != "(" or partners[0] != len(tokens) - 1:
+        raise ValueError("`extents` is followed by a list in parentheses")
+    found: dict[str, syntax.Expression] = {}
+    for first, behind in split_commas(tokens, 1, len(tokens) - 1):
+        piece = tokens[first:behind]
+        if len(piece) < 4 or piece[0].kind is not TokenKind.NAME or partners.get(first + 1) != behind - 1:
+            raise ValueError("`extents` lists names with an extent each: `extents(p[n * m], q[n])`")
+        name = piece[0].text
+        if name not in variables or variables[name].pointed is None:
+            raise ValueError(f"`{name}` is no parameter that points to elements of a scalar type")
+        found[name] = grammar.expression(piece[2:-1], frozenset())
+    return found
+
+
+def single_elements(body: Sequence[Token], variables: Mapping[str, Variable]) -> set[str]:
+    """Return the pointers of which the schedules of a function use ``*p`` and ``p[0]``, and nothing else."""
+    used: set[str] = set()
+    otherwise: set[str] = set()
+    for first, behind in _schedules(body):
+        for index in range(first, behind):
+            name = body[index].text
+            if name not in variables or variables[name].pointed is None or body[index].kind is not TokenKind.NAME:
+                continue
+            texts = [token.text for token in body[index + 1 : index + 4]]
+            followed = texts[:1] in (["["], ["++"], ["--"], ["("])
+            if texts == ["[", "0", "]"] or (body[index - 1].text == "*" and not followed):
+                used.add(name)
+            else:
+                otherwise.add(name)
+    return used - otherwise
+
+
+def _schedules(body: Sequence[Token]) -> list[tuple[int, int]]:
+    """Return the ranges of the schedules, up to the end where one has no braces."""
+    try:
+        partners = match_brackets(body)
+    except BracketError:
+        return []  # reported where the body is parsed
+    found: list[tuple[int, int]] = []
+    for index in range(len(body)):
+        if is_schedule_keyword(body, index):
+            here = index + 1
+            while here < len(body) and body[here].text != "{":
+                here = partners[here] + 1 if body[here].text == "(" else here + 1
+            braces = here < len(body) and body[index + 1].text in ("{", "cache")
+            found.append((index, partners[here] if braces else len(body)))
+    return found
+
+
+def one_element(span: Span) -> syntax.Expression:
+    """Return the extent of an array of one element."""
+    return syntax.Constant("1", span)

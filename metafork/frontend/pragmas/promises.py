@@ -1,0 +1,70 @@
+"""``#pragma metafork disjoint(a)`` before a statement: its accesses to ``a`` meet no other iteration's.
+
+It vouches for what no proof is found of (MF0403), an index that is read from memory for one; C ignores it::
+
+    #pragma metafork disjoint(a)
+    a[permutation[p]] = b[p];
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from metafork.frontend.text.preprocessor import Directive
+from metafork.frontend.text.reporter import Reporter
+from metafork.ir.messages.source import Span
+from metafork.ir.program import (
+    Assign,
+    BlockArray,
+    Declare,
+    Element,
+    Program,
+    Stmt,
+    expressions_of,
+    walk_expression,
+    walk_statements,
+)
+from metafork.ir.translation_unit import Promise
+
+_DISJOINT = re.compile(r"metafork\s+disjoint\b(?P<rest>.*)", re.DOTALL)
+_NAMES = re.compile(r"\s*\(\s*(\w+(?:\s*,\s*\w+)*)\s*\)\s*")
+
+
+def promises_within(
+    directives: Iterable[Directive], schedule: Span, program: Program, reporter: Reporter
+) -> tuple[Promise, ...]:
+    """Return what the pragmas inside a schedule vouch for; one that vouches for nothing is a diagnostic (MF0322)."""
+    found: list[Promise] = []
+    for directive in directives:
+        is_pragma = directive.word == "pragma" and schedule.start <= directive.span.start < schedule.end
+        said = _DISJOINT.fullmatch(directive.rest.strip()) if is_pragma else None
+        if said is None:
+            continue
+        names = _NAMES.fullmatch(said["rest"])
+        if names is None:
+            reporter.error("MF0322", directive.span, f"`{said['rest'].strip()}` names no arrays in parentheses")
+            continue
+        stmt = _following(program, directive.span.end)
+        if not isinstance(stmt, Assign | Declare):
+            reporter.error("MF0322", directive.span, "no assignment and no declaration follows")
+            continue
+        for name in re.findall(r"\w+", names[1]):
+            if name in set(_accessed(stmt)):
+                found.append(Promise(name, stmt.span, directive.span))
+            else:
+                reporter.error("MF0322", directive.span, f"the statement that follows touches no array `{name}`")
+    return tuple(found)
+
+
+def _following(program: Program, offset: int) -> Stmt | None:
+    """Return the first statement that begins after an offset; of several that begin there, the outermost."""
+    after = [stmt for stmt in walk_statements(program.body) if stmt.span.start >= offset]
+    return min(after, key=lambda stmt: (stmt.span.start, -stmt.span.end), default=None)
+
+
+def _accessed(stmt: Stmt) -> Iterator[str]:
+    if isinstance(stmt, BlockArray):
+        return
+    for expr in expressions_of(stmt):
+        yield from (part.array for part in walk_expression(expr) if isinstance(part, Element))

@@ -1,0 +1,415 @@
+"""Expressions: from syntax to ``metafork.ir.program``, with names resolved and C's types (section 6.5 of C11).
+
+What is refused is reported with the span of the culprit; the operands of one operator are all looked at, so that
+several faults of one expression are reported in one run.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+from metafork.frontend.schedules.symbols import (
+    ArraySymbol,
+    PointedSymbol,
+    ScalarSymbol,
+    Symbol,
+    UnusableSymbol,
+    ValueSymbol,
+)
+from metafork.frontend.text import syntax
+from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.structure import similar
+from metafork.frontend.text.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
+from metafork.ir import program as ir
+from metafork.ir.arithmetic.exact_constants import NAMED, floating_value
+from metafork.ir.arithmetic.types import ScalarType, common_type
+from metafork.ir.messages.source import Span
+
+_INTEGER = re.compile(r"(?P<digits>0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?P<suffix>[uUlL]*)\Z")
+_FLOATING = re.compile(
+    r"(?P<digits>(?=\.?[0-9])(?=[0-9]*[.eE])[0-9]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?"
+    r"|0[xX](?=\.?[0-9a-fA-F])[0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][-+]?[0-9]+)(?P<suffix>[fFlL]?)\Z"
+)
+_NUMBERED_ESCAPE = re.compile(r"\\(?:(?P<octal>[0-7]{1,3})|x(?P<hexadecimal>[0-9a-fA-F]{1,8}))\Z")
+_ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0, "a": 7, "b": 8, "f": 12, "v": 11, "\\": 92, "'": 39, '"': 34, "?": 63}
+_INTEGER_OPERATORS = frozenset({"%", "&", "|", "^", "<<", ">>"})
+
+
+def integer_constant(text: str) -> tuple[int, ScalarType] | None:
+    """Return the value and the type of an integer constant (section 6.4.4.1 of C11), ``None`` where it is none."""
+    match = _INTEGER.match(text)
+    if match is None:
+        return None
+    digits, suffix = match["digits"], match["suffix"].lower()
+    if suffix not in ("", "u", "l", "ul", "lu", "ll", "ull", "llu"):
+        return None
+    decimal = not digits.startswith("0") or digits == "0"
+    try:
+        value = int(digits, 10) if decimal else int(digits, 0 if digits[1:2] in "xXbB" else 8)
+    except ValueError:
+        return None
+    unsigned, length = "u" in suffix, suffix.count("l")
+    signed_types = (ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG)
+    unsigned_types = (ScalarType.UNSIGNED_INT, ScalarType.UNSIGNED_LONG, ScalarType.UNSIGNED_LONG_LONG)
+    for rank in range(length, 3):
+        if not unsigned and value < 1 << (8 * signed_types[rank].size - 1):
+            return value, signed_types[rank]
+        if (unsigned or not decimal) and value < 1 << (8 * unsigned_types[rank].size):
+            return value, unsigned_types[rank]
+    return None
+
+
+def character_constant(text: str) -> int | None:
+    """Return the value of a character constant with one plain character (section 6.4.4.4 of C11), else ``None``."""
+    inside = text[1:-1]
+    if len(inside) == 1 and inside.isascii():
+        return ord(inside)
+    if len(inside) == 2 and inside[0] == "\\" and inside[1] in _ESCAPES:
+        return _ESCAPES[inside[1]]
+    numbered = _NUMBERED_ESCAPE.match(inside)
+    if numbered is None:
+        return None
+    value = int(numbered["octal"], 8) if numbered["octal"] else int(numbered["hexadecimal"], 16)
+    return None if value > 255 else value - 256 if value > 127 else value
+
+
+def constant(text: str, span: Span) -> ir.Expr | None:
+    """Return a constant of C as an expression, ``None`` where it is none that is supported."""
+    if text.startswith("'") and text.endswith("'"):
+        value = character_constant(text)
+        return None if value is None else ir.IntConst(value, ScalarType.INT, span)
+    if text in NAMED:
+        return ir.FloatConst(text, NAMED[text], span)
+    found = integer_constant(text)
+    if found is not None:
+        return ir.IntConst(found[0], found[1], span)
+    match = _FLOATING.match(text)
+    if match is None or match["suffix"] in ("l", "L"):
+        return None
+    type_ = ScalarType.FLOAT if match["suffix"] else ScalarType.DOUBLE
+    return None if math.isinf(floating_value(text, type_)) else ir.FloatConst(text, type_, span)
+
+
+def _why_no_constant(text: str) -> str:
+    shown = text if len(text) <= 40 else f"{text[:37]}..."
+    match = _FLOATING.match(text)
+    if match is not None and match["suffix"] not in ("l", "L"):
+        return f"the constant `{shown}` is too large for `{'float' if match['suffix'] else 'double'}`"
+    if _INTEGER.match(text) is not None:
+        return f"the constant `{shown}` is too large for every integer type"
+    return f"the constant `{shown}` is not supported"
+
+
+class ExpressionBuilder:
+    """Builds expressions of ``metafork.ir.program``.
+
+    ``resolve`` maps a name to what it stands for (``None``: not declared); ``visible`` lists the names in scope for
+    suggestions.  A name that is not declared is reported at its first use, and noted in ``undeclared``.
+    ``inline`` gives what a call of one of the ``functions`` of the file gives, or ``None`` for any other call; what is
+    to be done before the value is there goes to ``ahead``, with ``fresh`` names.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        typedefs: dict[str, ScalarType],
+        resolve: Callable[[str], Symbol | None],
+        visible: Callable[[], list[str]],
+    ) -> None:
+        self._reporter = reporter
+        self._typedefs = typedefs
+        self._resolve = resolve
+        self._visible = visible
+        self.undeclared: set[str] = set()
+        self.inline: Callable[[syntax.Invocation, str], ir.Expr | None] = lambda _call, _name: None
+        self.fresh: Callable[[str], str] = lambda name: name
+        self.functions: list[str] = []
+        self.ahead: list[ir.Stmt] = []
+
+    def build(self, expression: syntax.Expression) -> ir.Expr:
+        """Return the expression; raises ``RefusedError`` after reporting what is wrong with it."""
+        match expression:
+            case syntax.Name(name=name, span=span, uncertain=uncertain):
+                if uncertain:
+                    raise self._reporter.refuse("MF0008", span, f"`{name}` may be a macro")
+                return self._name(name, span)
+            case syntax.Constant(text=text, span=span):
+                value = constant(text, span)
+                if value is None:
+                    raise self._reporter.refuse("MF0314", span, _why_no_constant(text))
+                return value
+            case syntax.String(span=span):
+                raise self._reporter.refuse("MF0215", span, "a string stands in a schedule")
+            case syntax.Prefix():
+                return self._prefix(expression)
+            case syntax.Postfix(op=op, span=span):
+                raise self._reporter.refuse("MF0213", span, f"`{op}` stands inside an expression")
+            case syntax.Infix(op="&&" | "||" as op, left=left, right=right, span=span):
+                return self._logical(op, left, right, span)
+            case syntax.Infix(op=op, left=left, right=right, span=span):
+                first, second = self._all(left, right)
+                if op in _INTEGER_OPERATORS:
+                    self.require_integers(op, (first, second), span)
+                return ir.binary(op, first, second, span)
+            case syntax.Ternary(condition=condition, then=then, otherwise=otherwise, span=span):
+                return self.choice(condition, lambda: self.build(then), lambda: self.build(otherwise), span)
+            case syntax.Assignment(op=op, span=span):
+                raise self._reporter.refuse("MF0213", span, f"an assignment (`{op}`) stands inside an expression")
+            case syntax.Comma(span=span):
+                raise self._reporter.refuse("MF0214", span, "a comma operator stands in a schedule")
+            case syntax.Invocation():
+                return self._call(expression)
+            case syntax.Subscript():
+                return self.element(expression)
+            case syntax.Member(span=span):
+                raise self._reporter.refuse("MF0205", span, "a member of a structure stands in a schedule")
+            case syntax.Conversion(type=type_, operand=operand, span=span):
+                target = self.named_type(type_)
+                return ir.Cast(target, self.build(operand), span)
+            case syntax.SizeOfType(type=type_, span=span):
+                return ir.IntConst(self.named_type(type_).size, ScalarType.UNSIGNED_LONG, span)
+            case syntax.Unsupported(what=what, span=span):
+                if not what:  # reported where it was parsed
+                    raise RefusedError
+                raise self._reporter.refuse("MF0218", span, f"{what} is not supported in a schedule")
+
+    def choice(
+        self,
+        condition: syntax.Expression,
+        then: Callable[[], ir.Expr],
+        otherwise: Callable[[], ir.Expr],
+        span: Span,
+    ) -> ir.Expr:
+        """Return one of two values; what must be done ahead of one of them is done where it is the one."""
+        ((test, _), (yes, first), (no, second)) = self._each(lambda: self.build(condition), then, otherwise)
+        type_ = common_type(yes.type, no.type)
+        if not first and not second:
+            return ir.Conditional(test, yes, no, type_, span)
+        chosen = ir.Var(self.fresh("chosen"), type_, span)
+        self.ahead.append(ir.Declare(chosen.name, type_, None, span))
+        branches = [(*early, ir.Assign(chosen, "", value, span)) for early, value in ((first, yes), (second, no))]
+        self.ahead.append(ir.If(test, branches[0], branches[1], span))
+        return chosen
+
+    def _logical(self, op: str, left: syntax.Expression, right: syntax.Expression, span: Span) -> ir.Expr:
+        ((first, _), (second, early)) = self._each(lambda: self.build(left), lambda: self.build(right))
+        if not early:
+            return ir.binary(op, first, second, span)
+        holds = ir.Var(self.fresh("holds"), ir.INT, span)
+        truth = [ir.binary("!=", value, ir.IntConst(0), span) for value in (first, second)]
+        self.ahead.append(ir.Declare(holds.name, ir.INT, truth[0], span))
+        test = holds if op == "&&" else ir.unary("!", holds, span)
+        self.ahead.append(ir.If(test, (*early, ir.Assign(holds, "", truth[1], span)), (), span))
+        return holds
+
+    def _each(self, *builds: Callable[[], ir.Expr]) -> tuple[tuple[ir.Expr, tuple[ir.Stmt, ...]], ...]:
+        """Build values, of which all but the first are evaluated under a condition, with what comes ahead of those."""
+        built: list[tuple[ir.Expr, tuple[ir.Stmt, ...]]] = []
+        for number, build in enumerate(builds):
+            before = len(self.ahead)
+            try:
+                value = build()
+            except RefusedError:
+                continue
+            early: tuple[ir.Stmt, ...] = ()
+            if number:
+                early = tuple(self.ahead[before:])
+                del self.ahead[before:]
+            built.append((value, early))
+        if len(built) != len(builds):
+            raise RefusedError
+        return tuple(built)
+
+    def named_type(self, type_: syntax.TypeName) -> ScalarType:
+        """Return the scalar type that a type name stands for; raises ``RefusedError`` for any other type."""
+        if type_.pointers or type_.function:
+            raise self._reporter.refuse("MF0201", type_.span, "a pointer type stands in a schedule")
+        if type_.words == ("struct",):
+            raise self._reporter.refuse("MF0205", type_.span, "a structure type stands in a schedule")
+        found = scalar_type(type_.words, self._typedefs)
+        if found is None or type_.extents:
+            words = " ".join(type_.words)
+            raise self._reporter.refuse("MF0216", type_.span, f"the type `{words}` is not supported in a schedule")
+        return found
+
+    def require_integers(self, op: str, operands: tuple[ir.Expr, ...], span: Span) -> None:
+        """Refuse floating operands of an operator that C defines on integers only."""
+        for operand in operands:
+            if operand.type.floating:
+                message = f"`{op}` has an operand of type `{operand.type.spelling}`"
+                raise self._reporter.refuse("MF0306", span, message)
+
+    def symbol(self, name: str, span: Span) -> Symbol | None:
+        """Return what a name stands for; ``None`` for a constant of a header; raises ``RefusedError`` for neither."""
+        found = self._resolve(name)
+        if found is None and name not in CONSTANTS:
+            if name in self.undeclared:
+                raise RefusedError  # once is enough
+            self.undeclared.add(name)
+            meant = similar(name, self._visible())
+            hint = f"; did you mean `{meant}`?" if meant else ""
+            raise self._reporter.refuse("MF0301", span, f"`{name}` is not declared{hint}")
+        if isinstance(found, UnusableSymbol):
+            raise self._reporter.refuse(found.code, span, found.message, related=((found.span, "declared here"),))
+        return found
+
+    def element(self, expression: syntax.Subscript | syntax.Prefix) -> ir.Element | ir.Var:
+        """Return an element of an array (or the scalar that a parameter points to); raises ``RefusedError``."""
+        indices: list[syntax.Expression] = []
+        base: syntax.Expression = expression
+        while isinstance(base, syntax.Subscript | syntax.Prefix):
+            match base:
+                case syntax.Subscript(base=inner, index=index):
+                    indices.append(index)
+                case syntax.Prefix(op="*", operand=syntax.Infix(op="+", left=inner, right=index)):
+                    indices.append(index)
+                case syntax.Prefix(op="*", operand=inner):
+                    indices.append(syntax.Constant("0", base.span))
+                case _:
+                    break
+            base = inner
+        if not isinstance(base, syntax.Name):
+            raise self._reporter.refuse("MF0203", expression.span, "what is indexed here is no array")
+        symbol = self.symbol(base.name, base.span)
+        if isinstance(symbol, PointedSymbol) and len(indices) == 1 and _is_zero(indices[0]):
+            return ir.Var(symbol.scalar.name, symbol.scalar.type, expression.span)
+        if not isinstance(symbol, ArraySymbol):
+            if isinstance(expression, syntax.Prefix):
+                raise self._reporter.refuse("MF0203", expression.span, f"`{base.name}` is no array and no pointer")
+            related = ((symbol.span, "declared here"),) if symbol is not None else ()
+            raise self._reporter.refuse(
+                "MF0310", expression.span, f"`{base.name}` is a scalar and has no elements", related=related
+            )
+        array = symbol.array
+        if len(indices) != len(symbol.extents):
+            had, given = _count(len(symbol.extents), "extent"), _count(len(indices), "index")
+            message = f"`{base.name}` has {had} and is given {given}"
+            raise self._reporter.refuse("MF0302", expression.span, message, related=((array.span, "declared here"),))
+        built = self._all(*reversed(indices))
+        for index, value in zip(reversed(indices), built, strict=True):
+            if value.type.floating:
+                message = f"this index of `{base.name}` has type `{value.type.spelling}`"
+                raise self._reporter.refuse("MF0303", index.span, message)
+        return ir.Element(array.name, symbol.indices(built), array.element, expression.span)
+
+    def part(self, expression: syntax.Expression) -> ArraySymbol | None:
+        """Return the array, or the part of one, that an expression gives to a function; ``None`` for anything else.
+
+        ``a``, ``a[i]`` with fewer indices than extents, ``a + i`` and ``&a[i]`` are parts.  Raises ``RefusedError``.
+        """
+        match expression:
+            case syntax.Name(name=name, span=span, uncertain=False):
+                if name in CONSTANTS and self._resolve(name) is None:
+                    return None
+                symbol = self.symbol(name, span)
+                return symbol if isinstance(symbol, ArraySymbol) else None
+            case syntax.Subscript(base=base, index=index):
+                of = self.part(base)
+                return None if of is None or len(of.extents) < 2 else of.part(self._counted(index))
+            case syntax.Infix(op="+", left=base, right=index):
+                of = self.part(base)
+                return None if of is None else of.moved(self._counted(index))
+            case syntax.Prefix(op="&", operand=syntax.Subscript(base=base, index=index)):
+                of = self.part(base)
+                return None if of is None else of.moved(self._counted(index))
+            case _:
+                return None
+
+    def _counted(self, index: syntax.Expression) -> ir.Expr:
+        built = self.build(index)
+        if built.type.floating:
+            raise self._reporter.refuse("MF0303", index.span, f"this index has type `{built.type.spelling}`")
+        return built
+
+    def _all(self, *expressions: syntax.Expression) -> tuple[ir.Expr, ...]:
+        built: list[ir.Expr] = []
+        for expression in expressions:
+            try:
+                built.append(self.build(expression))
+            except RefusedError:
+                continue
+        if len(built) != len(expressions):
+            raise RefusedError
+        return tuple(built)
+
+    def _name(self, name: str, span: Span) -> ir.Expr:
+        symbol = self.symbol(name, span)
+        if symbol is None:
+            value = constant(CONSTANTS[name], span)
+            assert value is not None
+            return value
+        if isinstance(symbol, ScalarSymbol):
+            return ir.Var(symbol.name, symbol.type, span)
+        if isinstance(symbol, ValueSymbol):
+            return symbol.value
+        if isinstance(symbol, PointedSymbol):
+            message = f"the pointer `{name}` stands without `*`"
+            raise self._reporter.refuse("MF0201", span, message, related=((symbol.span, "declared here"),))
+        assert isinstance(symbol, ArraySymbol)
+        message = f"the array `{name}` stands without {_count(len(symbol.extents), 'index')}"
+        raise self._reporter.refuse("MF0302", span, message, related=((symbol.array.span, "declared here"),))
+
+    def _prefix(self, expression: syntax.Prefix) -> ir.Expr:
+        span = expression.span
+        match expression.op:
+            case "&":
+                raise self._reporter.refuse("MF0202", span, "an address is taken in a schedule")
+            case "*":
+                return self.element(expression)
+            case "++" | "--":
+                raise self._reporter.refuse("MF0213", span, f"`{expression.op}` stands inside an expression")
+            case "sizeof":
+                return ir.IntConst(self.build(expression.operand).type.size, ScalarType.UNSIGNED_LONG, span)
+        operand = self.build(expression.operand)
+        if expression.op == "~":
+            self.require_integers("~", (operand,), span)
+        return ir.unary(expression.op, operand, span)
+
+    def _call(self, call: syntax.Invocation) -> ir.Expr:
+        if not isinstance(call.callee, syntax.Name):
+            raise self._reporter.refuse("MF0206", call.span, "a function is called through an expression")
+        name = call.callee.name
+        known = MATH_FUNCTIONS.get(name)
+        found = self._resolve(name)
+        if found is None or (isinstance(found, UnusableSymbol) and found.code == "MF0206"):
+            value = self.inline(call, name)
+            if value is not None:
+                return value
+        if known is None or found is not None:
+            if known is None and name.lower() in ("min", "max") and len(call.arguments) == 2:
+                self._refuse_minimum(call, name)
+            meant = similar(name, [*MATH_FUNCTIONS, *self.functions], 0.75) if known is None else None
+            hint = f"; did you mean `{meant}`?" if meant else ""
+            raise self._reporter.refuse(
+                "MF0206", call.callee.span, f"`{name}` is no function that can be called in a schedule{hint}"
+            )
+        if len(call.arguments) != len(known.parameters):
+            message = f"`{name}` takes {_count(len(known.parameters), 'argument')}, {len(call.arguments)} given"
+            raise self._reporter.refuse("MF0207", call.span, message)
+        return ir.Call(name, self._all(*call.arguments), known.result, call.span)
+
+    def _refuse_minimum(self, call: syntax.Invocation, name: str) -> None:
+        """Refuse ``min`` and ``max``, which C has for floating operands only, with what to write instead."""
+        left, right = self._all(*call.arguments)
+        type_ = common_type(left.type, right.type)
+        sign = "<" if name.lower() == "min" else ">"
+        written = f"`a {sign} b ? a : b`"
+        if type_.floating:
+            written = f"`f{name.lower()}{'f' if type_ is ScalarType.FLOAT else ''}(a, b)`"
+        raise self._reporter.refuse(
+            "MF0206",
+            call.callee.span,
+            f"`{name}` is no function of C; did you mean {written}?",
+            way_out=f"write {written}, or define `{name}` as a macro of the file.",
+        )
+
+
+def _is_zero(index: syntax.Expression) -> bool:
+    return isinstance(index, syntax.Constant) and integer_constant(index.text) == (0, ScalarType.INT)
+
+
+def _count(number: int, word: str) -> str:
+    plural = "indices" if word == "index" else word + "s"
+    return f"{number} {word if number == 1 else plural}"

@@ -1,0 +1,383 @@
+"""Calls of functions of the file, put in line: what they compute becomes expressions and statements of the schedule.
+
+A function that only returns values (``return e;``, or ``if (c) return a; return b;``) becomes an expression; its
+arguments stand for its parameters. The statements of any other one come ahead of the statement with the call, in a
+scope that sees the file's names and not the caller's.  One that writes to memory must be called on its own, because C
+leaves open when the rest of an expression is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from metafork.frontend.schedules.expressions import ExpressionBuilder
+from metafork.frontend.schedules.inlining.functions import FileFunction, Functions
+from metafork.frontend.schedules.inlining.returns import RETURNED, VALUE, ReturnLowering, always_leaves, has_return
+from metafork.frontend.schedules.scopes import Scopes
+from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol, Symbol, ValueSymbol
+from metafork.frontend.text import syntax
+from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.ir import program as ir
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Span
+
+MOST_CALLS = 500
+"""Calls of a schedule that are put in line, those in functions included."""
+
+_SMALL = 12
+"""Operations of an argument that may be evaluated anew wherever its parameter stands."""
+
+
+class Calls:
+    """Puts calls in line.
+
+    ``statements`` builds statements in the innermost scope, with the origin of their scalars.  ``origin`` is that of
+    scalars where the call stands, ``alone`` the one call whose value is all of its statement.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        scopes: Scopes,
+        expressions: ExpressionBuilder,
+        functions: Functions | None,
+        statements: Callable[[Sequence[syntax.Statement], Origin], tuple[ir.Stmt, ...]],
+    ) -> None:
+        self._reporter = reporter
+        self._scopes = scopes
+        self._expressions = expressions
+        self._functions = functions
+        self._statements = statements
+        self._stack: list[str] = []
+        self._count = 0
+        self._writing: dict[str, bool] = {}
+        self.origin = Origin.BLOCK
+        self.alone: syntax.Expression | None = None
+
+    def value(self, call: syntax.Invocation, name: str) -> ir.Expr | None:
+        """Return what a call gives; ``None`` where the file has no body of that function.
+
+        Raises ``RefusedError`` after reporting.
+        """
+        function = self._function(name)
+        if function is None:
+            return None
+        if function.returns is None:
+            raise self._reporter.refuse("MF0223", call.span, f"`{name}` gives no value")
+        found = self._inline(call, function, self._expressions.named_type(function.returns))
+        assert found is not None
+        return found
+
+    def effect(self, call: syntax.Expression) -> bool:
+        """Put a call in line for what it writes, and say whether it is one of a function of the file."""
+        if not isinstance(call, syntax.Invocation) or not isinstance(call.callee, syntax.Name):
+            return False
+        found = self._scopes.resolve(call.callee.name)
+        if isinstance(found, ScalarSymbol | ArraySymbol | ValueSymbol):
+            return False
+        function = self._function(call.callee.name)
+        if function is None:
+            return False
+        self.alone = call
+        returns = None if function.returns is None else self._expressions.named_type(function.returns)
+        self._inline(call, function, returns)
+        return True
+
+    def _function(self, name: str) -> FileFunction | None:
+        return None if self._functions is None else self._functions.find(name)
+
+    # --- one call ---------------------------------------------------------------------------------------------
+
+    def _inline(self, call: syntax.Invocation, function: FileFunction, returns: ScalarType | None) -> ir.Expr | None:
+        name = function.name
+        self._check(call, function)
+        parameters, copied = self._parameters(call, function)
+        self._stack.append(name)
+        try:
+            with (
+                self._reporter.context(call.span, f"`{name}` is called here"),
+                self._scopes.function(name, parameters),
+            ):
+                self._check_arrays(call, function, parameters)
+                for declarator, type_, value in copied:
+                    self._declare(declarator.name, declarator.name, type_, value, declarator.name_span)
+                return self._body(function, returns)
+        finally:
+            self._stack.pop()
+
+    def _check(self, call: syntax.Invocation, function: FileFunction) -> None:
+        name = function.name
+        if name in self._stack:
+            through = " through " + ", ".join(f"`{one}`" for one in self._stack[self._stack.index(name) + 1 :])
+            message = f"`{name}` calls itself{through if self._stack[-1] != name else ''}"
+            raise self._reporter.refuse("MF0222", call.span, message, related=((function.span, "defined here"),))
+        self._count += 1
+        if self._count > MOST_CALLS:
+            message = f"more than {MOST_CALLS} calls of functions stand in this schedule, those in functions included"
+            raise self._reporter.refuse("MF0223", call.span, message, way_out="write a loop in place of what repeats.")
+        if len(call.arguments) != len(function.parameters):
+            number = len(function.parameters)
+            message = f"`{name}` takes {number} argument{'s' * (number != 1)}, {len(call.arguments)} given"
+            raise self._reporter.refuse("MF0207", call.span, message, related=((function.span, "defined here"),))
+        alone, self.alone = self.alone, None
+        while isinstance(alone, syntax.Conversion):
+            alone = alone.operand
+        if self._writes(function) and call is not alone:
+            raise self._reporter.refuse(
+                "MF0223",
+                call.span,
+                f"`{name}` writes to memory, and its call is a part of an expression or of an assignment to an element",
+                reason="C does not say whether the rest of the expression is evaluated before or after it.",
+                way_out=f"call it in a statement of its own: `{name}(...);` or `x = {name}(...);` with a scalar `x`.",
+            )
+
+    def _writes(self, function: FileFunction) -> bool:
+        """Return whether a function, or one that it calls, writes to anything but its own scalars."""
+        if function.name not in self._writing:
+            self._writing[function.name] = False  # one that calls itself is refused anyway
+            assert self._functions is not None
+            reached = [function, *self._functions.reached(function.body)]
+            self._writing[function.name] = any(_stores(one.body) for one in reached)
+        return self._writing[function.name]
+
+    # --- arguments --------------------------------------------------------------------------------------------
+
+    def _parameters(
+        self, call: syntax.Invocation, function: FileFunction
+    ) -> tuple[dict[str, Symbol], list[tuple[syntax.Declarator, ScalarType, ir.Expr]]]:
+        """Return what parameters stand for, and those that are variables of the function's own, with their values."""
+        bound: dict[str, Symbol] = {}
+        copied: list[tuple[syntax.Declarator, ScalarType, ir.Expr]] = []
+        fault = False
+        pairs = list(zip(function.parameters, call.arguments, strict=True))
+        points = any(_points(parameter) and self._scalar_behind(argument) for parameter, argument in pairs)
+        stored = self._writes(function)
+        for declarator, argument in pairs:
+            try:
+                if _points(declarator) or declarator.type.extents:
+                    bound[declarator.name] = self._memory(declarator, argument, points, stored)
+                    continue
+                type_ = self._expressions.named_type(declarator.type)
+                value = converted(self._expressions.build(argument), type_)
+                if declarator.name in _assigned(function.body):
+                    copied.append((declarator, type_, value))
+                elif self._may_stand(value, function, declarator.name, points, stored):
+                    bound[declarator.name] = ValueSymbol(value, declarator.name_span)
+                else:
+                    bound[declarator.name] = ValueSymbol(self._kept(declarator.name, value), declarator.name_span)
+            except RefusedError:
+                fault = True
+        if fault:
+            raise RefusedError
+        return bound, copied
+
+    def _may_stand(self, value: ir.Expr, function: FileFunction, name: str, points: bool, stored: bool) -> bool:
+        """Return whether an argument may be evaluated wherever its parameter stands."""
+        parts = list(ir.walk_expression(value))
+        memory = any(isinstance(part, ir.Element) for part in parts)
+        if all(isinstance(part, ir.IntConst | ir.FloatConst | ir.Cast) for part in parts):
+            return True
+        if points or (stored and memory):
+            return False
+        if isinstance(value, ir.Var):
+            return True
+        costs = memory or value.type.floating or any(isinstance(part, ir.Call) for part in parts)
+        if not _chooses(_items(function.body)):
+            return not costs and len(parts) <= _SMALL
+        return _uses(function.body, name) <= 1 or (not costs and len(parts) <= _SMALL)
+
+    def _kept(self, name: str, value: ir.Expr) -> ir.Var:
+        """Evaluate a value once, ahead of the statement."""
+        kept = ir.Var(self._scopes.fresh(name), value.type, value.span)
+        self._expressions.ahead.append(ir.Declare(kept.name, value.type, value, value.span))
+        return kept
+
+    def _scalar_behind(self, argument: syntax.Expression) -> bool:
+        return isinstance(argument, syntax.Prefix) and argument.op == "&" and isinstance(argument.operand, syntax.Name)
+
+    def _memory(self, declarator: syntax.Declarator, argument: syntax.Expression, points: bool, stored: bool) -> Symbol:
+        """Return the array, or the scalar, that a parameter points to."""
+        element = self._expressions.named_type(replace(declarator.type, extents=(), pointers=0))
+        const = "const" in declarator.type.qualifiers
+        if isinstance(argument, syntax.Prefix) and self._scalar_behind(argument):
+            variable = self._expressions.build(argument.operand)
+            symbol = self._scopes.local(variable.name) if isinstance(variable, ir.Var) else None
+            if symbol is None or _rank(declarator) != 1:
+                raise self._reporter.refuse(
+                    "MF0202", argument.span, "what this address points to is no scalar of the schedule"
+                )
+            self._same_type(argument.span, symbol.type, element)
+            return PointedSymbol(symbol, declarator.name_span, const or symbol.const)
+        if isinstance(argument, syntax.Name):
+            pointed = self._expressions.symbol(argument.name, argument.span)
+            if isinstance(pointed, PointedSymbol) and _rank(declarator) == 1:
+                self._same_type(argument.span, pointed.scalar.type, element)
+                return replace(pointed, const=const or pointed.const)
+        part = self._expressions.part(argument)
+        if part is None or len(part.extents) != _rank(declarator):
+            message = f"this is no array of the kind that `{declarator.name}` stands for"
+            raise self._reporter.refuse("MF0223", argument.span, message)
+        self._same_type(argument.span, part.array.element, element)
+        fixed = [self._fixed(index, points, stored) for index in part.prefix]
+        offset = None if part.offset is None else self._fixed(part.offset, points, stored)
+        return replace(part, const=part.const or const, prefix=tuple(fixed), offset=offset)
+
+    def _fixed(self, index: ir.Expr, points: bool, stored: bool) -> ir.Expr:
+        parts = list(ir.walk_expression(index))
+        moves = points or any(isinstance(part, ir.Element | ir.Call) for part in parts) or len(parts) > _SMALL
+        return self._kept("place", index) if moves and not isinstance(index, ir.IntConst) else index
+
+    def _same_type(self, span: Span, given: ScalarType, taken: ScalarType) -> None:
+        if given is not taken:
+            message = f"elements of type `{given.spelling}` are given where `{taken.spelling}` is taken"
+            raise self._reporter.refuse("MF0223", span, message)
+
+    def _check_arrays(self, call: syntax.Invocation, function: FileFunction, bound: dict[str, Symbol]) -> None:
+        """Refuse arrays that the function declares with other inner extents than they have."""
+        for declarator, argument in zip(function.parameters, call.arguments, strict=True):
+            symbol = bound.get(declarator.name)
+            if not isinstance(symbol, ArraySymbol):
+                continue
+            for written, extent in zip(declarator.type.extents[1:], symbol.extents[1:], strict=True):
+                before = len(self._expressions.ahead)
+                same = written is not None and self._expressions.build(written) == extent
+                if not same or len(self._expressions.ahead) > before:
+                    raise self._reporter.refuse(
+                        "MF0223",
+                        argument.span,
+                        f"`{declarator.name}` is declared with other inner extents than this array has",
+                        related=((declarator.span, "declared here"), (symbol.array.span, "the array")),
+                        way_out="declare it with the same extents, and give the function what they are computed from.",
+                    )
+
+    # --- the body ---------------------------------------------------------------------------------------------
+
+    def _declare(self, key: str, base: str, type_: ScalarType, value: ir.Expr | None, span: Span) -> str:
+        unique = self._scopes.introduce(key, ScalarSymbol("", type_, self.origin, span), span, base)
+        self._expressions.ahead.append(ir.Declare(unique, type_, value, span))
+        return unique
+
+    def _body(self, function: FileFunction, returns: ScalarType | None) -> ir.Expr | None:
+        """Build what a function does, ahead of the statement, and return its value."""
+        items = _items(function.body)
+        if returns is not None and _chooses(items):
+            return self._chosen(items, returns)
+        last = items[-1] if items else None
+        if isinstance(last, syntax.Jump) and not any(has_return(item) for item in items[:-1]):
+            self._expressions.ahead += self._built(items[:-1])
+            self._check_return(last, returns)
+            if last.value is None or returns is None:
+                return None
+            self.alone = last.value
+            return converted(self._expressions.build(last.value), returns)
+        lowering = ReturnLowering(function.span)
+        lowered = lowering.body(items)
+        for item in items:
+            for part in syntax.walk_statements(item):
+                if isinstance(part, syntax.Jump) and part.word == "return":
+                    self._check_return(part, returns)
+        result = ""
+        if returns is not None:
+            result = self._declare(VALUE, function.name, returns, None, function.span)
+        if lowering.flagged:
+            self._declare(RETURNED, "returned", ScalarType.INT, ir.IntConst(0), function.span)
+        self._expressions.ahead += self._built(lowered)
+        return None if returns is None else ir.Var(result, returns, function.span)
+
+    def _check_return(self, jump: syntax.Jump, returns: ScalarType | None) -> None:
+        if (jump.value is None) != (returns is None):
+            message = "this `return` gives no value" if jump.value is None else "this function gives no value"
+            raise self._reporter.refuse("MF0223", jump.span, message)
+
+    def _built(self, items: Sequence[syntax.Statement]) -> tuple[ir.Stmt, ...]:
+        outer, self._expressions.ahead = self._expressions.ahead, []
+        origin = self.origin
+        try:
+            return self._statements(items, origin)
+        finally:
+            self._expressions.ahead, self.origin = outer, origin
+
+    def _chosen(self, items: Sequence[syntax.Statement], returns: ScalarType) -> ir.Expr:
+        first = items[0]
+        if isinstance(first, syntax.Jump):
+            assert first.value is not None
+            return converted(self._expressions.build(first.value), returns)
+        assert isinstance(first, syntax.IfStatement)
+        rest = items[1:] if first.otherwise is None else _items(first.otherwise)
+        return self._expressions.choice(
+            first.condition,
+            lambda: self._chosen(_items(first.then), returns),
+            lambda: self._chosen(rest, returns),
+            first.span,
+        )
+
+
+def converted(value: ir.Expr, type_: ScalarType) -> ir.Expr:
+    """Return a value as an assignment to a variable of a type leaves it."""
+    return value if value.type is type_ else ir.Cast(type_, value, value.span)
+
+
+def _items(statement: syntax.Statement) -> list[syntax.Statement]:
+    """Return the statements of a body, the braces around all of it and empty statements left out."""
+    if not isinstance(statement, syntax.Block):
+        return [] if isinstance(statement, syntax.Empty) else [statement]
+    items: list[syntax.Statement] = [item for item in statement.items if not isinstance(item, syntax.Empty)]
+    return _items(items[0]) if len(items) == 1 and isinstance(items[0], syntax.Block) else items
+
+
+def _chooses(items: Sequence[syntax.Statement]) -> bool:
+    """Return whether statements do nothing but return a value, which conditions may choose."""
+    match items:
+        case [syntax.Jump(word="return", value=value), *_]:
+            return value is not None
+        case [syntax.IfStatement(then=then, otherwise=None), *rest]:
+            return always_leaves(then) and _chooses(_items(then)) and _chooses(rest)
+        case [syntax.IfStatement(then=then, otherwise=otherwise), *_] if otherwise is not None:
+            return _chooses(_items(then)) and _chooses(_items(otherwise))
+        case _:
+            return False
+
+
+def _points(declarator: syntax.Declarator) -> bool:
+    return declarator.type.pointers > 0
+
+
+def _rank(declarator: syntax.Declarator) -> int:
+    return len(declarator.type.extents) + declarator.type.pointers
+
+
+def _expressions_in(body: syntax.Statement) -> list[syntax.Expression]:
+    return [
+        part
+        for statement in syntax.walk_statements(body)
+        for expression in syntax.direct_expressions(statement)
+        for part in syntax.walk(expression)
+    ]
+
+
+def _targets(body: syntax.Statement) -> list[syntax.Expression]:
+    found: list[syntax.Expression] = []
+    for part in _expressions_in(body):
+        match part:
+            case (
+                syntax.Assignment(target=target)
+                | syntax.Postfix(operand=target)
+                | syntax.Prefix(op="++" | "--" | "&", operand=target)
+            ):
+                found.append(target)
+            case _:
+                pass
+    return found
+
+
+def _stores(body: syntax.Statement) -> bool:
+    return any(not isinstance(target, syntax.Name) for target in _targets(body))
+
+
+def _assigned(body: syntax.Statement) -> set[str]:
+    return {target.name for target in _targets(body) if isinstance(target, syntax.Name)}
+
+
+def _uses(body: syntax.Statement, name: str) -> int:
+    return sum(isinstance(part, syntax.Name) and part.name == name for part in _expressions_in(body))

@@ -1,0 +1,311 @@
+"""The loop nest of a schedule: grid loops, block level, phases of threads, thread code.
+
+``meta_for``s are counted on every way from the schedule to its innermost code; those outside of the serial code between
+them are the grid, those inside the threads of a phase, and where there is no such code the outer half is the grid.  The
+part that has fewer of them gets loops of extent 1.  Scalars that are declared between loops of one part move into the
+innermost of them.
+Every local gets a name of its own within the program; it keeps the user's where that is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from metafork.frontend.schedules.expressions import integer_constant
+from metafork.frontend.schedules.inlining.functions import Functions
+from metafork.frontend.schedules.scopes import Scopes
+from metafork.frontend.schedules.statements import Level, StatementBuilder, first_word
+from metafork.frontend.schedules.symbols import Origin, ScalarSymbol, Symbol
+from metafork.frontend.text import syntax
+from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.ir import program as ir
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
+
+MOST_DIMENSIONS = 3
+"""Dimensions of a grid and of a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The loops and statements of a schedule, and the names of the host that it uses."""
+
+    grid: tuple[ir.MetaFor, ...]
+    body: tuple[ir.Stmt, ...]
+    scalars: frozenset[str]
+    arrays: frozenset[str]
+    written: frozenset[str]
+
+
+def meta_loops(statement: syntax.Statement) -> dict[int, syntax.ForStatement]:
+    """Return, for every number of ``meta_for``s that some way into the statement crosses, the innermost of one way."""
+    if isinstance(statement, syntax.ForStatement) and statement.meta:
+        below = meta_loops(statement.body)
+        return {count + 1: loop for count, loop in below.items()} or {1: statement}
+    found: dict[int, syntax.ForStatement] = {}
+    for child in syntax.direct_statements(statement):
+        for count, loop in meta_loops(child).items():
+            found.setdefault(count, loop)
+    return found
+
+
+def items_of(statement: syntax.Statement) -> list[syntax.Statement]:
+    """Return the statements of a block, or the statement alone; empty statements left out."""
+    if isinstance(statement, syntax.Block):
+        items: list[syntax.Statement] = [item for item in statement.items if not isinstance(item, syntax.Empty)]
+        return items_of(items[0]) if len(items) == 1 and isinstance(items[0], syntax.Block) else items
+    return [] if isinstance(statement, syntax.Empty) else [statement]
+
+
+def border(outermost: syntax.ForStatement, total: int) -> int | None:
+    """Return how many of a nest's ``meta_for``s are the grid's; ``None`` where nothing says it.
+
+    Serial code between two of them is the border; without such code it is half of them.  Declarations of scalars count
+    as such code only where there is no half.
+    """
+    declarations: list[int] = []
+    here = outermost
+    for depth in range(1, total):
+        items = items_of(here.body)
+        if not isinstance(items[-1], syntax.ForStatement) or not items[-1].meta:
+            return depth
+        for item in items[:-1]:
+            if not isinstance(item, syntax.Declaration) or any(one.type.extents for one in item.declarators):
+                return depth
+        if len(items) > 1:
+            declarations.append(depth)
+        here = items[-1]
+    if total % 2 == 0:
+        return total // 2
+    return declarations[0] if len(declarations) == 1 else None
+
+
+class NestBuilder:
+    """Builds the nest of one schedule.
+
+    ``host`` maps names of the host to symbols, ``file`` does so for ``functions`` of the file; ``reserved`` are the
+    host's names that the program uses, which no local may have.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        typedefs: dict[str, ScalarType],
+        host: Callable[[str], Symbol | None],
+        file: Callable[[str], Symbol | None],
+        functions: Functions | None,
+        host_names: list[str],
+        reserved: frozenset[str],
+        schedule: syntax.ScheduleStatement,
+    ) -> None:
+        self._reporter = reporter
+        self._schedule = schedule
+        self._ranks: dict[Origin, int] = {}
+        spoken = frozenset(
+            declarator.name
+            for statement in syntax.walk_statements(schedule.body)
+            for declarator in _declarators(statement)
+        )
+        self._scopes = Scopes(reporter, host, file, host_names, reserved, spoken)
+        self._statements = StatementBuilder(reporter, typedefs, self._scopes, self._phase, functions)
+
+    def build(self) -> Nest:
+        """Return the nest; raises ``RefusedError`` where there is none to speak of (all faults are reported)."""
+        schedule = self._schedule
+        outermost = self._outermost(schedule)
+        self._check_counts(schedule, outermost)
+        with self._scopes.scope():
+            grid, innermost, sunk = self._chain(outermost, Origin.GRID_INDEX)
+            body = (*sunk, *self._statements.iteration(innermost, Level(Origin.BLOCK)))
+        self._statements.check_uniform_reads()
+        return Nest(
+            grid,
+            body,
+            frozenset(self._scopes.scalars),
+            frozenset(self._scopes.arrays),
+            frozenset(self._statements.written),
+        )
+
+    @property
+    def undeclared(self) -> set[str]:
+        """Names that were reported as not declared."""
+        return self._statements.expressions.undeclared
+
+    def _outermost(self, schedule: syntax.ScheduleStatement) -> syntax.ForStatement:
+        items = items_of(schedule.body)
+        nests = [item for item in items if isinstance(item, syntax.ForStatement) and item.meta]
+        if not items:
+            raise self._reporter.refuse("MF0014", schedule.keyword, "this schedule is empty")
+        if not meta_loops(schedule.body):
+            if any(isinstance(item, syntax.Opaque) for item in items):
+                raise RefusedError  # reported where it was parsed; what it would have been cannot be told
+            raise self._reporter.refuse("MF0112", schedule.keyword, "this schedule has no `meta_for`")
+        others = [item for item in items if item not in nests]
+        for other in others:
+            self._refuse_among(other, "the loops of the grid")
+        for second in nests[1:]:
+            self._reporter.error(
+                "MF0107", second.head, "a second nest in one schedule", related=((nests[0].head, "the first one"),)
+            )
+        if others or len(nests) != 1:
+            raise RefusedError
+        return nests[0]
+
+    def _refuse_among(self, statement: syntax.Statement, loops: str) -> None:
+        if isinstance(statement, syntax.ScheduleStatement | syntax.Opaque):
+            return  # reported where it was parsed
+        self._reporter.error("MF0106", _first_line(statement), f"this statement stands among {loops}")
+
+    def _check_counts(self, schedule: syntax.ScheduleStatement, outermost: syntax.ForStatement) -> None:
+        counts = meta_loops(schedule.body)
+        if len(counts) > 1:
+            most = max(counts)
+            least = min(counts)
+            raise self._reporter.refuse(
+                "MF0102",
+                counts[least].head,
+                f"there are {least} `meta_for`s on the way to here, and {most} on another",
+                related=((counts[most].head, f"the {most}th `meta_for` of another way"),),
+            )
+        (total,) = counts
+        grid = border(outermost, total)
+        if grid is None:
+            raise self._reporter.refuse("MF0101", outermost.head, f"this nest has {total} `meta_for`s")
+        if max(grid, total - grid) > MOST_DIMENSIONS:
+            message = f"{grid} of the {total} `meta_for`s of this nest stand before the serial code"
+            raise self._reporter.refuse("MF0101", outermost.head, message)
+        self._ranks = {Origin.GRID_INDEX: grid, Origin.THREAD_INDEX: total - grid}
+
+    def _phase(self, outermost: syntax.ForStatement) -> ir.Phase:
+        with self._scopes.scope():
+            threads, innermost, sunk = self._chain(outermost, Origin.THREAD_INDEX)
+            body = self._statements.iteration(innermost, Level(Origin.THREAD))
+        return ir.Phase(threads, (*sunk, *body), outermost.span)
+
+    def _chain(
+        self, outermost: syntax.ForStatement, origin: Origin
+    ) -> tuple[tuple[ir.MetaFor, ...], syntax.Statement, tuple[ir.Stmt, ...]]:
+        """Return the loops of one half, the innermost body, and the declarations that move into it."""
+        loops: list[ir.MetaFor] = []
+        sunk: list[ir.Stmt] = []
+        name = "the loops of the grid" if origin is Origin.GRID_INDEX else "the loops of a nest of threads"
+        level = Level(Origin.BLOCK if origin is Origin.GRID_INDEX else Origin.THREAD)
+        here = outermost
+        while True:
+            loops.append(self._meta_for(here, origin))
+            if len(loops) == self._ranks[origin]:
+                return (*self._padding(origin, outermost), *loops), here.body, tuple(sunk)
+            following: syntax.ForStatement | None = None
+            for item in items_of(here.body):
+                if isinstance(item, syntax.ForStatement) and item.meta and following is None:
+                    following = item
+                elif isinstance(item, syntax.Declaration) and following is None:
+                    sunk.extend(self._sink(item, level, name))
+                else:
+                    self._refuse_among(item, name)
+            if following is None:
+                raise RefusedError
+            here = following
+
+    def _padding(self, origin: Origin, outermost: syntax.ForStatement) -> tuple[ir.MetaFor, ...]:
+        """Return loops of extent 1 where the other half of the nest has more dimensions than this one."""
+        missing = max(self._ranks.values()) - self._ranks[origin]
+        return tuple(
+            ir.MetaFor(self._scopes.fresh("one"), ir.IntConst(1), ScalarType.INT, outermost.head)
+            for _ in range(missing)
+        )
+
+    def _sink(self, declaration: syntax.Declaration, level: Level, loops: str) -> tuple[ir.Stmt, ...]:
+        """Build a declaration that stands between two loops of one half, to be repeated by every iteration."""
+        reads_before = len(self._statements.uniform_reads)
+        declared = self._statements.declare(declaration, level)
+        for statement in declared:
+            inside = [one for part in ir.walk_statements((statement,)) for one in ir.expressions_of(part)]
+            reads = [part for one in inside for part in ir.walk_expression(one)]
+            if isinstance(statement, ir.BlockArray) or any(isinstance(part, ir.Element) for part in reads):
+                del self._statements.uniform_reads[reads_before:]
+                self._refuse_among(declaration, loops)
+                return ()
+            if isinstance(statement, ir.Declare):
+                self._statements.shared[statement.name] = statement.span
+        return declared
+
+    def _meta_for(self, loop: syntax.ForStatement, origin: Origin) -> ir.MetaFor:
+        """Build the head of a ``meta_for`` and declare its variable; a fault costs only the head."""
+        form = "write `meta_for (int v = 0; v < extent; v++)` and compute other indices in the body."
+        init = loop.init
+        if (
+            not isinstance(init, syntax.Declaration)
+            or len(init.declarators) != 1
+            or init.declarators[0].type.extents
+            or init.declarators[0].type.pointers
+        ):
+            at = init.span if init is not None else loop.head
+            if not (isinstance(init, syntax.Unsupported) and not init.what):
+                self._reporter.error("MF0103", at, "a `meta_for` declares its variable", way_out=form)
+            raise RefusedError
+        declarator = init.declarators[0]
+        var = declarator.name
+        type_ = self._statements.expressions.named_type(declarator.type)
+        if type_.floating:
+            self._reporter.error("MF0103", init.span, "the variable of a `meta_for` is an integer", way_out=form)
+        start = declarator.value
+        if not (isinstance(start, syntax.Constant) and integer_constant(start.text) == (0, ScalarType.INT)):
+            at = start.span if start is not None else init.span
+            self._reporter.error("MF0103", at, "a `meta_for` starts at 0", way_out=form)
+        extent: ir.Expr = ir.IntConst(1)
+        condition = loop.condition
+        if isinstance(condition, syntax.Unsupported) and not condition.what:
+            pass
+        elif (
+            isinstance(condition, syntax.Infix)
+            and condition.op == "<"
+            and isinstance(condition.left, syntax.Name)
+            and condition.left.name == var
+        ):
+            with suppress(RefusedError):
+                extent = self._statements.extent(condition.right)
+        else:
+            at = condition.span if condition is not None else loop.head
+            self._reporter.error("MF0103", at, f"a `meta_for` ends with `{var} < extent`", way_out=form)
+        step = loop.step
+        if not (isinstance(step, syntax.Unsupported) and not step.what) and not _steps_by_one(step, var):
+            at = step.span if step is not None else loop.head
+            self._reporter.error("MF0103", at, f"a `meta_for` steps with `{var}++`", way_out=form)
+        name = self._scopes.introduce(var, ScalarSymbol("", type_, origin, declarator.name_span), declarator.name_span)
+        return ir.MetaFor(name, extent, type_, loop.head)
+
+
+def _declarators(statement: syntax.Statement) -> tuple[syntax.Declarator, ...]:
+    if isinstance(statement, syntax.ForStatement) and isinstance(statement.init, syntax.Declaration):
+        return statement.init.declarators
+    return statement.declarators if isinstance(statement, syntax.Declaration) else ()
+
+
+def _steps_by_one(step: syntax.Expression | None, var: str) -> bool:
+    match step:
+        case (
+            syntax.Postfix(op="++", operand=syntax.Name(name=name))
+            | syntax.Prefix(op="++", operand=syntax.Name(name=name))
+            | syntax.Assignment(op="+=", target=syntax.Name(name=name), value=syntax.Constant(text="1"))
+        ):
+            return name == var
+        case _:
+            return False
+
+
+def _first_line(statement: syntax.Statement) -> Span:
+    """Return the part of a statement that says what it is: the head of a loop, else the whole."""
+    match statement:
+        case syntax.ForStatement(head=head):
+            return head
+        case syntax.IfStatement(span=span):
+            return first_word(span, "if")
+        case syntax.WhileStatement(is_do=is_do, span=span):
+            return first_word(span, "do" if is_do else "while")
+        case syntax.SwitchStatement(span=span):
+            return first_word(span, "switch")
+        case _:
+            return statement.span

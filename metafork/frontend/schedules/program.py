@@ -1,0 +1,313 @@
+"""From a schedule and its host to a ``Program``: parameters, value arguments, derived scalars, assumptions."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+from metafork.frontend.host.array_moves import moves
+from metafork.frontend.host.host import HostFunction
+from metafork.frontend.host.variables import Site, Variable
+from metafork.frontend.schedules.derived import Definition, HostValues
+from metafork.frontend.schedules.inlining.functions import Functions
+from metafork.frontend.schedules.nest import Nest, NestBuilder
+from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
+from metafork.frontend.text import syntax
+from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.structure import similar
+from metafork.ir import program as ir
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.control import control_names, variables_of
+from metafork.ir.mapping import Mapping
+from metafork.ir.messages.source import Source
+
+
+class ProgramBuilder:
+    """Builds the program of one schedule.
+
+    Where what is not known may move or resize its arrays, ``entry_values`` are the parameters that must have the values
+    that they had at the function's beginning, and ``sized_arrays`` local arrays whose sizes are to be compared.
+    """
+
+    def __init__(
+        self, source: Source, reporter: Reporter, host: HostFunction, site: Site, functions: Functions | None = None
+    ) -> None:
+        self._reporter = reporter
+        self._host = host
+        self._site = site
+        self._functions = functions
+        self._values = HostValues(host, site, source, None if functions is None else functions.quiet)
+        self._arrays: dict[str, ir.Array | None] = {}
+        self.entry_values: set[str] = set()
+        self.sized_arrays: set[str] = set()
+
+    def build(self, name: str, function: str) -> ir.Program:
+        """Return the program; raises ``RefusedError`` after reporting everything that is wrong with the schedule."""
+        statement = self._site.statement
+        named = _free_names(statement.body)
+        if self._functions is not None:
+            named = named.union(*(_free_names(one.body) for one in self._functions.reached(statement.body)))
+        builder = NestBuilder(
+            self._reporter,
+            self._host.typedefs,
+            self._symbol,
+            self._file_symbol,
+            self._functions,
+            list(self._site.visible),
+            self._reserved(named),
+            statement,
+        )
+        nest: Nest | None = None
+        with contextlib.suppress(RefusedError):
+            nest = builder.build()
+        if nest is None:
+            raise RefusedError
+        clause = self._cache_clause(nest, builder.undeclared)
+        if self._reporter.failed:
+            raise RefusedError
+        return self._assemble(name, function, nest, clause)
+
+    # --- names of the host ------------------------------------------------------------------------------------
+
+    def _symbol(self, name: str) -> Symbol | None:
+        variable = self._site.visible.get(name)
+        if variable is None:
+            return None
+        if variable.fault:
+            return UnusableSymbol(variable.fault, variable.message, variable.span)
+        if variable.type is not None:
+            return ScalarSymbol(name, variable.type, Origin.HOST, variable.span, variable.const)
+        array = self._array(variable)
+        if array is None:
+            raise RefusedError
+        return ArraySymbol(array, variable.const)
+
+    def _file_symbol(self, name: str) -> Symbol | None:
+        """Return what a name stands for in a function of the file."""
+        variable = self._host.file_scope.get(name)
+        if variable is None:
+            return None
+        hiding = self._site.visible.get(name)
+        if hiding is not variable and variable.fault != "MF0206":
+            message = f"`{name}` is another variable where the schedule stands"
+            place = variable.span if hiding is None else hiding.span
+            return UnusableSymbol("MF0223", message, place)
+        return UnusableSymbol(variable.fault, variable.message, variable.span) if variable.fault else self._symbol(name)
+
+    def _array(self, variable: Variable) -> ir.Array | None:
+        """Return an array of the host with its extents as they hold at the schedule; ``None`` after reporting."""
+        if variable.name not in self._arrays:
+            extents: list[ir.Expr] = []
+            for extent in variable.extents:
+                built = self._extent(variable, extent)
+                if built is None:
+                    break
+                extents.append(built)
+            whole = len(extents) == len(variable.extents) and self._stays(variable)
+            assert variable.element is not None
+            array = ir.Array(variable.name, variable.element, tuple(extents), variable.span) if whole else None
+            self._arrays[variable.name] = array
+        return self._arrays[variable.name]
+
+    def _stays(self, variable: Variable) -> bool:
+        """Return whether an array is whole at the schedule, wherever it is then; false after reporting."""
+        if not variable.is_parameter:
+            return True
+        found = moves(self._host, self._site, variable)
+        if found.refused is not None:
+            self._reporter.error(
+                "MF0316",
+                variable.span,
+                f"the array `{variable.name}` is moved before the schedule",
+                related=((found.refused.span, f"`{variable.name}` may get another place here"),),
+            )
+            return False
+        if found.doubtful:
+            self.entry_values.add(variable.name)
+        return True
+
+    def _extent(self, variable: Variable, extent: syntax.Expression) -> ir.Expr | None:
+        found = self._values.integer(extent, variable.since, variable.scope, checked=True)
+        if found is not None:
+            doubted = {one.name for one in found[1] if self._host.stable(one, variable.since, self._site) is not None}
+            if variable.is_parameter:
+                self.entry_values |= doubted
+            elif doubted:
+                self.sized_arrays.add(variable.name)
+            return found[0]
+        called = {id(node.callee) for node in syntax.walk(extent) if isinstance(node, syntax.Invocation)}
+        for node in syntax.walk(extent):
+            if not isinstance(node, syntax.Name) or id(node) in called:
+                continue
+            used = variable.scope.get(node.name)
+            if (used is None or node.uncertain) and node.name in self._host.faults:
+                message = f"{self._host.faults[node.name]}, so it cannot size an array of a schedule"
+                self._reporter.error("MF0008", node.span, message)
+                return None
+            if used is None:
+                self._reporter.error("MF0301", node.span, f"`{node.name}` is not declared")
+                return None
+            if used.type is not None:
+                change = self._host.stable(used, variable.since, self._site)
+                if change is not None:
+                    self._reporter.error(
+                        "MF0309",
+                        extent.span,
+                        f"the extent of `{variable.name}` uses `{node.name}`, which may change before the schedule",
+                        related=((change.span, f"`{node.name}` may change here"),),
+                    )
+                    return None
+        self._reporter.error("MF0312", extent.span, f"this extent of `{variable.name}` is not understood")
+        return None
+
+    def _reserved(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the names of the host that the program will mention if it mentions the given ones."""
+        found: set[str] = set()
+        pending = [name for name in names if name in self._site.visible]
+        while pending:
+            name = pending.pop()
+            if name in found:
+                continue
+            found.add(name)
+            variable = self._site.visible[name]
+            for extent in variable.extents:
+                pending += [node.name for node in syntax.walk(extent) if isinstance(node, syntax.Name)]
+            definition = self._values.definition(variable)
+            if definition is not None:
+                pending += [operand.name for operand in definition.operands]
+            pending = [one for one in pending if one in self._site.visible]
+        return frozenset(found)
+
+    def _cache_clause(self, nest: Nest, undeclared: set[str]) -> tuple[str, ...] | None:
+        clause = self._site.statement.cache
+        if clause is None:
+            return None
+        for name in clause:
+            if name.name not in nest.arrays and name.name not in undeclared:
+                meant = similar(name.name, sorted(nest.arrays))
+                hint = f"; did you mean `{meant}`?" if meant else ""
+                self._reporter.error("MF0308", name.span, f"`{name.name}` is no array that this schedule uses{hint}")
+        return tuple(dict.fromkeys(name.name for name in clause))
+
+    # --- the program ------------------------------------------------------------------------------------------
+
+    def _assemble(self, name: str, function: str, nest: Nest, clause: tuple[str, ...] | None) -> ir.Program:
+        visible = self._site.visible
+        arrays = sorted((visible[one] for one in nest.arrays), key=lambda variable: variable.span)
+        built = [array for variable in arrays if (array := self._array(variable)) is not None]
+        sizing = {part.name for array in built for extent in array.extents for part in variables_of(extent)}
+        control = control_names(nest.grid, nest.body) & nest.scalars
+        integers = {one for one in nest.scalars if (type_ := visible[one].type) is not None and type_.integer}
+        roots, definitions = self._closure((control & integers) | sizing)
+        data, _ = self._closure(sizing)
+        assumptions = self._assumptions(roots, definitions)
+        order = self._parameter_order(roots)
+        given = roots | definitions.keys()
+        values = sorted((visible[one] for one in nest.scalars - given), key=lambda variable: variable.span)
+        parameters = tuple(
+            ir.Parameter(
+                variable.name,
+                variable.type or ScalarType.INT,
+                ir.ParameterKind.DATA if variable.name in data else ir.ParameterKind.PROGRAM,
+                variable.name in self._serial_variables(),
+                variable.span,
+            )
+            for variable in order
+        )
+        derived = sorted(definitions.values(), key=lambda definition: definition.order)
+        return ir.Program(
+            name=name,
+            function=function,
+            parameters=parameters,
+            values=tuple(
+                ir.ValueArgument(variable.name, variable.type or ScalarType.INT, variable.span) for variable in values
+            ),
+            derived=tuple(
+                ir.Derived(one.variable.name, one.variable.type or ScalarType.INT, one.expression, one.variable.span)
+                for one in derived
+            ),
+            assumptions=assumptions,
+            arrays=tuple(built),
+            grid=nest.grid,
+            body=nest.body,
+            mapping=Mapping(cached=clause or (), decided=clause is not None),
+            span=self._site.statement.span,
+        )
+
+    def _closure(self, names: Iterable[str]) -> tuple[set[str], dict[str, Definition]]:
+        """Return the parameters that integer scalars come from, and the derived scalars on the way."""
+        roots: set[str] = set()
+        definitions: dict[str, Definition] = {}
+        pending = list(names)
+        while pending:
+            name = pending.pop()
+            if name in roots or name in definitions:
+                continue
+            definition = self._values.definition(self._site.visible[name])
+            if definition is None:
+                roots.add(name)
+            else:
+                definitions[name] = definition
+                pending += [operand.name for operand in definition.operands]
+        return roots, definitions
+
+    def _assumptions(self, roots: set[str], definitions: dict[str, Definition]) -> tuple[ir.Expr, ...]:
+        """Return what assertions say about the parameters; derived scalars that only they mention are added."""
+        found: list[ir.Expr] = []
+        for condition, assertion in self._host.assumptions(self._site):
+            integer = self._values.integer(condition, assertion.order, assertion.scope)
+            if integer is None or not integer[1]:
+                continue
+            needed, through = self._closure(variable.name for variable in integer[1])
+            if needed <= roots:
+                definitions.update(through)
+                found.append(integer[0])
+        return tuple(found)
+
+    def _serial_variables(self) -> list[str]:
+        names: list[str] = []
+        for loop in self._site.loops:
+            if isinstance(loop, syntax.ForStatement):
+                init = loop.init
+                if isinstance(init, syntax.Declaration):
+                    names += [declarator.name for declarator in init.declarators]
+                elif isinstance(init, syntax.Assignment) and isinstance(init.target, syntax.Name):
+                    names.append(init.target.name)
+        return names
+
+    def _parameter_order(self, roots: set[str]) -> list[Variable]:
+        serial = self._serial_variables()
+        variables = [self._site.visible[name] for name in roots]
+        first = sorted((one for one in variables if one.name not in serial), key=lambda variable: variable.span)
+        last = sorted((one for one in variables if one.name in serial), key=lambda one: serial.index(one.name))
+        return [*first, *last]
+
+
+def _free_names(statement: syntax.Statement) -> set[str]:
+    """Return the names in a statement that no declaration in it binds."""
+    found: set[str] = set()
+
+    def expression(node: syntax.Expression, bound: set[str]) -> None:
+        for part in syntax.walk(node):
+            if isinstance(part, syntax.Name) and part.name not in bound:
+                found.add(part.name)
+
+    def visit(node: syntax.Statement, bound: set[str]) -> None:
+        inner = bound
+        if isinstance(node, syntax.Block | syntax.ForStatement):
+            inner = set(bound)
+        if isinstance(node, syntax.ForStatement) and isinstance(node.init, syntax.Declaration):
+            visit(node.init, inner)
+            for part in (node.condition, node.step):
+                if part is not None:
+                    expression(part, inner)
+        else:
+            for part in syntax.direct_expressions(node):
+                expression(part, inner)
+        if isinstance(node, syntax.Declaration):
+            bound.update(declarator.name for declarator in node.declarators)
+        for child in syntax.direct_statements(node):
+            visit(child, inner)
+
+    visit(statement, set())
+    return found

@@ -1,0 +1,459 @@
+"""Statements at block level and in threads: scalars, assignments, branches, serial loops.
+
+The two levels differ in what they may touch: at block level nothing is written but the block's scalars, because every
+thread runs it alike; in a thread nothing is written that its neighbours share, but elements of arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from metafork.frontend.schedules.expressions import ExpressionBuilder
+from metafork.frontend.schedules.inlining.calls import Calls
+from metafork.frontend.schedules.inlining.functions import Functions
+from metafork.frontend.schedules.inlining.returns import RETURNED, ReturnLowering, own_jumps
+from metafork.frontend.schedules.scopes import Scopes
+from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol
+from metafork.frontend.text import syntax
+from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.ir import program as ir
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
+
+
+@dataclass(slots=True)
+class Level:
+    """Where a statement stands: at block level or in a thread, and how many serial loops are around it there."""
+
+    origin: Origin
+    serial_loops: int = 0
+
+
+def first_word(span: Span, word: str) -> Span:
+    """Return the span of the first word of a statement."""
+    length = len(word)
+    return Span(span.line, span.column, span.line, span.column + length, span.start, span.start + length)
+
+
+def _base(target: syntax.Expression) -> str:
+    """Return the name of the array of an element that was understood."""
+    while not isinstance(target, syntax.Name):
+        match target:
+            case syntax.Subscript(base=target) | syntax.Prefix(operand=target) | syntax.Infix(left=target):
+                pass
+            case _:
+                raise AssertionError(target)
+    return target.name
+
+
+_OPPOSITES = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+
+
+def _negated(test: ir.Expr) -> ir.Expr:
+    """Return the opposite of a condition; of comparisons, integer ones only have one that is a comparison too."""
+    match test:
+        case ir.Binary(op=op, left=left, right=right) if op in _OPPOSITES and not (
+            left.type.floating or right.type.floating
+        ):
+            return ir.binary(_OPPOSITES[op], left, right, test.span)
+        case ir.Unary(op="!", operand=operand):
+            return operand
+        case _:
+            return ir.unary("!", test, test.span)
+
+
+def _leave_unless(test: ir.Expr) -> ir.Stmt:
+    return ir.If(_negated(test), (ir.Break(test.span),), (), test.span)
+
+
+class StatementBuilder:
+    """Builds statements of ``metafork.ir.program``.
+
+    ``phase`` builds a nest of thread loops that stands at block level.  ``shared`` are scalars that no iteration may
+    write, ``written`` the arrays that are written, ``uniform_reads`` the reads of arrays at block level.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        typedefs: dict[str, ScalarType],
+        scopes: Scopes,
+        phase: Callable[[syntax.ForStatement], ir.Phase],
+        functions: Functions | None = None,
+    ) -> None:
+        self._reporter = reporter
+        self._scopes = scopes
+        self._phase = phase
+        self.expressions = ExpressionBuilder(reporter, typedefs, scopes.resolve, scopes.visible)
+        self._calls = Calls(reporter, scopes, self.expressions, functions, self._inlined)
+        self.expressions.inline = self._calls.value
+        self.expressions.fresh = scopes.fresh
+        self.expressions.functions = [] if functions is None else functions.names
+        self.shared: dict[str, Span] = {}
+        self.written: set[str] = set()
+        self.uniform_reads: list[ir.Element] = []
+
+    def iteration(self, statement: syntax.Statement, level: Level) -> tuple[ir.Stmt, ...]:
+        """Build the body of a ``meta_for``, which ``continue`` ends early."""
+        if "continue" not in own_jumps(statement):
+            return self.statements(statement, level)
+        lowering = ReturnLowering(statement.span, "continue")
+        items = lowering.body([statement])
+        with self._scopes.scope():
+            if not lowering.flagged:
+                return self.statements(syntax.Block(items, statement.span), level)
+            symbol = ScalarSymbol("", ir.INT, level.origin, statement.span)
+            name = self._scopes.introduce(RETURNED, symbol, statement.span, "ended")
+            flag = ir.Declare(name, ir.INT, ir.IntConst(0), statement.span)
+            return (flag, *self.statements(syntax.Block(items, statement.span), level))
+
+    def statements(self, statement: syntax.Statement, level: Level) -> tuple[ir.Stmt, ...]:
+        """Build a statement with a scope of its own."""
+        built: list[ir.Stmt] = []
+        items = statement.items if isinstance(statement, syntax.Block) else (statement,)
+        with self._scopes.scope():
+            for item in items:
+                try:
+                    built.extend(self._statement(item, level))
+                except RefusedError:
+                    self.expressions.ahead.clear()
+        return tuple(built)
+
+    def _inlined(self, items: Sequence[syntax.Statement], origin: Origin) -> tuple[ir.Stmt, ...]:
+        """Build statements of a function in its own scope; raises ``RefusedError``."""
+        level = Level(origin)
+        return tuple(statement for item in items for statement in self._statement(item, level))
+
+    def _ahead(self, level: Level) -> tuple[ir.Stmt, ...]:
+        """Return what must be done before the expressions that were built, and forget it."""
+        ahead = tuple(self.expressions.ahead)
+        self.expressions.ahead.clear()
+        for statement in ir.walk_statements(ahead):
+            for expression in ir.expressions_of(statement):
+                self._note(expression, level)
+        return ahead
+
+    def _statement(self, statement: syntax.Statement, level: Level) -> tuple[ir.Stmt, ...]:
+        match statement:
+            case syntax.Block():
+                return self.statements(statement, level)
+            case syntax.Declaration():
+                return self.declare(statement, level)
+            case syntax.ExpressionStatement(expression=expression, span=span):
+                return self._effect(expression, span, level)
+            case syntax.IfStatement(condition=condition, then=then, otherwise=otherwise, span=span):
+                test = self._condition(condition, level)
+                ahead = self._ahead(level)
+                yes = self.statements(then, level)
+                no = () if otherwise is None else self.statements(otherwise, level)
+                if test is not None and not yes and no:
+                    test, yes, no = _negated(test), no, ()
+                return () if test is None else (*ahead, ir.If(test, yes, no, span))
+            case syntax.ForStatement(meta=True):
+                if level.origin is not Origin.BLOCK:
+                    raise self._reporter.refuse(
+                        "MF0106", statement.head, "a `meta_for` stands inside the code of a thread"
+                    )
+                return (self._phase(statement),)
+            case syntax.ForStatement():
+                return self._for(statement, level)
+            case syntax.WhileStatement(is_do=True):
+                return self._do(statement, level)
+            case syntax.WhileStatement(condition=condition, body=body, span=span):
+                return self._while(condition, body, span, level)
+            case syntax.Jump(word=word, span=span):
+                return self._jump(word, span, level)
+            case syntax.SwitchStatement(span=span):
+                raise self._reporter.refuse("MF0211", first_word(span, "switch"), "a `switch` stands in a schedule")
+            case syntax.LabelledStatement(label=label, span=span):
+                raise self._reporter.refuse("MF0204", first_word(span, label), "a label stands in a schedule")
+            case syntax.Empty() | syntax.Opaque() | syntax.ScheduleStatement():
+                return ()  # nothing, or reported where it was parsed
+
+    def _condition(self, condition: syntax.Expression, level: Level) -> ir.Expr | None:
+        try:
+            return self._value(condition, level)
+        except RefusedError:
+            return None
+
+    def _while(
+        self, condition: syntax.Expression, body: syntax.Statement, span: Span, level: Level
+    ) -> tuple[ir.Stmt, ...]:
+        test = self._condition(condition, level)
+        ahead = self._ahead(level)
+        inner = self.statements(body, Level(level.origin, level.serial_loops + 1))
+        if test is None:
+            return ()
+        if ahead:
+            return (ir.While(ir.IntConst(1), (*ahead, _leave_unless(test), *inner), span),)
+        return (ir.While(test, inner, span),)
+
+    def _do(self, loop: syntax.WhileStatement, level: Level) -> tuple[ir.Stmt, ...]:
+        """Build ``do body while (test)``: ``while (1) { body; if (!test) break; }``, or what ``continue`` asks for."""
+        span = loop.span
+        inner = self.statements(loop.body, Level(level.origin, level.serial_loops + 1))
+        test = self._condition(loop.condition, level)
+        if test is None:
+            return ()
+        ahead = self._ahead(level)
+        jumps = own_jumps(loop.body)
+        if not jumps and not ahead and isinstance(test, ir.IntConst) and test.value == 0:
+            return inner
+        if "continue" not in jumps:
+            return (ir.While(ir.IntConst(1), (*inner, *ahead, _leave_unless(test)), span),)
+        first = ir.Var(self._scopes.fresh("first"), ir.INT, span)
+        body = (ir.If(_negated(first), (*ahead, _leave_unless(test)), (), span), *inner)
+        init, step = ir.Declare(first.name, ir.INT, ir.IntConst(1), span), ir.Assign(first, "", ir.IntConst(0), span)
+        if not ahead:
+            return (ir.For(init, ir.binary("||", first, test, span), step, inner, span),)
+        return (ir.For(init, None, step, body, span),)
+
+    def _for(self, loop: syntax.ForStatement, level: Level) -> tuple[ir.Stmt, ...]:
+        with self._scopes.scope():
+            ahead: tuple[ir.Stmt, ...] = ()
+            fault = False
+            try:
+                if isinstance(loop.init, syntax.Declaration):
+                    ahead = self.declare(loop.init, level)
+                elif loop.init is not None:
+                    ahead = self._effect(loop.init, loop.init.span, level)
+            except RefusedError:
+                fault = True
+            test = None if loop.condition is None else self._condition(loop.condition, level)
+            every = self._ahead(level)
+            step: ir.Assign | None = None
+            if loop.step is not None:
+                try:
+                    step = self._step(loop.step, level)
+                except RefusedError:
+                    fault = True
+            body = self.statements(loop.body, Level(level.origin, level.serial_loops + 1))
+        if fault or (test is None and loop.condition is not None):
+            return ()
+        if every and test is not None:
+            body = (*every, _leave_unless(test), *body)
+            test = None
+        init: ir.Declare | ir.Assign | None = None
+        if ahead and isinstance(ahead[-1], ir.Declare | ir.Assign):
+            init, ahead = ahead[-1], ahead[:-1]
+        return (*ahead, ir.For(init, test, step, body, loop.span))
+
+    def _step(self, step: syntax.Expression, level: Level) -> ir.Assign:
+        if isinstance(step, syntax.Comma):
+            raise self._reporter.refuse(
+                "MF0214",
+                step.span,
+                "a comma operator stands in the step of a loop",
+                way_out="step one variable here and compute the others from it in the body.",
+            )
+        effects = self._effect(step, step.span, level)
+        built = effects[0] if len(effects) == 1 else None
+        if not isinstance(built, ir.Assign):
+            message = "this step is no single assignment once functions are put in line"
+            raise self._reporter.refuse("MF0223", step.span, message, way_out="call it in the body of the loop.")
+        return built
+
+    def _jump(self, word: str, span: Span, level: Level) -> tuple[ir.Stmt, ...]:
+        match word:
+            case "goto":
+                raise self._reporter.refuse("MF0204", span, "a `goto` stands in a schedule")
+            case "return":
+                raise self._reporter.refuse("MF0212", span, "a `return` stands in a schedule")
+            case _ if not level.serial_loops:
+                raise self._reporter.refuse("MF0111", span, f"this `{word}` would leave a `meta_for`")
+            case "break":
+                return (ir.Break(span),)
+            case _:
+                return (ir.Continue(span),)
+
+    # --- declarations -----------------------------------------------------------------------------------------
+
+    def declare(self, declaration: syntax.Declaration, level: Level) -> tuple[ir.Stmt, ...]:
+        """Build a declaration in the innermost scope; raises ``RefusedError``."""
+        if not declaration.declarators:
+            raise self._reporter.refuse("MF0205", declaration.span, "a structure is declared in a schedule")
+        built: list[ir.Stmt] = []
+        for declarator in declaration.declarators:
+            try:
+                statement = self._declarator(declarator, level)
+                built += [*self._ahead(level), statement]
+            except RefusedError:
+                self.expressions.ahead.clear()
+                # The name is known from here on, so that its uses are not reported as well.
+                self._scopes.give_up(declarator.name, declarator.name_span)
+        return tuple(built)
+
+    def _declarator(self, declarator: syntax.Declarator, level: Level) -> ir.Stmt:
+        type_, name, span = declarator.type, declarator.name, declarator.span
+        if "typedef" in type_.storage:
+            raise self._reporter.refuse("MF0220", span, "a type is defined in a schedule")
+        if type_.function:
+            raise self._reporter.refuse("MF0220", span, f"the function `{name}` is declared in a schedule")
+        if type_.pointers:
+            raise self._reporter.refuse("MF0201", span, f"`{name}` is a pointer")
+        words = (type_.storage & {"static", "extern", "_Thread_local"}) | (type_.qualifiers & {"volatile", "_Atomic"})
+        if words:
+            raise self._reporter.refuse("MF0217", span, f"`{name}` is declared `{min(words)}` in a schedule")
+        scalar = self.expressions.named_type(
+            syntax.TypeName(type_.words, type_.qualifiers, type_.storage, (), 0, False, type_.span)
+        )
+        if type_.extents:
+            return self._block_array(declarator, scalar, level)
+        symbol = ScalarSymbol("", scalar, level.origin, declarator.name_span, "const" in type_.qualifiers)
+        unique = self._scopes.introduce(name, symbol, declarator.name_span)
+        self._calls.alone = declarator.value
+        value = None if declarator.value is None else self._value(declarator.value, level)
+        return ir.Declare(unique, scalar, value, span)
+
+    def _block_array(self, declarator: syntax.Declarator, element: ScalarType, level: Level) -> ir.BlockArray:
+        name, span = declarator.name, declarator.span
+        if level.origin is not Origin.BLOCK:
+            raise self._reporter.refuse("MF0209", span, f"the array `{name}` is declared in the code of a thread")
+        if declarator.value is not None:
+            raise self._reporter.refuse("MF0221", span, f"the block's array `{name}` is initialised")
+        if element is ScalarType.BOOL:
+            raise self._reporter.refuse("MF0216", span, f"the array `{name}` has elements of type `_Bool`")
+        extents: list[ir.Expr] = []
+        for extent in declarator.type.extents:
+            if extent is None:
+                raise self._reporter.refuse("MF0208", span, f"the array `{name}` has no extent")
+            extents.append(self.extent(extent))
+        self._scopes.check(name, declarator.name_span)
+        unique = self._scopes.fresh(name)
+        array = ir.Array(unique, element, tuple(extents), span)
+        constant = "const" in declarator.type.qualifiers
+        self._scopes.declare_array(name, ArraySymbol(array, constant, of_block=True))
+        return ir.BlockArray(array, span)
+
+    # --- effects ----------------------------------------------------------------------------------------------
+
+    def _effect(self, expression: syntax.Expression, span: Span, level: Level) -> tuple[ir.Stmt, ...]:
+        """Build what an expression statement does: assignments, ``++`` and ``--``."""
+        match expression:
+            case syntax.Assignment(op=op, target=target, value=value):
+                return self._assign(target, op.removesuffix("="), value, span, level)
+            case (
+                syntax.Postfix(op="++" | "--" as op, operand=target)
+                | syntax.Prefix(op="++" | "--" as op, operand=target)
+            ):
+                return self._assign(target, op[0], syntax.Constant("1", expression.span), span, level)
+            case syntax.Comma(items=items):
+                return tuple(statement for item in items for statement in self._effect(item, item.span, level))
+            case syntax.Conversion(type=syntax.TypeName(words=("void",), pointers=0), operand=operand):
+                return self._ahead(level) if self._called(operand, level) else ()
+            case _:
+                if self._called(expression, level):
+                    return self._ahead(level)
+                self._value(expression, level)
+                raise self._reporter.refuse("MF0219", span, "this statement has no effect")
+
+    def _assign(
+        self, target: syntax.Expression, op: str, value: syntax.Expression, span: Span, level: Level
+    ) -> tuple[ir.Stmt, ...]:
+        built: ir.Var | ir.Element | None = None
+        with suppress(RefusedError):
+            built = self._target(target, level)
+        if not op and isinstance(target, syntax.Name):
+            self._calls.alone = value
+        right = self._value(value, level)
+        if built is None:
+            raise RefusedError
+        if op in ("%", "&", "|", "^", "<<", ">>"):
+            self.expressions.require_integers(f"{op}=", (built, right), span)
+        return (*self._ahead(level), ir.Assign(built, op, right, span))
+
+    def _called(self, expression: syntax.Expression, level: Level) -> bool:
+        """Put a call in line that is a statement of its own; return false for any other expression."""
+        self._calls.origin = level.origin
+        return self._calls.effect(expression)
+
+    def _target(self, target: syntax.Expression, level: Level) -> ir.Var | ir.Element:
+        self._calls.origin = level.origin
+        if isinstance(target, syntax.Subscript) or (isinstance(target, syntax.Prefix) and target.op == "*"):
+            element = self.expressions.element(target)
+            symbol = self._scopes.resolve(_base(target))
+            if isinstance(element, ir.Var) and isinstance(symbol, PointedSymbol):
+                if symbol.const:
+                    raise self._reporter.refuse("MF0305", target.span, "what this points to is `const`")
+                self._check_write(syntax.Name(element.name, target.span), element, level)
+                return element
+            assert isinstance(element, ir.Element)
+            assert isinstance(symbol, ArraySymbol)
+            self._note(element, level, reads=False)
+            if symbol.const:
+                message = f"the array `{element.array}` is `const`"
+                raise self._reporter.refuse(
+                    "MF0305", target.span, message, related=((symbol.array.span, "declared here"),)
+                )
+            if level.origin is Origin.BLOCK:
+                raise self._reporter.refuse("MF0108", target.span, f"`{element.array}` is written at block level")
+            self.written.add(element.array)
+            return element
+        if not isinstance(target, syntax.Name):
+            self.expressions.build(target)  # reports pointers and structures by their own codes
+            raise self._reporter.refuse("MF0311", target.span, "this cannot be assigned")
+        found = self.expressions.build(target)
+        if not isinstance(found, ir.Var):
+            raise self._reporter.refuse("MF0311", target.span, "a constant cannot be assigned")
+        self._check_write(target, found, level)
+        return found
+
+    def _check_write(self, target: syntax.Name, found: ir.Var, level: Level) -> None:
+        symbol = self._scopes.local(found.name)
+        if symbol is None:
+            host = self._scopes.resolve(target.name)
+            related = ((host.span, "declared here"),) if isinstance(host, ScalarSymbol) else ()
+            message = f"`{target.name}` is declared outside the schedule and written in it"
+            raise self._reporter.refuse("MF0304", target.span, message, related=related)
+        related = ((symbol.span, "declared here"),)
+        if symbol.const:
+            raise self._reporter.refuse("MF0305", target.span, f"`{target.name}` is `const`", related=related)
+        if symbol.origin in (Origin.GRID_INDEX, Origin.THREAD_INDEX):
+            message = f"`{target.name}` is the variable of a `meta_for`"
+            raise self._reporter.refuse("MF0113", target.span, message, related=related)
+        if found.name in self.shared or (symbol.origin is Origin.BLOCK and level.origin is Origin.THREAD):
+            message = f"`{target.name}` is shared by the iterations that write it here"
+            raise self._reporter.refuse("MF0109", target.span, message, related=related)
+
+    def _value(self, expression: syntax.Expression, level: Level) -> ir.Expr:
+        self._calls.origin = level.origin
+        built = self.expressions.build(expression)
+        self._note(built, level)
+        return built
+
+    def _note(self, expression: ir.Expr, level: Level, reads: bool = True) -> None:
+        """Note the arrays that an expression reads at block level."""
+        if level.origin is Origin.BLOCK:
+            for part in ir.walk_expression(expression):
+                if isinstance(part, ir.Element) and (reads or part is not expression):
+                    self.uniform_reads.append(part)
+
+    def check_uniform_reads(self) -> None:
+        """Refuse reads at block level of what the schedule writes; to be called when all statements are built."""
+        for read in self.uniform_reads:
+            if read.array in self.written:
+                self._reporter.error(
+                    "MF0110", read.span, f"`{read.array}` is read at block level and written in the same schedule"
+                )
+
+    def extent(self, expression: syntax.Expression) -> ir.Expr:
+        """Build an extent: an integer expression over parameters."""
+        extent = self.expressions.build(expression)
+        if self.expressions.ahead:
+            self.expressions.ahead.clear()
+            message = "this extent calls a function that does more than return a value of small arguments"
+            raise self._reporter.refuse("MF0105", expression.span, message)
+        for part in ir.walk_expression(extent):
+            if isinstance(part, ir.Element):
+                raise self._reporter.refuse("MF0105", part.span, f"this extent reads the array `{part.array}`")
+            if isinstance(part, ir.Call):
+                raise self._reporter.refuse("MF0105", part.span, f"this extent calls `{part.name}`")
+            if isinstance(part, ir.Var) and (symbol := self._scopes.local(part.name)) is not None:
+                message = f"this extent depends on `{part.name}`, a variable of {symbol.origin.value}"
+                raise self._reporter.refuse("MF0105", part.span, message, related=((symbol.span, "declared here"),))
+        if extent.type.floating:
+            message = f"this extent has type `{extent.type.spelling}`"
+            raise self._reporter.refuse("MF0104", expression.span, message)
+        return extent

@@ -1,0 +1,111 @@
+"""Function definitions of a file, found by their brackets: a header that ends in parentheses, then a body in braces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metafork.frontend.text.tokens import Token, TokenKind
+from metafork.lazy_dataclass import dataclass
+
+_CONTROL = frozenset({"if", "for", "while", "switch", "do", "else", "return", "meta_for", "meta_schedule"})
+_NO_FUNCTION = frozenset(
+    {
+        *("__attribute__", "__attribute", "__declspec", "_Alignas", "typeof", "__typeof__", "void", "char", "short"),
+        *("int", "long", "float", "double", "signed", "unsigned", "const"),
+    }
+)
+"""Words before parentheses that are not a function's parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionText:
+    """A function definition as indices of tokens: first token, name, parentheses, braces."""
+
+    first: int
+    name: int
+    open_paren: int
+    close_paren: int
+    open_brace: int
+    close_brace: int
+
+
+def split_commas(tokens: Sequence[Token], index: int, end: int) -> list[tuple[int, int]]:
+    """Return the ranges of tokens between the commas that stand in no brackets."""
+    pieces: list[tuple[int, int]] = []
+    start, depth = index, 0
+    for here in range(index, end):
+        text = tokens[here].text
+        if text in ("(", "[", "{"):
+            depth += 1
+        elif text in (")", "]", "}"):
+            depth -= 1
+        elif text == "," and depth == 0:
+            pieces.append((start, here))
+            start = here + 1
+    pieces.append((start, end))
+    return pieces
+
+
+def definitions(tokens: Sequence[Token], partners: dict[int, int]) -> tuple[list[FunctionText], list[tuple[int, int]]]:
+    """Return the function definitions of a file, and the ranges of its other declarations."""
+    functions: list[FunctionText] = []
+    others: list[tuple[int, int]] = []
+    start = index = 0
+    while index < len(tokens):
+        text = tokens[index].text
+        if text in ("(", "["):
+            index = partners[index] + 1
+        elif text == ";":
+            others.append((start, index + 1))
+            start = index = index + 1
+        elif text == "{":
+            function = _definition(tokens, partners, start, index)
+            if function is not None:
+                functions.append(function)
+                start = index = partners[index] + 1
+            elif [token.text for token in tokens[start:index]][:1] == ["extern"] and index == start + 2:
+                start = index = index + 1  # extern "C" { ... }: what is inside counts as the file's own
+            elif index > start and tokens[start].text in _CONTROL:
+                start = index = partners[index] + 1
+            else:
+                index = partners[index] + 1
+        elif text == "}":
+            start = index = index + 1
+        else:
+            index += 1
+    return functions, others
+
+
+def _definition(tokens: Sequence[Token], partners: dict[int, int], start: int, brace: int) -> FunctionText | None:
+    """Return the function whose body opens at ``brace``, where what stands before it is a function's header."""
+    if brace == start or any(tokens[here].text == "=" for here in range(start, brace)):
+        return None
+    groups: list[tuple[int, int]] = []
+    here = start
+    while here < brace:
+        if tokens[here].text in ("(", "["):
+            if tokens[here].text == "(":
+                groups.append((here, partners[here]))
+            here = partners[here] + 1
+        else:
+            here += 1
+    for opening, closing in groups:
+        if opening == start:
+            continue
+        name = tokens[opening - 1]
+        if name.kind is not TokenKind.NAME or name.text in _NO_FUNCTION:
+            continue
+        if name.text in _CONTROL or tokens[start].text in _CONTROL:
+            return None
+        return FunctionText(start, opening - 1, opening, closing, brace, partners[brace])
+    return None
+
+
+def declared_name(tokens: Sequence[Token]) -> Token | None:
+    """Return the name that a parameter whose type is not understood declares, as far as its brackets tell."""
+    for before, name, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+        if name.kind is TokenKind.NAME and (
+            after is None or after.text == "[" or (before.text == "*" and after.text == ")")
+        ):
+            return name
+    return None

@@ -1,0 +1,478 @@
+"""Statements: a tolerant descent through the tokens of a function's body.
+
+Blocks, branches, loops and schedules are found by their keywords and brackets; what stands between is handed to
+``c_grammar`` piece by piece.  Outside schedules a piece that is not understood becomes ``Opaque`` and
+matters to nobody; inside, it is a diagnostic, and the descent goes on behind it.  ``meta_schedule``, ``meta_for`` and
+``cache`` are words of the language only where they stand at the place of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+from metafork.frontend.text import syntax
+from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.tokens import OPENING, Token, TokenKind, hull, match_brackets, perhaps_written
+from metafork.ir.messages.source import Span
+
+NESTING_LIMIT = 80
+"""Most statements inside each other."""
+
+_TYPE_WORDS = frozenset({"char", "short", "int", "long", "float", "double", "signed", "unsigned", "const", "void"})
+_KEYWORDS = frozenset(
+    {"if", "else", "for", "while", "do", "switch", "case", "default", "goto", "break", "continue", "return"}
+)
+
+
+def similar(word: str, candidates: Sequence[str], least: float = 0.7) -> str | None:
+    """Return the candidate that a word was probably meant to be, ``None`` where none is close."""
+    best = max(((_likeness(word, candidate), candidate) for candidate in candidates), default=(0.0, ""))
+    return best[1] if best[0] >= least else None
+
+
+def _likeness(word: str, candidate: str) -> float:
+    """Return how alike two words are, from 0 to 1; letters in another order are a likely slip in short words."""
+    swapped = 0.9 if word != candidate and sorted(word) == sorted(candidate) else 0.0
+    return max(swapped, SequenceMatcher(None, word, candidate).ratio())
+
+
+def is_schedule_keyword(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether the token at an index is ``meta_schedule`` used as a word of the language."""
+    token = tokens[index]
+    if token.kind is not TokenKind.NAME or token.text != "meta_schedule":
+        return False
+    after = tokens[index + 1] if index + 1 < len(tokens) else None
+    if after is not None and after.text in ("{", "cache", "meta_for"):
+        return True
+    before = tokens[index - 1] if index else None
+    if before is not None and before.text not in ("{", "}", ";", ")", ":", "else", "do", "meta_schedule"):
+        return False
+    return after is None or after.text == ";" or after.kind is TokenKind.NAME
+
+
+class Structure:
+    """Parses the statements of one stretch of tokens, macros expanded.
+
+    ``types`` are the typedef names that are known; ``fragment`` allows what the papers print in bare fragments: a
+    declaration that ends in a comma, with the next declaration on the next line.  Raises ``BracketError``.
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[Token],
+        grammar: Grammar,
+        reporter: Reporter,
+        types: frozenset[str],
+        fragment: bool = False,
+    ) -> None:
+        self._tokens = tokens
+        self._partners = match_brackets(tokens)
+        self._grammar = grammar
+        self._reporter = reporter
+        self._types = types
+        self._fragment = fragment
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The typedef names that are known, those of the text itself included once it is parsed."""
+        return self._types
+
+    def statements(self, span: Span, inside: bool = False) -> syntax.Block:
+        """Return all statements as one block, those of a schedule where it is ``inside`` one.
+
+        Raises ``RefusedError`` where the nesting is too deep.
+        """
+        return syntax.Block(self._items(0, len(self._tokens), inside, 1), span)
+
+    # --- statements -------------------------------------------------------------------------------------------
+
+    def _items(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, ...]:
+        items: list[syntax.Statement] = []
+        while index < end:
+            statement, index = self._statement(index, end, inside, depth)
+            items.append(statement)
+        return tuple(items)
+
+    def _statement(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
+        token = self._tokens[index]
+        if depth > NESTING_LIMIT:
+            raise self._reporter.refuse("MF0005", token.span, f"statements are nested more than {NESTING_LIMIT} deep")
+        if token.text == "{":
+            close = self._partners[index]
+            items = self._items(index + 1, close, inside, depth + 1)
+            return syntax.Block(items, self._hull(index, close + 1)), close + 1
+        if token.text == ";":
+            return syntax.Empty(token.span), index + 1
+        if token.kind is TokenKind.NAME:
+            found = self._keyword_statement(index, end, inside, depth)
+            if found is not None:
+                return found
+        return self._simple(index, end, inside)
+
+    def _keyword_statement(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int] | None:
+        word = self._tokens[index].text
+        following = self._text(index + 1, end)
+        if self._tokens[index].fault:
+            return None  # a macro by the name of a keyword
+        if is_schedule_keyword(self._tokens, index):
+            return self._schedule(index, end, inside, depth)
+        if word == "_Pragma" and following == "(" and self._partners[index + 1] + 1 < end:
+            return self._statement(self._partners[index + 1] + 1, end, inside, depth + 1)
+        if word in ("for", "meta_for") and following == "(":
+            return self._for(index, end, inside, depth, meta=word == "meta_for")
+        if word in ("if", "while", "switch") and following == "(":
+            return self._conditional(index, end, inside, depth)
+        if word == "do":
+            return self._do(index, end, inside, depth)
+        if word in ("case", "default") or (following == ":" and word not in _KEYWORDS):
+            return self._label(index, end, inside, depth)
+        if word in ("break", "continue", "goto", "return"):
+            return self._jump(index, end, inside)
+        if word not in _KEYWORDS and word not in _TYPE_WORDS:
+            return self._misspelled(index, end, inside, depth)
+        return None
+
+    def _schedule(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
+        keyword = self._tokens[index].span
+        if inside:
+            self._reporter.error("MF0013", keyword, "a `meta_schedule` stands inside another")
+        cache: tuple[syntax.Name, ...] | None = None
+        here = index + 1
+        if self._kind(here, end) is TokenKind.NAME and self._text(here + 1, end) == "(":
+            word = self._tokens[here].text
+            close = self._partners[here + 1]
+            if word == "cache":
+                cache = self._cache_clause(here + 2, close)
+                here = close + 1
+            elif word not in ("meta_for", *_KEYWORDS) and self._text(close + 1, end) == "{":
+                self._reporter.error(
+                    "MF0011",
+                    self._tokens[here].span,
+                    f"`{word}` cannot follow `meta_schedule`; did you mean `cache`?",
+                )
+                here = close + 1
+        if here >= end:
+            self._reporter.error("MF0014", keyword, "nothing follows `meta_schedule`")
+            return syntax.Empty(keyword), end
+        body, stop = self._statement(here, end, True, depth + 1)
+        if not self._separate(index, stop):
+            message = "this schedule ends within a macro, which goes on behind it"
+            self._reporter.error("MF0017", self._tokens[stop - 1].span, message)
+        return syntax.ScheduleStatement(cache, body, keyword, self._hull(index, stop)), stop
+
+    def _cache_clause(self, index: int, end: int) -> tuple[syntax.Name, ...]:
+        names: list[syntax.Name] = []
+        for position in range(index, end):
+            token = self._tokens[position]
+            expects_name = (position - index) % 2 == 0
+            if expects_name and token.kind is TokenKind.NAME:
+                names.append(syntax.Name(token.text, token.span))
+            elif expects_name or token.text != "," or position + 1 == end:
+                self._reporter.error("MF0010", token.span, f"`{token.text}` cannot stand in `cache(...)`")
+                break
+        return tuple(names)
+
+    def _for(self, index: int, end: int, inside: bool, depth: int, meta: bool) -> tuple[syntax.Statement, int]:
+        keyword = self._tokens[index]
+        if meta and not inside:
+            self._reporter.error("MF0012", keyword.span, "a `meta_for` stands outside every `meta_schedule`")
+        close = self._partners[index + 1]
+        head = self._hull(index, close + 1)
+        parts = self._split(index + 2, close)
+        init: syntax.Declaration | syntax.Expression | None = None
+        condition: syntax.Expression | None = None
+        step: syntax.Expression | None = None
+        if len(parts) != 3:
+            if inside:
+                code = "MF0103" if meta else "MF0010"
+                self._reporter.error(code, head, f"the head of a `{keyword.text}` has three parts")
+            init = self._unknown(index + 1, close + 1)
+        else:
+            (first, first_end), (second, second_end), (third, third_end) = parts
+            if first < first_end:
+                init = self._loop_start(first, first_end, inside)
+            if second < second_end:
+                condition = self._expression(second, second_end, inside)
+            if third < third_end:
+                step = self._expression(third, third_end, inside)
+        body, stop = self._body(close + 1, end, inside, depth)
+        separate = self._separate(index, stop)
+        return syntax.ForStatement(meta, init, condition, step, body, head, self._hull(index, stop), separate), stop
+
+    def _loop_start(self, index: int, end: int, inside: bool) -> syntax.Declaration | syntax.Expression:
+        """Parse the first part of a loop's head; the semicolon behind it is at ``end``."""
+        try:
+            self._trust(index, end + 1, inside)
+            simple = self._grammar.simple_statement(self._tokens[index : end + 1], self._types)
+        except GrammarError as error:
+            self._syntax_error(error, inside)
+            return self._unknown(index, end)
+        except TooDeepError:
+            self._too_deep(index, end, inside)
+            return self._unknown(index, end)
+        except RefusedError:
+            return self._unknown(index, end)
+        return simple.expression if isinstance(simple, syntax.ExpressionStatement) else simple
+
+    def _conditional(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
+        word = self._tokens[index].text
+        close = self._partners[index + 1]
+        condition = self._expression(index + 2, close, inside, self._hull(index + 1, close + 1))
+        body, stop = self._body(close + 1, end, inside, depth)
+        if word == "while":
+            separate = self._separate(index, stop)
+            return syntax.WhileStatement(condition, body, False, self._hull(index, stop), separate), stop
+        if word == "switch":
+            return syntax.SwitchStatement(condition, body, self._hull(index, stop)), stop
+        otherwise: syntax.Statement | None = None
+        if self._text(stop, end) == "else":
+            otherwise, stop = self._body(stop + 1, end, inside, depth)
+        return syntax.IfStatement(condition, body, otherwise, self._hull(index, stop)), stop
+
+    def _do(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
+        body, stop = self._body(index + 1, end, inside, depth)
+        if self._text(stop, end) == "while" and self._text(stop + 1, end) == "(":
+            close = self._partners[stop + 1]
+            condition = self._expression(stop + 2, close, inside, self._hull(stop, close + 1))
+            stop = close + 2 if self._text(close + 1, end) == ";" else close + 1
+        else:
+            condition = self._unknown(index, index + 1)
+            if inside:
+                self._reporter.error("MF0010", self._tokens[index].span, "this `do` has no `while`")
+        separate = self._separate(index, stop)
+        return syntax.WhileStatement(condition, body, True, self._hull(index, stop), separate), stop
+
+    def _label(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
+        word = self._tokens[index].text
+        here = index + 1
+        while here < end and self._tokens[here].text not in (":", ";", "{", "}"):
+            here += 1
+        if self._text(here, end) != ":":
+            return self._simple(index, end, inside)
+        here += 1
+        if here >= end:
+            return syntax.LabelledStatement(word, syntax.Empty(self._tokens[index].span), self._hull(index, here)), here
+        body, stop = self._statement(here, end, inside, depth + 1)
+        return syntax.LabelledStatement(word, body, self._hull(index, stop)), stop
+
+    def _jump(self, index: int, end: int, inside: bool) -> tuple[syntax.Statement, int]:
+        word = self._tokens[index].text
+        stop = self._semicolon(index, end)
+        if stop is None:
+            return self._simple(index, end, inside)
+        value: syntax.Expression | None = None
+        if word == "return" and stop > index + 1:
+            value = self._expression(index + 1, stop, inside)
+        elif word in ("break", "continue") and stop > index + 1:
+            return self._simple(index, end, inside)
+        return syntax.Jump(word, value, self._hull(index, stop + 1)), stop + 1
+
+    def _misspelled(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int] | None:
+        """Report what looks like a keyword spelled otherwise, and go on as if it were spelled right."""
+        token = self._tokens[index]
+        following = self._text(index + 1, end)
+        if following in ("{", "cache", "meta_for") and similar(token.text, ("meta_schedule",), 0.8):
+            return self._schedule(index, end, inside, depth)  # reported for the whole file already
+        if following == "{":
+            meant = similar(token.text, ("else", "do")) if inside else None
+            if meant is not None:
+                self._report_misspelled(token, meant)
+                return self._statement(index + 1, end, inside, depth + 1)
+            return None
+        if following != "(":
+            return None
+        close = self._partners[index + 1]
+        if any(self._tokens[here].text == ";" for here in range(index + 2, close)):
+            meant = similar(token.text, ("meta_for", "for"), 0.6 if inside else 0.75)
+            if meant is not None:
+                self._report_misspelled(token, meant)
+                return self._for(index, end, inside, depth, meta=inside and meant == "meta_for")
+        elif inside and close + 1 < end:
+            behind = self._tokens[close + 1]
+            meant = similar(token.text, ("if", "while", "switch"), 0.6)
+            if meant is not None and (behind.text == "{" or behind.kind is TokenKind.NAME):
+                self._report_misspelled(token, meant)
+                body, stop = self._body(close + 1, end, inside, depth)
+                return body, stop
+        return None
+
+    def _report_misspelled(self, token: Token, meant: str) -> None:
+        self._reporter.error("MF0011", token.span, f"`{token.text}` is no keyword; did you mean `{meant}`?")
+
+    def _body(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
+        if index >= end:
+            place = self._tokens[min(index, len(self._tokens)) - 1].span
+            if inside:
+                self._reporter.error("MF0010", place, "a statement is missing here")
+            return syntax.Empty(place), index
+        body, stop = self._statement(index, end, inside, depth + 1)
+        if inside and isinstance(body, syntax.Declaration):
+            self._reporter.error(
+                "MF0010",
+                body.span,
+                "a declaration cannot be the body of a loop or a branch",
+                way_out="put it in braces.",
+            )
+        return body, stop
+
+    # --- pieces -----------------------------------------------------------------------------------------------
+
+    def _simple(self, index: int, end: int, inside: bool) -> tuple[syntax.Statement, int]:
+        stop = self._semicolon(index, end)
+        behind = end if stop is None else stop + 1
+        schedule = next((here for here in range(index + 1, behind) if is_schedule_keyword(self._tokens, here)), None)
+        if schedule is not None:
+            # A schedule must never vanish in text that is merely carried over.
+            self._reporter.error(
+                "MF0010", self._hull(index, schedule), "what stands before `meta_schedule` is not understood"
+            )
+            return syntax.Empty(self._tokens[index].span), schedule
+        if stop is None:
+            if inside:
+                last = self._tokens[end - 1].span
+                place = Span(last.end_line, last.end_column, last.end_line, last.end_column, last.end, last.end)
+                self._reporter.error("MF0010", place, f"a `;` is missing after `{self._tokens[end - 1].text}`")
+            return self._opaque(index, end, inside), end
+        tokens: Sequence[Token] = self._tokens[index : stop + 1]
+        if self._fragment and not inside and (comma := self._trailing_comma(index, stop)) is not None:
+            stop = comma
+            close = self._tokens[comma]
+            tokens = [*self._tokens[index:comma], Token(TokenKind.PUNCTUATOR, ";", close.span)]
+        try:
+            self._trust(index, stop + 1, inside)
+            simple = self._declaration_or_expression(tokens)
+        except GrammarError as error:
+            self._syntax_error(error, inside)
+            mistake = self._nameless(index, stop) or (error.message, error.span)
+            return self._opaque(index, stop + 1, inside, mistake), stop + 1
+        except TooDeepError:
+            self._too_deep(index, stop + 1, inside)
+            return self._opaque(index, stop + 1, inside), stop + 1
+        except RefusedError:
+            return self._opaque(index, stop + 1, inside), stop + 1
+        if isinstance(simple, syntax.Declaration):
+            added = {one.name for one in simple.declarators if "typedef" in one.type.storage}
+            self._types |= added
+        return simple, stop + 1
+
+    def _declaration_or_expression(self, tokens: Sequence[Token]) -> syntax.Declaration | syntax.ExpressionStatement:
+        """Parse a simple statement; where it makes no sense otherwise, its first word is taken for a type's name."""
+        try:
+            return self._grammar.simple_statement(tokens, self._types)
+        except GrammarError:
+            words = [token for token in tokens if token.text not in ("const", "static", "volatile", "register")]
+            if len(words) < 3 or words[0].kind is not TokenKind.NAME or words[0].text in _KEYWORDS:
+                raise
+            if words[0].unknown:
+                raise
+            if words[1].kind is not TokenKind.NAME and words[1].text != "*":
+                raise
+            try:
+                return self._grammar.simple_statement(tokens, self._types, frozenset({words[0].text}))
+            except GrammarError:
+                pass
+            raise
+
+    def _nameless(self, index: int, stop: int) -> tuple[str, Span] | None:
+        """Return what is wrong with a declaration whose type is followed by no name: ``int = n / 2;``."""
+        here = index
+        while here < stop and self._tokens[here].text in _TYPE_WORDS:
+            here += 1
+        if here == index or self._text(here, stop) not in ("=", ","):
+            return None
+        return f"a name is missing before `{self._tokens[here].text}`", self._tokens[here].span
+
+    def _trailing_comma(self, index: int, stop: int) -> int | None:
+        """Return the index of a comma that ends a declaration where the next one follows on a line of its own."""
+        if self._tokens[index].text not in _TYPE_WORDS:
+            return None
+        for here in range(index, stop):
+            if self._tokens[here].text == "=":
+                return None  # an initialised declaration stays in the host text, so it must be proper C
+            if self._tokens[here].text == "," and self._tokens[here + 1].text in _TYPE_WORDS:
+                return here
+        return None
+
+    def _expression(self, index: int, end: int, inside: bool, place: Span | None = None) -> syntax.Expression:
+        if index >= end:
+            if inside:
+                where = place or self._tokens[min(index, len(self._tokens) - 1)].span
+                self._reporter.error("MF0010", where, "an expression is missing here")
+            return syntax.Unsupported("", place or self._tokens[min(index, len(self._tokens) - 1)].span, frozenset())
+        try:
+            self._trust(index, end, inside)
+            return self._grammar.expression(self._tokens[index:end], self._types)
+        except GrammarError as error:
+            self._syntax_error(error, inside)
+        except TooDeepError:
+            self._too_deep(index, end, inside)
+        except RefusedError:
+            pass
+        return self._unknown(index, end)
+
+    def _trust(self, index: int, end: int, inside: bool) -> None:
+        """Refuse tokens that a macro left unexpanded; on the host they are names like others."""
+        if not inside:
+            return
+        for token in self._tokens[index:end]:
+            if token.fault:
+                raise self._reporter.refuse("MF0008", token.span, f"{token.fault}, so it cannot be used in a schedule")
+
+    def _syntax_error(self, error: GrammarError, inside: bool) -> None:
+        if inside:
+            self._reporter.error("MF0010", error.span, error.message)
+
+    def _too_deep(self, index: int, end: int, inside: bool) -> None:
+        if inside:
+            self._reporter.error("MF0005", self._hull(index, end), "this expression is nested too deeply")
+
+    def _unknown(self, index: int, end: int) -> syntax.Unsupported:
+        tokens = self._tokens[index:end]
+        written = frozenset(perhaps_written(tokens))
+        return syntax.Unsupported("", self._hull(index, max(end, index + 1)), written, tuple(tokens))
+
+    def _opaque(self, index: int, end: int, inside: bool, mistake: tuple[str, Span] | None = None) -> syntax.Opaque:
+        for here in range(index, end - 1):
+            if not inside and self._tokens[here].text == "meta_for" and self._tokens[here + 1].text == "(":
+                message = "a `meta_for` stands outside every `meta_schedule`"
+                self._reporter.error("MF0012", self._tokens[here].span, message)
+        return syntax.Opaque(tuple(self._tokens[index:end]), self._hull(index, end), mistake)
+
+    # --- tokens -----------------------------------------------------------------------------------------------
+
+    def _text(self, index: int, end: int) -> str:
+        return self._tokens[index].text if index < end else ""
+
+    def _kind(self, index: int, end: int) -> TokenKind | None:
+        return self._tokens[index].kind if index < end else None
+
+    def _separate(self, index: int, end: int) -> bool:
+        """Return whether no use of a macro gives a part of some tokens together with a neighbour of theirs."""
+        opens = index > 0 and self._tokens[index - 1].span == self._tokens[index].span
+        closes = end < len(self._tokens) and self._tokens[end - 1].span == self._tokens[end].span
+        return not opens and not closes
+
+    def _hull(self, index: int, end: int) -> Span:
+        return hull(self._tokens[index].span, self._tokens[max(min(end, len(self._tokens)), index + 1) - 1].span)
+
+    def _semicolon(self, index: int, end: int) -> int | None:
+        while index < end:
+            text = self._tokens[index].text
+            if text == ";":
+                return index
+            index = self._partners[index] + 1 if text in OPENING and index in self._partners else index + 1
+        return None
+
+    def _split(self, index: int, end: int) -> list[tuple[int, int]]:
+        parts: list[tuple[int, int]] = []
+        start = index
+        while index < end:
+            text = self._tokens[index].text
+            if text == ";":
+                parts.append((start, index))
+                start = index + 1
+            index = self._partners[index] + 1 if text in OPENING and index in self._partners else index + 1
+        parts.append((start, end))
+        return parts

@@ -1,0 +1,418 @@
+"""The syntax tree: C as it was written, before names and types are looked at.
+
+Every node has the exact span of its text.  What the accepted language has no use for is ``Unsupported`` (an
+expression), or ``Opaque`` (a statement of the host, carried over verbatim, of which only the names are known).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from metafork.frontend.text.tokens import Token
+from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An identifier; ``uncertain`` where a macro of that name may be defined that is not known."""
+
+    name: str
+    span: Span
+    uncertain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number or a character constant, as spelled."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class String:
+    """A string literal."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """``op operand``; ``op`` is one of ``+ - ! ~ & * ++ -- sizeof``."""
+
+    op: str
+    operand: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Postfix:
+    """``operand++`` or ``operand--``."""
+
+    op: str
+    operand: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Infix:
+    """``left op right``, without assignments and commas."""
+
+    op: str
+    left: Expression
+    right: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Ternary:
+    """``condition ? then : otherwise``."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """``target op value`` with ``op`` among ``= += -=`` and so on."""
+
+    op: str
+    target: Expression
+    value: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Comma:
+    """``a, b, c``."""
+
+    items: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """``callee(arguments)``."""
+
+    callee: Expression
+    arguments: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Subscript:
+    """``base[index]``."""
+
+    base: Expression
+    index: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """``base.field`` or ``base->field``."""
+
+    base: Expression
+    field: str
+    arrow: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """``(type) operand``."""
+
+    type: TypeName
+    operand: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOfType:
+    """``sizeof(type)``."""
+
+    type: TypeName
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """An expression of a form that has no meaning here; ``what`` names it, ``written`` are names it may write."""
+
+    what: str
+    span: Span
+    written: frozenset[str]
+    tokens: tuple[Token, ...] = ()
+
+
+Expression = (
+    Name
+    | Constant
+    | String
+    | Prefix
+    | Postfix
+    | Infix
+    | Ternary
+    | Assignment
+    | Comma
+    | Invocation
+    | Subscript
+    | Member
+    | Conversion
+    | SizeOfType
+    | Unsupported
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """Specifiers and declarator of a type, the name left out.
+
+    ``words`` are the type specifiers in order (``unsigned``, ``long``, or a typedef name; ``struct`` stands for any
+    structure, union or enumeration).  ``extents`` are those of an array, outermost first, ``None`` for an empty pair
+    of brackets.  ``pointers`` counts the stars (of the element, for an array); ``function`` marks a function type.
+    """
+
+    words: tuple[str, ...]
+    qualifiers: frozenset[str]
+    storage: frozenset[str]
+    extents: tuple[Expression | None, ...]
+    pointers: int
+    function: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Declarator:
+    """One declared name.  ``span`` runs over the declarator with its initialiser, ``name_span`` over the name."""
+
+    name: str
+    type: TypeName
+    value: Expression | None
+    name_span: Span
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """``type a = 1, b;``; without declarators where only a structure is declared."""
+
+    declarators: tuple[Declarator, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionStatement:
+    """``expression;``."""
+
+    expression: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """``{ ... }``."""
+
+    items: tuple[Statement, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class IfStatement:
+    """``if (condition) then else otherwise``."""
+
+    condition: Expression
+    then: Statement
+    otherwise: Statement | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ForStatement:
+    """``for`` or ``meta_for``; ``head`` is the span from the keyword to the closing parenthesis.
+
+    Of a loop that is not ``separate`` a macro gives a part together with what stands before or behind the loop.
+    """
+
+    meta: bool
+    init: Declaration | Expression | None
+    condition: Expression | None
+    step: Expression | None
+    body: Statement
+    head: Span
+    span: Span
+    separate: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WhileStatement:
+    """``while (condition) body``, or ``do body while (condition);``; ``separate`` as for a ``for``."""
+
+    condition: Expression
+    body: Statement
+    is_do: bool
+    span: Span
+    separate: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchStatement:
+    """``switch (value) body``."""
+
+    value: Expression
+    body: Statement
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledStatement:
+    """``label: body``, ``case 1: body`` or ``default: body``."""
+
+    label: str
+    body: Statement
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """``break``, ``continue``, ``goto`` or ``return``."""
+
+    word: str
+    value: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """A lone semicolon, or a statement with a fault that was reported."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Host code of which only the tokens are known; ``mistake`` is why it is no C of the usual kind, and where."""
+
+    tokens: tuple[Token, ...]
+    span: Span
+    mistake: tuple[str, Span] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleStatement:
+    """``meta_schedule [cache(...)] body``; ``keyword`` is the span of ``meta_schedule``."""
+
+    cache: tuple[Name, ...] | None
+    body: Statement
+    keyword: Span
+    span: Span
+
+
+Statement = (
+    Declaration
+    | ExpressionStatement
+    | Block
+    | IfStatement
+    | ForStatement
+    | WhileStatement
+    | SwitchStatement
+    | LabelledStatement
+    | Jump
+    | Empty
+    | Opaque
+    | ScheduleStatement
+)
+
+
+def operands(expression: Expression) -> tuple[Expression, ...]:
+    """Return the direct operands of an expression, left to right."""
+    match expression:
+        case Name() | Constant() | String() | SizeOfType() | Unsupported():
+            return ()
+        case Prefix(operand=operand) | Postfix(operand=operand) | Conversion(operand=operand):
+            return (operand,)
+        case Infix(left=left, right=right):
+            return (left, right)
+        case Ternary(condition=condition, then=then, otherwise=otherwise):
+            return (condition, then, otherwise)
+        case Assignment(target=target, value=value):
+            return (target, value)
+        case Comma(items=items):
+            return items
+        case Invocation(callee=callee, arguments=arguments):
+            return (callee, *arguments)
+        case Subscript(base=base, index=index):
+            return (base, index)
+        case Member(base=base):
+            return (base,)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """Yield an expression and everything below it, parents first, left to right; without recursion."""
+    pending: list[Expression] = [expression]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(operands(node)))
+
+
+def direct_expressions(statement: Statement) -> tuple[Expression, ...]:
+    """Return the expressions that a statement itself holds: initialisers and extents too, statements below it not."""
+    match statement:
+        case Declaration(declarators=declarators):
+            found: list[Expression] = []
+            for declarator in declarators:
+                found.extend(extent for extent in declarator.type.extents if extent is not None)
+                if declarator.value is not None:
+                    found.append(declarator.value)
+            return tuple(found)
+        case ExpressionStatement(expression=expression):
+            return (expression,)
+        case IfStatement(condition=condition) | WhileStatement(condition=condition):
+            return (condition,)
+        case ForStatement(init=init, condition=condition, step=step):
+            first: tuple[Expression, ...]
+            if init is None:
+                first = ()
+            elif isinstance(init, Declaration):
+                first = direct_expressions(init)
+            else:
+                first = (init,)
+            return first + tuple(part for part in (condition, step) if part is not None)
+        case SwitchStatement(value=value):
+            return (value,)
+        case Jump(value=value):
+            return () if value is None else (value,)
+        case Block() | LabelledStatement() | Empty() | Opaque() | ScheduleStatement():
+            return ()
+
+
+def direct_statements(statement: Statement) -> tuple[Statement, ...]:
+    """Return the statements directly below a statement (a declaration in the head of a ``for`` is not one)."""
+    match statement:
+        case Block(items=items):
+            return items
+        case IfStatement(then=then, otherwise=otherwise):
+            return (then,) if otherwise is None else (then, otherwise)
+        case (
+            ForStatement(body=body)
+            | WhileStatement(body=body)
+            | SwitchStatement(body=body)
+            | LabelledStatement(body=body)
+            | ScheduleStatement(body=body)
+        ):
+            return (body,)
+        case Declaration() | ExpressionStatement() | Jump() | Empty() | Opaque():
+            return ()
+
+
+def walk_statements(statement: Statement) -> Iterator[Statement]:
+    """Yield a statement and everything below it, parents first, in textual order; without recursion."""
+    pending: list[Statement] = [statement]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(direct_statements(node)))
