@@ -189,26 +189,22 @@ class NestBuilder:
             threads, innermost, sunk = self._chain(outermost, Origin.THREAD_INDEX)
             body = self._statements.iteration(innermost, Level(Origin.THREAD))
             self._statements.reduced -= scalars
-        before: list[ir.Stmt] = []
-        after: list[ir.Stmt] = []
         phase = ir.Phase(threads, (*sunk, *body), outermost.span)
+        sums: list[tuple[ir.Var, syntax.Reduction]] = []
         for clause, symbol in results:
             if isinstance(symbol, ArraySymbol):
                 phase = self._reductions.of_array(phase, symbol.array, clause)
             else:
-                variable = ir.Var(symbol.name, symbol.type, clause.span)
-                *start, inside, end = self._reductions.of_block(phase, variable, clause)
-                assert isinstance(inside, ir.Phase)
-                phase = inside
-                before += start
-                after.append(end)
-        return (*before, phase, *after)
+                sums.append((ir.Var(symbol.name, symbol.type, clause.span), clause))
+        return self._reductions.of_block(phase, sums) if sums else (phase,)
 
     def _reduced_by_blocks(self, body: tuple[ir.Stmt, ...], outermost: syntax.ForStatement) -> tuple[ir.Stmt, ...]:
-        for clause, symbol in self._results(outermost, Origin.GRID_INDEX):
-            assert isinstance(symbol, ArraySymbol)
-            body = self._reductions.of_grid(body, symbol.array, clause)
-        return body
+        results = [
+            (symbol.array, clause)
+            for clause, symbol in self._results(outermost, Origin.GRID_INDEX)
+            if isinstance(symbol, ArraySymbol)
+        ]
+        return self._reductions.of_grid(body, results)
 
     def _results(
         self, outermost: syntax.ForStatement, origin: Origin

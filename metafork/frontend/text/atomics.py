@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from metafork.frontend.text.reporter import Reporter
 from metafork.ir import program as ir
-from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.atomic_updates import OPERATORS
 from metafork.ir.messages.source import Span
 from metafork.ir.rewriting import names_in, substitute
@@ -43,7 +43,7 @@ def atomic(assignment: ir.Stmt, own: bool, span: Span, reporter: Reporter) -> ir
     if own:
         message = f"`{target.array}` is an array of the thread"
         raise reporter.refuse("MF0224", span, message, way_out="remove `meta_atomic`: other threads do not see it.")
-    if target.type.floating or not target.type.integer or target.type is ScalarType.BOOL:
+    if target.type.floating:
         raise reporter.refuse(
             "MF0224",
             span,
@@ -116,5 +116,5 @@ def _bare(expr: ir.Expr) -> ir.Expr:
 def keeps(type_: ScalarType, value: ir.Expr) -> bool:
     """Say whether a value is the same in a type, and compared there as C compares it with values of that type."""
     if isinstance(value, ir.IntConst):
-        return type_.least <= value.value <= type_.greatest
+        return type_.least <= value.value <= type_.greatest and common_type(type_, value.type).holds(type_)
     return type_.holds(value.type)

@@ -22,7 +22,7 @@ elements become atomic ones where they stand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -39,24 +39,41 @@ OPERATORS = ("+", "*", "&", "|", "^", "min", "max")
 
 
 @dataclass(frozen=True, slots=True)
+class _Part:
+    """What a block adds up in: its array, the one element of that, and the clause that it is for."""
+
+    array: ir.Array
+    element: ir.Element
+    clause: syntax.Reduction
+
+
+@dataclass(frozen=True, slots=True)
 class Reductions:
     """Rewrites statements that were built; ``fresh`` gives names that nothing in the program has."""
 
     reporter: Reporter
     fresh: Callable[[str], str]
 
-    def of_grid(self, body: tuple[ir.Stmt, ...], array: ir.Array, clause: syntax.Reduction) -> tuple[ir.Stmt, ...]:
-        """Return block-level code in which the threads of all blocks update an array; raises ``RefusedError``."""
-        self._check_type(array.element, clause)
+    def of_grid(
+        self, body: tuple[ir.Stmt, ...], results: Sequence[tuple[ir.Array, syntax.Reduction]]
+    ) -> tuple[ir.Stmt, ...]:
+        """Return block-level code in which the threads of all blocks update arrays; raises ``RefusedError``."""
         phases = [stmt for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Phase)]
-        if not phases or not _single(array):
-            return _over_phases(body, lambda phase: (self.of_array(phase, array, clause),))
-        target = ir.Element(array.name, (ir.IntConst(0),) * len(array.extents), array.element, clause.span)
-        part, begin = self._begun(phases[0], array.name, array.element, clause)
-        change = partial(self._accumulated, target=target, part=part, clause=clause)
-        total = ir.Assign(target, clause.op, part, clause.span, atomic=True)
-        end = self._by_one(phases[0], total, clause)
-        return (*begin, *_over_phases(body, lambda phase: (change(phase),)), end)
+        parts: list[_Part] = []
+        ends: list[ir.Stmt] = []
+        for array, clause in results:
+            self._check_type(array.element, clause)
+            if not phases or not _single(array):
+                body = _over_phases(body, partial(self.of_array, array=array, clause=clause))
+                continue
+            target = ir.Element(array.name, (ir.IntConst(0),) * len(array.extents), array.element, clause.span)
+            parts.append(self._part(array.name, array.element, clause))
+            element = parts[-1].element
+            body = _over_phases(body, partial(self._accumulated, target=target, part=element, clause=clause))
+            ends.append(ir.Assign(target, clause.op, element, clause.span, atomic=True))
+        if not parts:
+            return body
+        return (*self._begun(phases[0], parts), *body, self._by_one(phases[0], ends))
 
     def of_array(self, phase: ir.Phase, array: ir.Array, clause: syntax.Reduction) -> ir.Phase:
         """Return a phase that updates the elements of an array atomically; raises ``RefusedError``."""
@@ -64,13 +81,19 @@ class Reductions:
         body = self._updates(phase.body, array.name, clause, lambda one: one)
         return replace(phase, body=body)
 
-    def of_block(self, phase: ir.Phase, variable: ir.Var, clause: syntax.Reduction) -> tuple[ir.Stmt, ...]:
-        """Return what adds up in a scalar of the block; raises ``RefusedError``."""
-        self._check_type(variable.type, clause)
-        part, begin = self._begun(phase, variable.name, variable.type, clause)
-        inside = self._accumulated(phase, target=variable, part=part, clause=clause)
-        value = updated(ir.Assign(variable, clause.op, part, clause.span))
-        return (*begin, inside, ir.Assign(variable, "", value, clause.span))
+    def of_block(self, phase: ir.Phase, results: Sequence[tuple[ir.Var, syntax.Reduction]]) -> tuple[ir.Stmt, ...]:
+        """Return what adds up in scalars of the block; raises ``RefusedError``."""
+        parts: list[_Part] = []
+        ends: list[ir.Stmt] = []
+        inside = phase
+        for variable, clause in results:
+            self._check_type(variable.type, clause)
+            parts.append(self._part(variable.name, variable.type, clause))
+            element = parts[-1].element
+            inside = self._accumulated(inside, target=variable, part=element, clause=clause)
+            value = updated(ir.Assign(variable, clause.op, element, clause.span))
+            ends.append(ir.Assign(variable, "", value, clause.span))
+        return (*self._begun(phase, parts), inside, *ends)
 
     def _check_type(self, type_: ScalarType, clause: syntax.Reduction) -> None:
         if type_.floating or type_ is ScalarType.BOOL:
@@ -86,16 +109,18 @@ class Reductions:
 
     # --- the pieces -------------------------------------------------------------------------------------------
 
-    def _begun(
-        self, phase: ir.Phase, name: str, type_: ScalarType, clause: syntax.Reduction
-    ) -> tuple[ir.Element, tuple[ir.Stmt, ...]]:
-        """Return the element in which the block adds up, and its declaration with what it is at first."""
+    def _part(self, name: str, type_: ScalarType, clause: syntax.Reduction) -> _Part:
         array = ir.Array(self.fresh(f"{name}_part"), type_, (ir.IntConst(1),), clause.span)
-        part = ir.Element(array.name, (ir.IntConst(0),), type_, clause.span)
-        first = ir.Assign(part, "", _neutral(clause.op, type_), clause.span)
-        return part, (ir.BlockArray(array, clause.span), self._by_one(phase, first, clause))
+        return _Part(array, ir.Element(array.name, (ir.IntConst(0),), type_, clause.span), clause)
 
-    def _by_one(self, phase: ir.Phase, stmt: ir.Stmt, clause: syntax.Reduction) -> ir.Phase:
+    def _begun(self, phase: ir.Phase, parts: Sequence[_Part]) -> tuple[ir.Stmt, ...]:
+        """Return the declarations of what a block adds up in, and what that is at first."""
+        first = [
+            ir.Assign(part.element, "", _neutral(part.clause.op, part.element.type), part.clause.span) for part in parts
+        ]
+        return (*(ir.BlockArray(part.array, part.clause.span) for part in parts), self._by_one(phase, first))
+
+    def _by_one(self, phase: ir.Phase, body: Sequence[ir.Stmt]) -> ir.Phase:
         """Return a phase of the same threads in which the first of them does something."""
         threads = tuple(replace(loop, var=self.fresh(loop.var)) for loop in phase.threads)
         test: ir.Expr | None = None
@@ -103,7 +128,7 @@ class Reductions:
             here = ir.binary("==", ir.Var(loop.var, loop.type), ir.IntConst(0))
             test = here if test is None else ir.binary("&&", test, here)
         assert test is not None
-        return ir.Phase(threads, (ir.If(test, (stmt,), (), clause.span),), clause.span)
+        return ir.Phase(threads, (ir.If(test, tuple(body), (), phase.span),), phase.span)
 
     def _accumulated(
         self, phase: ir.Phase, target: ir.Var | ir.Element, part: ir.Element, clause: syntax.Reduction
@@ -221,13 +246,13 @@ def _neutral(op: str, type_: ScalarType) -> ir.Expr:
             return ir.IntConst(0)
 
 
-def _over_phases(body: tuple[ir.Stmt, ...], change: Callable[[ir.Phase], tuple[ir.Stmt, ...]]) -> tuple[ir.Stmt, ...]:
+def _over_phases(body: tuple[ir.Stmt, ...], change: Callable[[ir.Phase], ir.Phase]) -> tuple[ir.Stmt, ...]:
     """Return block-level code with every phase in it changed."""
     result: list[ir.Stmt] = []
     for stmt in body:
         match stmt:
             case ir.Phase():
-                result += change(stmt)
+                result.append(change(stmt))
             case ir.If(then=then, otherwise=otherwise):
                 result.append(replace(stmt, then=_over_phases(then, change), otherwise=_over_phases(otherwise, change)))
             case ir.For(body=inner) | ir.While(body=inner):

@@ -306,6 +306,10 @@ CASES = {
         "MF0224",
         thread("«meta_atomic idx[0] = idx[0] < 3u ? 3u : idx[0];»").replace("3u", "n * 3u"),
     ),
+    "atomic maximum of an unsigned number": (
+        "MF0224",
+        thread("«meta_atomic idx[0] = idx[0] < 3u ? 3u : idx[0];»"),
+    ),
     "atomic maximum of another element": ("MF0224", thread("«meta_atomic idx[0] = idx[1] < i ? i : idx[1];»")),
     "atomic declaration": ("MF0224", thread("«meta_atomic int k = 3;» a[i] = k;")),
     "atomic update used": ("MF0010", thread("int k = meta_atomic «idx»[0]++;")),
