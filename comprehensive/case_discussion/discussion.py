@@ -108,7 +108,8 @@ class Discussion(Generic[V]):
             notes = dict(self._notes)
             transformed = self._transformed(strategy, quintuple)
             if isinstance(transformed, NotApplied):
-                self._notes = notes
+                if OUT_OF_TIME not in transformed.reason:
+                    self._notes = notes  # where a limit asks for it, the reason is given
                 continue
             version, effect = transformed
             chosen = replace(

@@ -66,12 +66,12 @@ def command(
         try:
             unit = exact_unit(with_assumptions(parse(source), assume))
             warnings = check_races(unit, strict=strict)
+            unit = contracted_unit(unit)
         except DiagnosticsError as error:
             print_diagnostics(error.diagnostics, texts, form)
             context.exit(1)
     if warnings or form != "text":
         print_diagnostics(warnings, texts, form)
-    unit = contracted_unit(unit)
     programs = [schedule.program for schedule in unit.schedules if only in (None, schedule.program.name)]
     if not programs:
         known = ", ".join(schedule.program.name for schedule in unit.schedules)

@@ -1,9 +1,11 @@
 from fractions import Fraction
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from comprehensive.cli import cli
 from metafork.frontend import parse
 from metafork.ir import contraction
 from metafork.ir.arithmetic.types import ScalarType
@@ -209,3 +211,12 @@ def test_values_are_those_of_the_rule(expr):
     after = map_expression(expr, contraction._fused)
     assert value(after) == by_the_rule(expr)
     assert all(contraction._sum_of_a_product(part) is None for part in walk_expression(after))
+
+
+def test_the_commands_refuse_it_as_a_mistake_of_the_user(tmp_path):
+    path = tmp_path / "own.mf"
+    path.write_text(text("a[i * B + u] = w * v + fmaf;", before=ON).replace("float v,", "float v, float fmaf,"))
+    for words in (["optimize", "-o", str(tmp_path / "out")], ["apply", "cse1"]):
+        told = CliRunner().invoke(cli, [*words, str(path)])
+        assert told.exit_code == 2
+        assert "is to call fmaf, which is another name in this file" in told.output
