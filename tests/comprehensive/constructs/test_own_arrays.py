@@ -10,7 +10,7 @@ from metafork.ir.messages.source import Source
 from metafork.ir.program import IntConst, PrivateArray, walk_statements
 from metafork.ir.rewriting import private_arrays
 from metafork.printing.metafork_text import metafork_text
-from tests.comprehensive.leaf_cases import leaf_cases
+from tests.comprehensive.constructs.leaf_cases import leaf_cases
 from tests.metafork.kernel_runs import grid, run
 
 TILE = """

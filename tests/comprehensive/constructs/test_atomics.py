@@ -18,7 +18,7 @@ from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 from metafork.printing.metafork_text import metafork_text
-from tests.comprehensive.leaf_cases import leaf_cases
+from tests.comprehensive.constructs.leaf_cases import leaf_cases
 from tests.metafork.kernel_runs import grid, run
 
 COUNTS = """
