@@ -237,7 +237,7 @@ def discuss(
     tree = _tree(program, start, outcome, strategies, choice.reasons, remarks)
     if not fixed and outcome.complete:
         with suppress(OutOfTimeError), until(deadline, LEAST_READING):
-            tree = replace(tree, for_no_machine=leaves_for_no_machine(start, tree.leaves, discussion.systems))
+            tree = replace(tree, for_no_machine=leaves_for_no_machine(start, tree.leaves, tree.derived))
     static = {name: values for name, values in (static or {}).items() if name in static_parameters(program)}
     if not static:
         return tree

@@ -6,21 +6,39 @@ from collections.abc import Sequence
 
 from comprehensive.options import machine_limits
 from comprehensive.systems.start import Start, within
-from comprehensive.systems.systems import Systems
+from comprehensive.systems.systems import System
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.algebra.polynomial import Constraint
+from metafork.algebra.positivity import Positivity, whole
+from metafork.algebra.symbols import DerivedSymbol
 from metafork.runtime.machine import SUPPORTED, Between
 
 
-def leaves_for_no_machine(start: Start, leaves: Sequence[Leaf], systems: Systems) -> tuple[int, ...]:
-    """Return the numbers of leaves that are proved empty on all machines between the supported presets."""
+def leaves_for_no_machine(start: Start, leaves: Sequence[Leaf], derived: Sequence[DerivedSymbol]) -> tuple[int, ...]:
+    """Return the numbers of leaves that are shown to be empty on all machines between the supported presets.
+
+    No solver is asked: a condition fails by ranges of symbols and premises that are added up, or nothing is said.
+    """
     limits: list[Constraint] = []
+    numbers: dict[str, int] = {}
     for name, limit in machine_limits(SUPPORTED).items():
-        if name in start.machine:
-            limits += within(start.machine[name], limit if isinstance(limit, Between) else Between(limit, limit))
-    *others, last = limits
-    return tuple(
-        leaf.id
-        for leaf in leaves
-        if not any(systems.consistent((*system, *others), last).kept for system in leaf.systems)
-    )
+        symbol = start.machine.get(name)
+        if symbol is not None and isinstance(limit, Between):
+            limits += within(symbol, limit)
+        elif symbol is not None and not isinstance(limit, Between):
+            numbers[symbol] = int(limit)
+    known = [*start.constraints, *limits, *(fact for symbol in derived for fact in symbol.constraints())]
+    premises = tuple(fact.substitute(numbers) for fact in known)
+    return tuple(leaf.id for leaf in leaves if all(_empty(system, numbers, premises) for system in leaf.systems))
+
+
+def _empty(system: System, numbers: dict[str, int], premises: tuple[Constraint, ...]) -> bool:
+    """Say whether a member of a system is shown never to hold beside the others."""
+    members = tuple(member.substitute(numbers) for member in system)
+    for at, member in enumerate(members):
+        facts = (*premises, *members[:at], *members[at + 1 :])
+        # ``left <= right`` fails where ``left - right - 1 >= 0``, ``left < right`` where ``left - right >= 0``.
+        slack = member.left - member.right - (1 if member.relation == "<=" else 0)
+        if member.relation != "==" and whole(slack) and Positivity(facts).follows_from(slack, facts):
+            return True
+    return False
