@@ -22,15 +22,14 @@ REASONS = {
     "matmul, tall": _ROW,
     "matmul, batched": _ROW,
     "matmul, strided": _ROW,
-    "copy": ("`cache(a, c)` of the program sends both arrays through shared memory, which a copy has no use for"),
     "transposition": ("two tiles where one is enough, each copied by a loop, and bank conflicts in one of them"),
     "1D mean of three": (
-        "`cache(x)` of the program sends the window through shared memory, though the first-level cache would serve "
-        "its reuse; copy and results are loops of unknown length, with indices computed anew in each round"
+        "each result loads its three points, from the first-level cache: an expert's block has one request where "
+        "neighbours share a sector"
     ),
     "2D Jacobi, nine points": (
-        "one result a thread, so no row is kept in registers; `cache(a)` of the program has the window with its border "
-        "copied by warps of which the second pass has two lanes"
+        "one result a thread, so no row is kept in registers: each result loads its nine points, from the first-level "
+        "cache, which counts as requests"
     ),
     "2D Jacobi, five points, T": (
         "the rows of a thread are `B0` apart, so none is kept in registers: each result loads its five points, from "
