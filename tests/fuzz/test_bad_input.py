@@ -102,6 +102,12 @@ def test_a_race_at_every_element_is_told_once():
     assert codes == {"MF0401", "MF0402"}
 
 
+def test_thousands_of_schedules_without_braces_are_read_once():
+    """Each was read up to the end of its function for what it does with pointers."""
+    codes, _ = diagnosed("void f(int n, float *p) { " + "meta_schedule p[n] = 1; " * 4000 + "}\n")
+    assert codes
+
+
 def test_iterations_that_a_guard_leaves_out_are_not_all_played_through():
     loops = "meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < n; j++) for (int k = 0; k < 2147483647; k++)"
     text = f"void f(int n, int a[n]) {{ meta_schedule {{ {loops} if (k > 2147483646) a[0] = i; }} }}"

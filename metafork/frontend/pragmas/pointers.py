@@ -69,7 +69,7 @@ def single_elements(body: Sequence[Token], variables: Mapping[str, Variable]) ->
     for first, behind in _schedules(body):
         clause = 0  # where a `meta_reduction` ends that only names results
         for index in range(first, behind):
-            if body[index].text == "meta_reduction":
+            if body[index].text == "meta_reduction" and index >= clause:
                 clause = next((at for at in range(index, behind) if body[at].text == ")"), index)
             if index < clause:
                 continue
@@ -86,14 +86,14 @@ def single_elements(body: Sequence[Token], variables: Mapping[str, Variable]) ->
 
 
 def _schedules(body: Sequence[Token]) -> list[tuple[int, int]]:
-    """Return the ranges of the schedules, up to the end where one has no braces."""
+    """Return the ranges of the schedules from left to right, none in another, up to the end where one has no braces."""
     try:
         partners = match_brackets(body)
     except BracketError:
         return []  # reported where the body is parsed
     found: list[tuple[int, int]] = []
     for index in range(len(body)):
-        if is_schedule_keyword(body, index):
+        if is_schedule_keyword(body, index) and (not found or found[-1][1] <= index):
             here = index + 1
             while here < len(body) and body[here].text != "{":
                 here = partners[here] + 1 if body[here].text == "(" else here + 1
