@@ -43,7 +43,7 @@ types: $(VENV)/.installed-test
 unit: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
 
-# What `make test` samples, whole: continuous integration runs both.
+# What `make test` samples, whole: about half an hour.
 test-all: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m slow
 
