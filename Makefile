@@ -43,7 +43,7 @@ types: $(VENV)/.installed-test
 unit: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
 
-# What `make test` samples, whole: about half an hour.
+# What `make test` samples, whole; takes two to three times as long.
 test-all: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m slow
 

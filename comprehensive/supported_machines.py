@@ -27,14 +27,21 @@ def leaves_for_no_machine(start: Start, leaves: Sequence[Leaf], derived: Sequenc
             limits += within(symbol, limit)
         elif symbol is not None and not isinstance(limit, Between):
             numbers[symbol] = int(limit)
+    # Targets of ratios are no integers, as the proofs below take symbols to be: what mentions one is left aside.
     known = [*start.constraints, *limits, *(fact for symbol in derived for fact in symbol.constraints())]
-    premises = tuple(fact.substitute(numbers) for fact in known)
-    return tuple(leaf.id for leaf in leaves if all(_empty(system, numbers, premises) for system in leaf.systems))
+    premises = tuple(fact.substitute(numbers) for fact in known if start.real.isdisjoint(fact.symbols))
+    systems = {
+        leaf.id: [
+            tuple(member.substitute(numbers) for member in system if start.real.isdisjoint(member.symbols))
+            for system in leaf.systems
+        ]
+        for leaf in leaves
+    }
+    return tuple(number for number, own in systems.items() if all(_empty(system, premises) for system in own))
 
 
-def _empty(system: System, numbers: dict[str, int], premises: tuple[Constraint, ...]) -> bool:
+def _empty(members: System, premises: tuple[Constraint, ...]) -> bool:
     """Say whether a member of a system is shown never to hold beside the others."""
-    members = tuple(member.substitute(numbers) for member in system)
     for at, member in enumerate(members):
         facts = (*premises, *members[:at], *members[at + 1 :])
         # ``left <= right`` fails where ``left - right - 1 >= 0``, ``left < right`` where ``left - right >= 0``.

@@ -164,7 +164,7 @@ class Device:
         # An exception cannot pass through C: it is kept, and raised when the call is over.
         try:
             return work()
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is raised again behind the call
             self._fault = self._fault or error
             return otherwise
 

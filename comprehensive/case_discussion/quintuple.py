@@ -28,41 +28,80 @@ class CounterOf(Protocol[V_contra]):
     """``evaluators.counter.Counter`` for any kind of version; what its members mean is said there."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def name(self) -> str:
+        """What the user calls it."""
+        ...
+
     @property
-    def kind(self) -> Literal["resource", "performance"]: ...  # noqa: D102
+    def kind(self) -> Literal["resource", "performance"]:
+        """``resource`` or ``performance``."""
+        ...
+
     @property
-    def symbol(self) -> str: ...  # noqa: D102
+    def symbol(self) -> str:
+        """The machine's symbol that it is compared with."""
+        ...
+
     @property
-    def less_is_better(self) -> bool: ...  # noqa: D102
+    def less_is_better(self) -> bool:
+        """Whether a smaller value is accepted."""
+        ...
+
     @property
-    def default_target(self) -> Fraction | None: ...  # noqa: D102
-    def evaluate(self, version: V_contra, analyses: Analyses) -> CounterValue | NotKnown: ...  # noqa: D102
+    def default_target(self) -> Fraction | None:
+        """The target of a performance counter where the user gives none."""
+        ...
+
+    def evaluate(self, version: V_contra, analyses: Analyses) -> CounterValue | NotKnown:
+        """Return the value on a version, or why there is none."""
+        ...
 
 
 class AppliedOf(Protocol[V_co]):
     """``strategies.strategy.Applied`` for any kind of version."""
 
     @property
-    def version(self) -> V_co: ...  # noqa: D102
+    def version(self) -> V_co:
+        """The version after the strategy."""
+        ...
+
     @property
-    def note(self) -> str: ...  # noqa: D102
+    def note(self) -> str:
+        """What was done, for people."""
+        ...
+
     @property
-    def effect(self) -> Effect | None: ...  # noqa: D102
+    def effect(self) -> Effect | None:
+        """What the version is like now."""
+        ...
 
 
 class StrategyOf(Protocol[V]):
     """``strategies.strategy.Strategy`` for any kind of version."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def name(self) -> str:
+        """What the user calls it."""
+        ...
+
     @property
-    def improves(self) -> frozenset[str]: ...  # noqa: D102
+    def improves(self) -> frozenset[str]:
+        """The names of the counters that it may improve."""
+        ...
+
     @property
-    def on_ir(self) -> bool: ...  # noqa: D102
+    def on_ir(self) -> bool:
+        """Whether it acts on the IR of a kernel."""
+        ...
+
     @property
-    def at_leaf(self) -> bool: ...  # noqa: D102
-    def apply(self, version: V, analyses: Analyses) -> AppliedOf[V] | NotApplied: ...  # noqa: D102
+    def at_leaf(self) -> bool:
+        """Whether it is applied at leaves only."""
+        ...
+
+    def apply(self, version: V, analyses: Analyses) -> AppliedOf[V] | NotApplied:
+        """Return the version after the strategy, or why it does not apply."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

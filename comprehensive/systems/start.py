@@ -35,13 +35,24 @@ class Limited(Protocol):
     """What Start needs to know of a counter."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def name(self) -> str:
+        """What the user calls it."""
+        ...
+
     @property
-    def kind(self) -> str: ...  # noqa: D102
+    def kind(self) -> str:
+        """``resource`` or ``performance``."""
+        ...
+
     @property
-    def symbol(self) -> str: ...  # noqa: D102
+    def symbol(self) -> str:
+        """The machine's symbol that it is compared with."""
+        ...
+
     @property
-    def less_is_better(self) -> bool: ...  # noqa: D102
+    def less_is_better(self) -> bool:
+        """Whether a smaller value is accepted."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
