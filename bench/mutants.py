@@ -4,12 +4,14 @@
 
 Mutants are drawn with a fixed seed, first the place and then the fault (operators of Cosmic Ray; annotations and
 docstrings are left out, as nothing reads them, and the options of dataclasses).  Each is put into a copy of the
-tracked files and meets the tests of its own module or folder, those of its neighbours, and all quick tests, and
-stops at the first that fails; that one must pass without the mutant.  One that no test notices is *alive*; one that
-computes the same as the original is *equivalent* and is listed with the reason in
-``bench/mutants.toml``.  What the minutes do not allow is not run, and counted as such.
+tracked files and meets the tests of its own module or folder, those of its neighbours, and all quick tests, until
+one fails; that one must pass without the mutant.  All mutants meet the first of these stages before any meets the
+second, so that minutes that do not suffice go to where most is learned.  One that no test notices is *alive*; one
+that computes the same as the original is *equivalent* and is listed with the reason in ``bench/mutants.toml``.  What
+the minutes do not allow is not run, and counted as such.
 
-Results go to ``bench/results/mutants.json``; ``--resume`` keeps what stands there for unchanged mutants.
+Results go to ``bench/results/mutants.json``; with ``--resume`` its sample is kept: mutants whose lines are still in
+their files keep their results, and only those that went are drawn anew.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from pathlib import Path
@@ -71,15 +75,17 @@ class Outcome:
     mutant: Mutant
     outcome: str = "not run"
     by: str = ""
+    passed: int = 0
+    """How many stages of tests did not notice it."""
 
 
-def drawn(number: int, seed: int) -> list[Mutant]:
-    """Return ``number`` mutants: files by their sizes, lines within them, faults at the lines."""
+def drawn(number: int, seed: int, kept: Iterable[Mutant] = ()) -> list[Mutant]:
+    """Return ``number`` mutants, ``kept`` first: files by their sizes, lines within them, faults at the lines."""
     random = Random(seed)
     files = [path for folder in MUTATED for path in sorted((ROOT / folder).rglob("*.py")) if path.name != "__init__.py"]
     sizes = [path.stat().st_size for path in files]
     places: dict[Path, dict[int, list[tuple[str, int]]]] = {}
-    mutants: dict[str, Mutant] = {}
+    mutants = {mutant.id: mutant for mutant in kept}
     while len(mutants) < number:
         (path,) = random.choices(files, sizes)
         if path not in places:
@@ -91,7 +97,25 @@ def drawn(number: int, seed: int) -> list[Mutant]:
         mutant = _mutant(path, line, operator, occurrence)
         if mutant is not None:
             mutants.setdefault(mutant.id, mutant)
-    return list(mutants.values())
+    return list(mutants.values())[:number]
+
+
+def found_again(mutants: Sequence[Mutant]) -> dict[str, Mutant]:
+    """Return those mutants that can still be made, by the names that they had; lines around them may have moved."""
+    found = {}
+    for file in sorted({mutant.file for mutant in mutants}):
+        path = ROOT / file
+        if not path.exists():
+            continue
+        places = [(line, *place) for line, at in _places(path.read_text()).items() for place in at]
+        for mutant in (one for one in mutants if one.file == file):
+            same = [place for place in places if place[1] == mutant.operator]
+            for line, operator, occurrence in sorted(same, key=lambda place: abs(place[2] - mutant.occurrence)):
+                again = _mutant(path, line, operator, occurrence)
+                if again is not None and again.id == mutant.id:
+                    found[mutant.id] = again
+                    break
+    return found
 
 
 def _places(text: str) -> dict[int, list[tuple[str, int]]]:
@@ -121,7 +145,14 @@ def _mutant(path: Path, line: int, operator: str, occurrence: int) -> Mutant | N
         return None
     file = str(path.relative_to(ROOT))
     diff = "".join(unified_diff(text.splitlines(keepends=True), changed.splitlines(keepends=True), file, file, n=1))
-    return Mutant(hashlib.sha256((file + diff).encode()).hexdigest()[:10], file, line, operator, occurrence, diff)
+    return Mutant(
+        hashlib.sha256((file + _contents(diff)).encode()).hexdigest()[:10], file, line, operator, occurrence, diff
+    )
+
+
+def _contents(diff: str) -> str:
+    """Return the lines of a difference without the numbers of the lines."""
+    return "".join(line for line in diff.splitlines(keepends=True) if not line.startswith("@@"))
 
 
 class _Unannotated(ast.NodeTransformer):
@@ -143,21 +174,33 @@ def _code(text: str) -> str:
     return ast.dump(_Unannotated().visit(ast.parse(text)))
 
 
-def judged(mutant: Mutant, tree: Path) -> Outcome:
-    """Put a mutant into a copy of the project, run its tests, and take it out again."""
-    path = tree / mutant.file
-    text = path.read_text()
-    changed = mutate_code(text, get_operator(mutant.operator)(), mutant.occurrence)
-    told = ""
-    path.write_text(changed)
-    try:
-        for tests, seconds in zip(_stages(mutant.file, tree), STAGE_SECONDS, strict=True):
-            told = told or _noticed(tests, seconds, tree)
-    finally:
-        path.write_text(text)
-    if told.startswith("tests/") and _noticed((told,), STAGE_SECONDS[0], tree):
-        raise RuntimeError(f"{told} fails without a mutant")
-    return Outcome(mutant, "killed" if told else "alive", told)
+class Tree:
+    """A copy of the project that one mutant after the other is put into."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = copied(folder)
+        self.sound: set[str] = set()
+        """Tests that were seen to pass without a mutant."""
+
+    def meet(self, one: Outcome) -> None:
+        """Let a mutant meet the next stage of its tests."""
+        path = self.folder / one.mutant.file
+        text = path.read_text()
+        path.write_text(mutate_code(text, get_operator(one.mutant.operator)(), one.mutant.occurrence))
+        tests, seconds = _stages(one.mutant.file, self.folder)[one.passed], STAGE_SECONDS[one.passed]
+        try:
+            one.by = _noticed(tests, seconds, self.folder)
+        finally:
+            path.write_text(text)
+        if one.by.startswith("tests/") and one.by not in self.sound:
+            if _noticed((one.by,), STAGE_SECONDS[0], self.folder):
+                raise RuntimeError(f"{one.by} fails without a mutant")
+            self.sound.add(one.by)
+        if one.by:
+            one.outcome = "killed"
+        else:
+            one.passed += 1
+            one.outcome = "alive" if one.passed == len(STAGE_SECONDS) else "not run"
 
 
 def _stages(file: str, tree: Path) -> tuple[tuple[str, ...], ...]:
@@ -215,35 +258,45 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="keep the results of unchanged mutants")
     parser.add_argument("--show", help="print the diff of a mutant")
     options = parser.parse_args()
-    outcomes = [Outcome(mutant) for mutant in drawn(options.number, options.seed)]
+    known = {row["mutant"]["id"]: row for row in json.loads(RESULTS.read_text())} if RESULTS.exists() else {}
+    kept = found_again([Mutant(**row["mutant"]) for row in known.values()]) if options.resume else {}
+    outcomes = [Outcome(mutant) for mutant in drawn(options.number, options.seed, kept.values())]
     if options.show:
         print("".join(one.mutant.diff for one in outcomes if one.mutant.id.startswith(options.show)))
         return
     reasons = tomllib.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
-    known = {row["mutant"]["id"]: row for row in json.loads(RESULTS.read_text())} if RESULTS.exists() else {}
     for one in outcomes:
         if one.mutant.id in reasons:
             one.outcome, one.by = "equivalent", reasons[one.mutant.id]
-        elif options.resume and one.mutant.id in known and known[one.mutant.id]["outcome"] in ("killed", "alive"):
-            one.outcome, one.by = known[one.mutant.id]["outcome"], known[one.mutant.id]["by"]
+        elif one.mutant.id in kept:
+            row = known[one.mutant.id]
+            one.passed = row["passed"]
+            if row["outcome"] in ("killed", "alive"):
+                one.outcome, one.by = row["outcome"], row["by"]
     end = time.monotonic() + 60 * options.minutes
-    left = iter([one for one in outcomes if one.outcome == "not run"])
+    with ExitStack() as stack, ThreadPoolExecutor(options.jobs) as pool:
+        folders = [stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants_")) for _ in range(options.jobs)]
+        trees = [Tree(Path(folder)) for folder in folders]
+        for stage in range(len(STAGE_SECONDS)):
+            left = iter([one for one in outcomes if one.outcome == "not run" and one.passed == stage])
 
-    def work(number: int) -> None:
-        with tempfile.TemporaryDirectory(prefix=f"mutants{number}_") as folder:
-            tree = copied(Path(folder))
-            for one in left:
-                if time.monotonic() > end:
-                    return
-                found = judged(one.mutant, tree)
-                one.outcome, one.by = found.outcome, found.by
-                print(f"{one.mutant.id} {one.mutant.file}:{one.mutant.line} {one.outcome} {one.by}", flush=True)
-                RESULTS.write_text(json.dumps([asdict(each) for each in outcomes], indent=1) + "\n")
+            def work(tree: Tree, left: Iterator[Outcome] = left) -> None:
+                for one in left:
+                    if time.monotonic() > end:
+                        return
+                    tree.meet(one)
+                    told = f"killed by {one.by}" if one.by else f"passed {one.passed} of {len(STAGE_SECONDS)} stages"
+                    print(f"{one.mutant.id} {one.mutant.file}:{one.mutant.line} {told}", flush=True)
+                    write(outcomes)
 
-    with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(work, range(options.jobs)))
-    RESULTS.write_text(json.dumps([asdict(each) for each in outcomes], indent=1) + "\n")
+            list(pool.map(work, trees))
+    write(outcomes)
     print(summary(outcomes))
+
+
+def write(outcomes: Sequence[Outcome]) -> None:
+    """Write the results as they stand."""
+    RESULTS.write_text(json.dumps([asdict(each) for each in outcomes], indent=1) + "\n")
 
 
 if __name__ == "__main__":
