@@ -205,9 +205,8 @@ class Tree:
 
 def _stages(file: str, tree: Path) -> tuple[tuple[str, ...], ...]:
     own = Path("tests") / Path(file).with_suffix("").parent / f"test_{Path(file).stem}.py"
-    folder = own.parent
-    nearest = [str(own)] if (tree / own).exists() else [str(folder)]
-    return tuple(nearest), NEIGHBOURS, ("tests",)
+    nearest = next(place for place in (own, *own.parents) if (tree / place).exists())
+    return (str(nearest),), NEIGHBOURS, ("tests",)
 
 
 def _noticed(tests: tuple[str, ...], seconds: float, tree: Path) -> str:
