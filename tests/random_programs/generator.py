@@ -375,7 +375,7 @@ class MixedGenerator(Generator):
             case "cast":
                 return f"{r.choice(('(int)', '(unsigned)', '(long)', '(unsigned long)'))}({text})"
             case "minus":
-                return f"{text} + 4294967295u * (unsigned){factor} + (unsigned){factor}"
+                return f"{text} + (4294967295u * (unsigned){factor} + (unsigned){factor})"
             case _:
                 return text
 

@@ -173,8 +173,15 @@ static inline int metafork_kernel_attributes(const void *kernel, metafork_attrib
 static inline int metafork_launch_kernel(const void *function, const metafork_shape *shape, void *stream, void **arguments) {
     cudaFuncAttributes attributes;
     cudaError_t error = cudaFuncGetAttributes(&attributes, function);
-    if (error == cudaSuccess && shape->shared_bytes > attributes.maxDynamicSharedSizeBytes)
-        error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shape->shared_bytes);
+    if (error == cudaSuccess && shape->shared_bytes > attributes.maxDynamicSharedSizeBytes) {
+        /* All that a block may have: threads that raise the limit of one kernel together set the same number. */
+        int device = 0, most = 0;
+        error = cudaGetDevice(&device);
+        if (error == cudaSuccess) error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+        if (error == cudaSuccess)
+            error = cudaFuncSetAttribute(
+                function, cudaFuncAttributeMaxDynamicSharedMemorySize, most - (int)attributes.sharedSizeBytes);
+    }
     if (error != cudaSuccess) return metafork_taken(error);
     const dim3 grid = {(unsigned)shape->grid[0], (unsigned)shape->grid[1], (unsigned)shape->grid[2]};
     const dim3 block = {(unsigned)shape->block[0], (unsigned)shape->block[1], (unsigned)shape->block[2]};

@@ -78,6 +78,8 @@ def test_drop_ins_give_what_the_serial_elision_gives(tmp_path):
     assert " large" in traced
     assert "serial" not in traced
     assert "left" not in traced
+    # A kernel that may have no dynamic shared memory at first gets all that a block may have.
+    assert compared(tmp_path, points, STANDIN_SHARED="0")[:2] == (0, ["same"] * 4)
     # Leaves with fewer registers are PTX.
     assert "no code for --backend hip: its kernel is PTX" in result.to_report()
     assert not any(leaf.version.ir_strategies for leaf in result.schedules[0].leaves)

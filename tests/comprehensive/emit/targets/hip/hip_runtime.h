@@ -92,6 +92,13 @@ inline size_t failing() {
 
 inline size_t calls;
 
+/* Dynamic shared memory that a kernel may have: at first STANDIN_SHARED bytes, all where that is not set. */
+inline int &allowed(const void *function) {
+    static std::map<const void *, int> all;
+    static const char *const text = getenv("STANDIN_SHARED");
+    return all.try_emplace(function, text != nullptr ? atoi(text) : (int)sizeof metafork_shared).first->second;
+}
+
 /* A call begins: the error that it returns at once. */
 inline hipError_t begun() {
     return ++calls == failing() ? hipErrorInvalidValue : hipSuccess;
@@ -167,17 +174,23 @@ inline hipError_t hipStreamSynchronize(hipStream_t) {
 inline hipError_t hipFuncGetAttributes(hipFuncAttributes *out, const void *function) {
     HIP_STANDIN_BEGIN();
     if (hip_standin::kernels().count(function) == 0) return hipErrorInvalidDeviceFunction;
-    *out = {0, 65536, 1024, 40, 0};
+    *out = {0, hip_standin::allowed(function), 1024, 40, 0};
     return hipSuccess;
 }
 
-inline hipError_t hipFuncSetAttribute(const void *, hipFuncAttribute, int) { return hipErrorInvalidValue; }
+/* Less than all may take from another thread what it raised the limit to, and is about to launch with. */
+inline hipError_t hipFuncSetAttribute(const void *function, hipFuncAttribute attribute, int value) {
+    HIP_STANDIN_BEGIN();
+    if (attribute != hipFuncAttributeMaxDynamicSharedMemorySize || value != (int)sizeof metafork_shared) return hipErrorInvalidValue;
+    hip_standin::allowed(function) = value;
+    return hipSuccess;
+}
 
 inline hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared_bytes, hipStream_t) {
     HIP_STANDIN_BEGIN();
     const auto found = hip_standin::kernels().find(function);
     if (found == hip_standin::kernels().end()) return hipErrorInvalidDeviceFunction;
-    if (shared_bytes > sizeof metafork_shared || (uint64_t)grid.x * block.x >> 32 != 0) return hipErrorInvalidValue;
+    if (shared_bytes > (size_t)hip_standin::allowed(function) || (uint64_t)grid.x * block.x >> 32 != 0) return hipErrorInvalidValue;
     memset(metafork_shared, 0xff, sizeof metafork_shared);
     hip_standin::allow(true);
     const bool ran = metafork_cpu::launch("a kernel", grid, block, (int64_t)shared_bytes, [&] { found->second(arguments); });
