@@ -158,7 +158,7 @@ def _first_access(program: Program, array: Array, analyses: Analyses) -> Span:
 def _refused(program: Program, array: Array, left: LeftOut) -> Remark:
     fault = NOWHERE if left.access is None else left.access.element.span
     hint = bounded_loop_hint(program, left.loop) if left.loop else ""
-    if left.access is not None and not left.access.writes and None in left.access.indices:
+    if left.access is not None and not left.access.writes and (left.access.wrapped or None in left.access.indices):
         hint = wrapped_index_hint(program, left.access.element)
     return Remark("shared memory", array.name, False, left.reason, array.span, fault, hint)
 

@@ -10,6 +10,7 @@ from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import (
     Assign,
     Binary,
+    Conditional,
     Declare,
     Element,
     Expr,
@@ -57,15 +58,19 @@ def wrapped_index_hint(program: Program, access: Element) -> str:
             case Binary(op="%", left=left, right=right):
                 below = simplified(left)
                 above = simplified(binary("-", left, right))
-                sides = [
-                    replace(access, indices=(*access.indices[:axis], side, *access.indices[axis + 1 :]))
-                    for side in (below, above)
-                ]
+                sides = [_at(access, axis, side) for side in (below, above)]
                 condition = expression(binary("<", below, right))
                 return f"write {condition} ? {expression(sides[0])} : {expression(sides[1])}, where that is the same"
+            case Conditional(condition=condition, then=then, otherwise=otherwise):
+                first, second = (_at(access, axis, side) for side in (then, otherwise))
+                return f"write {expression(condition)} ? {expression(first)} : {expression(second)}"
             case _:
                 pass
     return ""
+
+
+def _at(access: Element, axis: int, index: Expr) -> Element:
+    return replace(access, indices=(*access.indices[:axis], index, *access.indices[axis + 1 :]))
 
 
 def loop_hint(loop: For) -> str:

@@ -20,6 +20,7 @@ from comprehensive.emit.identifiers import c_comment
 from comprehensive.emit.launch_text import run_types
 from comprehensive.emit.signature import signature_of
 from comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.frontend.text.structure import CLAUSES
 from metafork.ir.atomic_updates import atomic_arrays
 from metafork.ir.program import Call, expressions_of, walk_expression, walk_statements
 from metafork.ir.translation_unit import Function, Schedule, Transfer, TranslationUnit
@@ -27,6 +28,7 @@ from metafork.printing.metafork_text import serial_text
 
 _TOKEN = re.compile(r"//[^\n]*|/\*.*?\*/|\s+|[A-Za-z_]\w*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|.", re.DOTALL)
 _SPACE = re.compile(r"(?:\s+|//[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
+_CLAUSE = re.compile(rf"(?:{'|'.join(CLAUSES)})\b")
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*$", re.MULTILINE)
 
 
@@ -178,22 +180,24 @@ def _unchanged(unit: TranslationUnit, schedule: Schedule) -> list[str]:
 
 
 def _serial_text(unit: TranslationUnit, schedule: Schedule) -> str:
-    """Return the schedule's own text without ``meta_schedule`` and its ``cache`` clause; its program if contracted."""
+    """Return the schedule's own text without ``meta_schedule`` and its clauses; its program if contracted."""
     if schedule.contracted:
         return serial_text(schedule.program, schedule.program.body)
-    text = unit.source.text[schedule.span.start : schedule.span.end]
-    rest = text.removeprefix("meta_schedule")
-    match = _SPACE.match(rest)
-    at = match.end() if match else 0
-    clause = re.compile(r"cache\b").match(rest, at)
-    if clause is None:
-        return rest.lstrip()
-    depth = 0
-    for token in _TOKEN.finditer(rest, clause.end()):
-        depth += (token[0] == "(") - (token[0] == ")")
-        if token[0] == ")" and depth == 0:
-            return rest[token.end() :].lstrip()
-    return rest.lstrip()
+    rest = unit.source.text[schedule.span.start : schedule.span.end].removeprefix("meta_schedule")
+    while True:
+        match = _SPACE.match(rest)
+        rest = rest[match.end() if match else 0 :].lstrip()
+        clause = _CLAUSE.match(rest)
+        if clause is None:
+            return rest
+        depth = 0
+        for token in _TOKEN.finditer(rest, clause.end()):
+            depth += (token[0] == "(") - (token[0] == ")")
+            if token[0] == ")" and depth == 0:
+                rest = rest[token.end() :]
+                break
+        else:
+            return rest
 
 
 def _regions(unit: TranslationUnit) -> list[Transfer]:

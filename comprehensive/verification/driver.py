@@ -30,7 +30,10 @@ INIT_SUFFIX = "_init"
 SUPPORT_DIRECTORY = Path(__file__).parent
 """Where the header is that a driver includes."""
 
-ELISION_FLAGS = ("-Dmeta_for=for", "-Dmeta_schedule=", "-Dmeta_atomic=", "-Dmeta_reduction(...)=", "-Dcache(...)=")
+ELISION_FLAGS = (
+    *("-Dmeta_for=for", "-Dmeta_schedule=", "-Dmeta_atomic=", "-Dmeta_reduction(...)="),
+    *("-Dmeta_grid(...)=", "-Dcache(...)="),
+)
 """What turns an annotated file into the C program that it means."""
 
 

@@ -90,20 +90,20 @@ def shared_accesses(program: Program, memory: BlockMemory, analyses: Analyses) -
 
 
 def _of_threads(plan: PathPlan, scope: Scope, shape: tuple[Polynomial, ...]) -> Iterator[SharedAccess]:
-    held = {ref.order: one.window for one in plan.windows for ref in one.window.references}
+    held = {ref.order: (one.window, ref) for one in plan.windows for ref in one.window.references}
     own = {array.name: array for array, _ in plan.block_arrays}
     for reference in plan.references:
         if reference.phase is None:
             continue  # all threads read one element
-        window = held.get(reference.order)
-        if window is not None:
+        if reference.order in held:
+            window, access = held[reference.order]
             place = tuple(
                 (index - low) * _inverse(stride)
                 for index, low, stride in zip(
-                    coordinates(reference, window.factors), window.lows, window.strides, strict=True
+                    coordinates(access, window.factors), window.lows, window.strides, strict=True
                 )
             )
-            yield _threads_access(reference, window.layout, place, window.extents, shape, plan.program)
+            yield _threads_access(access, window.layout, place, window.extents, shape, plan.program)
         elif reference.array in own:
             extents = tuple(scope.polynomial(extent) for extent in own[reference.array].extents)
             indices = reference.indices

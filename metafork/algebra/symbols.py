@@ -99,3 +99,11 @@ class AtMost:
     """An integer that is at most each of some polynomials, and need not be any of them."""
 
     operands: tuple[Polynomial, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wrap:
+    """``value mod period``: at least 0, and less than the period, which is at least 1."""
+
+    value: Polynomial
+    period: Polynomial

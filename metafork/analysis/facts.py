@@ -21,7 +21,7 @@ from math import ceil, floor
 from typing import Protocol, TypeVar
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal, less_than
-from metafork.algebra.symbols import AtMost, DerivedKind, DerivedSymbol, Extremum
+from metafork.algebra.symbols import AtMost, DerivedKind, DerivedSymbol, Extremum, Wrap
 from metafork.analysis.counted_loops import counted_loop
 from metafork.analysis.host_arithmetic import signed_parts
 from metafork.analysis.value_ranges import ValueRanges, ordinary
@@ -140,6 +140,8 @@ class Scope:
         """Scalars without a polynomial that are known to be the least or the largest of some."""
         self.most: dict[str, AtMost] = {}
         """Scalars of which no more is known than polynomials that they do not exceed."""
+        self.wraps: dict[str, Wrap] = {}
+        """Scalars without a polynomial that are one less as many periods as fit."""
 
     @staticmethod
     def of(facts: Facts, demands: list[Constraint] | None = None) -> Scope:
@@ -156,21 +158,25 @@ class Scope:
         other.kept = self.kept
         other.extrema = dict(self.extrema)
         other.most = dict(self.most)
+        other.wraps = dict(self.wraps)
         other.beyond = self.beyond
         other.derived = self.derived
         other.constants = self.constants
         other.divisors = self.divisors
         return other
 
-    def bind(self, name: str, value: Polynomial | None, known: Extremum | AtMost | None = None) -> None:
-        """Give a scalar a value: a polynomial, an extremum of some, one with known bounds, or an unknown one."""
+    def bind(self, name: str, value: Polynomial | None, known: Extremum | AtMost | Wrap | None = None) -> None:
+        """Give a scalar a value: a polynomial, an extremum or a wrap, one with known bounds, or an unknown one."""
         self.values[name] = value
         self.extrema.pop(name, None)
         self.most.pop(name, None)
+        self.wraps.pop(name, None)
         if value is None and isinstance(known, Extremum):
             self.extrema[name] = known
         elif value is None and isinstance(known, AtMost):
             self.most[name] = known
+        elif value is None and isinstance(known, Wrap):
+            self.wraps[name] = known
 
     def polynomial(self, expr: Expr) -> Polynomial | None:
         """Return the polynomial that the expression equals, ``None`` where it is not known to be one."""

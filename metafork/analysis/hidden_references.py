@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from metafork.algebra.polynomial import Polynomial
-from metafork.algebra.symbols import DerivedSymbol
+from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
 from metafork.analysis.conditions import meaning
 from metafork.analysis.facts import Facts, Scope, assigned_scalars
 from metafork.analysis.hidden_values import HiddenValues
@@ -73,6 +73,12 @@ class _Walk(ReferenceWalk):
         if kept is not None or self._scope.beyond is None:
             return kept
         return self._lost(name, type_, stored_interval(value, type_, self._interval))
+
+    def _choose(self, name: str, known: Extremum | Wrap) -> None:
+        if isinstance(known, Wrap):
+            self._scope.bind(name, self.hidden.wrapped(self._scope, known))
+        else:
+            super()._choose(name, known)
 
     def _forget(self, body: tuple[Stmt, ...], names: Iterable[str]) -> None:
         types = _types_of_assigned(body)

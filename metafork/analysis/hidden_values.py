@@ -14,8 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
+from metafork.algebra.symbols import Wrap
 from metafork.analysis.facts import Scope
-from metafork.ir.program import Binary, Expr, IntConst, Unary
+from metafork.analysis.wraps import wrap_of
+from metafork.ir.program import Binary, Conditional, Expr, IntConst, Unary
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Hidden:
 
     ``once_a_block`` says that a block computes it once between two barriers, so that all its threads see one value.
     ``constraints`` hold wherever it is used.  ``exclusive`` are the value and both operands of a ``^``.  A ``bit`` is 0
-    or 1.
+    or 1.  A quotient that is rounded down has its ``divisor``.
     """
 
     symbols: tuple[str, ...]
@@ -33,6 +35,7 @@ class Hidden:
     constraints: tuple[Constraint, ...] = ()
     exclusive: tuple[Polynomial, Polynomial, Polynomial] | None = None
     bit: bool = False
+    divisor: Polynomial | None = None
 
 
 class HiddenValues:
@@ -78,6 +81,9 @@ class HiddenValues:
     def value(self, scope: Scope, expr: Expr) -> Polynomial | None:
         """Return the value of a quotient, a remainder or an operation on bits of known integers, else ``None``."""
         match expr:
+            case Conditional():
+                wrap = wrap_of(scope, expr)
+                return None if wrap is None else self.wrapped(scope, wrap)
             case Unary(op="!", operand=operand):
                 one = scope.polynomial(operand) if operand.type.integer else None
                 return 1 - one if one is not None and _within(scope, one, 0, 1) else None
@@ -100,6 +106,10 @@ class HiddenValues:
                     case "^", _:
                         return self._exclusive(scope, first, second)
         return None
+
+    def wrapped(self, scope: Scope, wrap: Wrap) -> Polynomial:
+        """Return a value less as many periods as fit."""
+        return wrap.value - wrap.period * self._whole_part(scope, wrap.value, wrap.period)
 
     def _quotient(self, scope: Scope, value: Polynomial, divisor: Polynomial) -> Polynomial:
         """Return C's quotient, which is rounded towards 0."""
@@ -126,8 +136,9 @@ class HiddenValues:
         if key not in self._made:
             quotient, symbols = self._symbols("quotient", signed=signed)
             rest = value - divisor * quotient
-            constraints = (at_most(0, rest), at_most(rest, divisor - 1))
-            self._enter(Hidden(symbols, (value.symbols | divisor.symbols) - scope.constants, constraints=constraints))
+            constraints = (at_most(0, rest), at_most(rest, divisor - 1), *_less_than_a_period(scope, value, divisor))
+            of = (value.symbols | divisor.symbols) - scope.constants
+            self._enter(Hidden(symbols, of, constraints=constraints, divisor=divisor))
             self._made[key] = quotient
         return self._made[key]
 
@@ -158,3 +169,10 @@ class HiddenValues:
 
 def _within(scope: Scope, value: Polynomial, low: int, high: int | None) -> bool:
     return scope.ranges.needed(value, low, high) == ()
+
+
+def _less_than_a_period(scope: Scope, value: Polynomial, divisor: Polynomial) -> tuple[Constraint, ...]:
+    """Say, where the ranges of loops show it, that what changes in a value stays below the divisor."""
+    loops = scope.ranges.loops.keys()
+    varying = Polynomial({mono: c for mono, c in value.terms().items() if any(name in loops for name, _ in mono)})
+    return (at_most(varying, divisor - 1),) if varying and _within(scope, divisor - 1 - varying, 0, None) else ()

@@ -10,14 +10,15 @@ the same name, so that every loop symbol starts at 0.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from metafork.algebra.polynomial import Constraint, Polynomial, at_most
-from metafork.algebra.symbols import DerivedSymbol, Extremum
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
+from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
 from metafork.analysis.conditions import Meaning, meaning
 from metafork.analysis.extrema import chosen, extremum_of
 from metafork.analysis.facts import Facts, Scope, assigned_scalars
 from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range, distance
+from metafork.analysis.wraps import chosen_wrap, wrap_of
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import kind
 from metafork.ir.program import (
@@ -96,12 +97,19 @@ class Reference:
     phase: int | None
     order: int
     clamped: tuple[int, ...] = ()
+    wrapped: tuple[int, ...] = ()
     atomic: str = ""
 
     @property
     def distances(self) -> tuple[tuple[int, LoopRange], ...]:
         """The clamped axes, each with the range of its distance; ``low`` is the value that it is a distance from."""
-        return tuple(zip(self.clamped, self.loops[len(self.loops) - len(self.clamped) :], strict=True))
+        end = len(self.loops) - len(self.wrapped)
+        return tuple(zip(self.clamped, self.loops[end - len(self.clamped) : end], strict=True))
+
+    @property
+    def turns(self) -> tuple[tuple[int, LoopRange], ...]:
+        """The wrapped axes, each with the range of its turns: ``low`` is the value that wraps, ``-step`` the period."""
+        return tuple(zip(self.wrapped, self.loops[len(self.loops) - len(self.wrapped) :], strict=True))
 
     @property
     def array(self) -> str:
@@ -219,8 +227,8 @@ class ReferenceWalk:
             case Declare(name=name, type=type_, value=value):
                 if value is not None:
                     yield from self._reads(value)
-                extremum = None if value is None else extremum_of(self._scope, value, type_)
-                self._scope.bind(name, None if value is None else self._declared(name, type_, value), extremum)
+                chosen_ = None if value is None else self._chosen(value, type_)
+                self._scope.bind(name, None if value is None else self._declared(name, type_, value), chosen_)
             case Assign():
                 yield from self._assignment(stmt)
             case If(condition=condition, then=then, otherwise=otherwise):
@@ -273,8 +281,13 @@ class ReferenceWalk:
                 yield self._reference(target, reads=bool(op), writes=True, atomic=kind(stmt))
             return
         full = binary(op, target, value) if op else value
-        extremum = extremum_of(self._scope, full, target.type)
-        self._scope.bind(target.name, self._kept(target.name, target.type, full), extremum)
+        chosen_ = self._chosen(full, target.type)
+        self._scope.bind(target.name, self._kept(target.name, target.type, full), chosen_)
+
+    def _chosen(self, value: Expr, type_: ScalarType) -> Extremum | Wrap | None:
+        """Return what is known of a value that may be one of several polynomials."""
+        extremum = extremum_of(self._scope, value, type_)
+        return wrap_of(self._scope, value, type_) if extremum is None else extremum
 
     def _kept(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
         """Return the value that a scalar keeps; one that decides no access demands nothing of parameters."""
@@ -313,7 +326,13 @@ class ReferenceWalk:
             if value is not None:
                 before.bind(name, value)
         self._forget(then + otherwise, [name for name, (value, _) in merged.items() if value is None])
-        before.extrema.update((name, extremum) for name, (_, extremum) in merged.items() if extremum is not None)
+        for name, (value, known) in merged.items():
+            if value is None and known is not None:
+                self._choose(name, known)
+
+    def _choose(self, name: str, known: Extremum | Wrap) -> None:
+        """Take note that a scalar without a polynomial is one of several."""
+        self._scope.bind(name, None, known)
 
     def _forget(self, body: tuple[Stmt, ...], names: Iterable[str]) -> None:
         """Take note that some scalars, which ``body`` assigns, have values that are not known from here on."""
@@ -398,37 +417,53 @@ class ReferenceWalk:
         self._order += 1
         indices: list[Polynomial | None] = []
         distances: dict[int, LoopRange] = {}
+        turns: dict[int, LoopRange] = {}
         for axis, index in enumerate(element.indices):
             value = self._scope.polynomial(index)
-            near = distance(self._scope, index, f"{element.array} {self._order}.{axis}") if value is None else None
+            symbol = f"{element.array} {self._order}.{axis}"
+            near = distance(self._scope, index, symbol) if value is None else None
             if near is not None:
                 distances[axis], value = near, near.value
+            wrap = wrap_of(self._scope, index) if value is None else None
+            if wrap is not None:
+                turns[axis] = _turns(wrap, symbol)
+                value = turns[axis].value
             indices.append(value)
         return Reference(
             element,
             tuple(indices),
             reads,
             writes,
-            (*self._loops, *distances.values()),
+            (*self._loops, *distances.values(), *turns.values()),
             tuple(self._guards),
             self._bounded,
             self._phase,
             self._order,
             tuple(distances),
+            tuple(turns),
             atomic,
         )
 
 
+def _turns(wrap: Wrap, symbol: str) -> LoopRange:
+    """Return how many periods a wrapped value leaves out, as a loop that runs for some numbers."""
+    turn = LoopRange(symbol, None, LoopKind.SERIAL, dense=False, low=wrap.value, step=-wrap.period)
+    return replace(turn, inside=(at_most(0, turn.value), less_than(turn.value, wrap.period)))
+
+
 def _merged(
     scope: Scope, condition: Expr, name: str, then: Scope, otherwise: Scope
-) -> tuple[Polynomial | None, Extremum | None]:
+) -> tuple[Polynomial | None, Extremum | Wrap | None]:
     """Return what a scalar is after two branches, at the end of which it has the values of two scopes."""
     first, second = (_known(end, name) for end in (then, otherwise))
     if first is None or second is None:
         return None, None
     if first == second:
         return then.values.get(name), first
-    return None, chosen(scope, condition, first, second)
+    extremum = chosen(scope, condition, first, second)
+    if extremum is None and len(first.operands) == len(second.operands) == 1:
+        return None, chosen_wrap(scope, condition, first.operands[0], second.operands[0])
+    return None, extremum
 
 
 def _known(scope: Scope, name: str) -> Extremum | None:

@@ -36,7 +36,7 @@ from metafork.frontend.text.headers import Headers
 from metafork.frontend.text.macros import ExpansionError
 from metafork.frontend.text.preprocessor import CONDITIONAL_WORDS, Included, Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter
-from metafork.frontend.text.structure import Structure, is_schedule_keyword, similar
+from metafork.frontend.text.structure import AFTER_SCHEDULE, Structure, is_schedule_keyword, similar
 from metafork.frontend.text.tokens import (
     BracketError,
     LineMap,
@@ -192,7 +192,7 @@ class UnitParser:
             if token.kind is not TokenKind.NAME or token.text == "meta_schedule":
                 continue
             following = tokens[index + 1]
-            if following.text not in ("{", "cache", "meta_for"):
+            if following.text not in AFTER_SCHEDULE:
                 continue
             if similar(token.text, ("meta_schedule",), 0.8):
                 self._reporter.error(

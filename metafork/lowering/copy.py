@@ -274,9 +274,18 @@ def _global_coordinates(
         polynomial = low + stride * Polynomial.symbol(counter.name)
         polynomials.append(polynomial)
         symbols = {**site.symbols, **{other.name: other for other in counters}}
-        wide = len(counters) == 1 or may_be_negative(polynomial) or not _indexed_in_int(window)
+        period = window.periods[len(values)] if window.periods else None
+        wide = period is not None or len(counters) == 1 or may_be_negative(polynomial) or not _indexed_in_int(window)
         value = Var(f"{counter.name}_at", LONG if wide else INT)
         code = code_of(polynomial, symbols, wide=wide)
+        if period is not None:
+            declarations.append(Declare(value.name, value.type, code))
+            length = code_of(period, site.symbols, wide=True)
+            some = None if site.prover.proves(at_most(ONE, period)) else binary("<", IntConst(0), length)
+            declarations.append(Assign(value, "", _wrapped(value, length, some)))
+            values.append(value)
+            guards += [] if some is None else [some]
+            continue
         reach = _reach(polynomial, loops, site) if wide else None
         if reach is not None:
             site.rows.spans.append(reach)
@@ -286,6 +295,8 @@ def _global_coordinates(
     declared = site.extents[window.array.name]
     if not window.factors:
         for axis, index in enumerate(values):
+            if window.periods and window.periods[axis] is not None:
+                continue
             extent_code = site.extent_code[window.array.name][axis]
             both = _bounds(polynomials[axis], declared[axis], index, extent_code, loops, site)
             if both[1] is not None and axis in ends and strides[axis] == 1:
@@ -302,6 +313,13 @@ def _global_coordinates(
     offset = linear_offset(tuple(values), array_extents(window.array.name, window.factors, site))
     both = _bounds(linear, declared[0], offset, site.extent_code[window.array.name][0], loops, site)
     return tuple(values), declarations, [*guards, *(bound for bound in both if bound is not None)]
+
+
+def _wrapped(value: Var, period: Expr, some: Expr | None) -> Expr:
+    """Return a value modulo a period where there is one; what lies between 0 and the period is not divided."""
+    rest = binary("%", binary("+", binary("%", value, period), period), period)
+    outside = binary("||", binary("<", value, IntConst(0)), binary(">=", value, period))
+    return Conditional(outside if some is None else binary("&&", some, outside), rest, value, LONG)
 
 
 def _end(array: Expr, low: Polynomial, window: Polynomial, type_: ScalarType, site: Site) -> Expr:

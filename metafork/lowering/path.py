@@ -82,7 +82,7 @@ class PathLowering:
     taken: set[str]
     dirty: bool = False
     _read: int = 0
-    _held: dict[int, HeldWindow] = field(init=False)
+    _held: dict[int, tuple[HeldWindow, Reference]] = field(init=False)
     _own: dict[int, PrivateCode] = field(init=False)
     _fields: dict[int, StructureCode] = field(init=False)
     _phases: int = 0
@@ -91,7 +91,7 @@ class PathLowering:
     _unrolled: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._held = {ref.order: held for held in self.plan.windows for ref in held.window.references}
+        self._held = {ref.order: (held, ref) for held in self.plan.windows for ref in held.window.references}
         self._own = {ref.order: code for code in self.private for ref in code.window.references}
         self._fields = {member.reference.order: code for code in self.structures for member in code.structure.members}
         self._symbols = dict(self.site.symbols)
@@ -379,7 +379,7 @@ class PathLowering:
         if reference is None:
             return result
         held = self._held.get(reference.order)
-        if held is not None and held.store is Store.THROUGH:
+        if held is not None and held[0].store is Store.THROUGH:
             assert isinstance(target, Element)
             result.append(Assign(self._global(stmt.target, indices), "", target))
         own = self._own.get(reference.order)
@@ -406,9 +406,9 @@ class PathLowering:
         code = self._fields.get(reference.order)
         if code is not None:
             return code.access(reference, self._symbols)
-        held = self._held.get(reference.order)
-        if held is None:
+        if reference.order not in self._held:
             return self._global(element, indices)
+        held, reference = self._held[reference.order]
         window = held.window
         symbols = self._symbols
         for axis, range_ in reference.distances:

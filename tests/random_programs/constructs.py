@@ -1,9 +1,9 @@
-"""Random functions that call others, end iterations early, loop with the test at the end, have arrays of threads, and
-add up by atomic updates and reductions."""
+"""Random functions that call others, end iterations early, loop with the test at the end, have arrays of threads, wrap
+indices at borders, and add up by atomic updates and reductions."""
 
 import re
 
-from tests.random_programs.generator import INTEGER, Generator
+from tests.random_programs.generator import FLOATING, INTEGER, Generator
 
 
 class ConstructGenerator(Generator):
@@ -34,6 +34,29 @@ class ConstructGenerator(Generator):
         )
         self.functions.append(f"static {kind} {name}({kind} x, int k) {{ {r.choice(bodies)} }}")
         return name
+
+    def read(self, floating: bool) -> str:
+        r = self.random
+        if r.random() > 0.15:
+            return super().read(floating)
+        element = r.choice(FLOATING if floating else INTEGER)
+        name = self.array("a", element, [f"N{axis}" for axis in range(self.rank)], const=True)
+        parts = []
+        for _ in range(r.randint(1, 3)):
+            indices = "".join(
+                f"[{self.wrapped(axis) if r.random() < 0.7 else f'p{axis}'}]" for axis in range(self.rank)
+            )
+            parts.append(self.masked(name + indices, element))
+        return f"({' + '.join(parts)})"
+
+    def wrapped(self, axis: int) -> str:
+        """An index that wraps at the border, of any form."""
+        p, n = f"p{axis}", f"N{axis}"
+        forms = (
+            f"({p} + 1) % {n}", f"({p} + {n} - 1) % {n}", f"({p} - 2 + 2 * {n}) % {n}", f"({p} + 3u) % {n}",
+            f"{p} == {n} - 1 ? 0 : {p} + 1", f"{p} > 0 ? {p} - 1 : {n} - 1", f"{p} < {n} - 1 ? {p} + 1 : 0",
+        )  # fmt: skip
+        return self.random.choice(forms)
 
     def value(self, floating: bool, depth: int = 2, more: tuple[str, ...] = ()) -> tuple[list[str], str]:
         before, text = super().value(floating, depth, more)

@@ -111,11 +111,11 @@ HINTS = [
         ("shared memory", "a"),
     ),
     (
-        nest("y[i * B + u] = a[i * B + u] + a[(i * B + u + 1) % n];", "cache(a)"),
+        nest("y[i * B + u] = a[i * B + u] + a[(i * B + u + 1) % m];", "cache(a)"),
         nest(
-            "y[i * B + u] = a[i * B + u] + (i * B + u + 1 < n ? a[i * B + u + 1] : a[i * B + u + 1 - n]);", "cache(a)"
+            "y[i * B + u] = a[i * B + u] + (i * B + u + 1 < m ? a[i * B + u + 1] : a[i * B + u + 1 - m]);", "cache(a)"
         ),
-        "write i * B + u + 1 < n ? a[i * B + u + 1] : a[i * B + u + 1 - n], where that is the same",
+        "write i * B + u + 1 < m ? a[i * B + u + 1] : a[i * B + u + 1 - m], where that is the same",
         ("shared memory", "a"),
     ),
     (

@@ -41,6 +41,8 @@ MOST_CASES = 40
 """Cases of conditions that the solver looks at for one pair of accesses."""
 MOST_BITS = 2
 """Hidden values of 0 or 1 that are tried both ways."""
+MOST_QUOTIENTS = 2
+"""Pairs of quotients, one of each access, that are tried in both orders."""
 MOST_ENUMERATED = 4
 """Loops with at most this constant number of iterations are compared iteration by iteration."""
 
@@ -108,7 +110,8 @@ class Meetings:
             return Meeting(Verdict.UNKNOWN, "the iterations are not told apart")
         ways = [both.with_involutions(pairs) for pairs in ways]
         equations = list(dict.fromkeys(pair for pairs in ways for pair in pairs))
-        cases = [case for order in self._in_two_orders(both) for case in _either_way(both, equations, order)]
+        orders = [case for order in self._in_two_orders(both) for case in _either_way(both, equations, order)]
+        cases = [case for order in orders for case in _quotients_in_order(both, equations, order)]
         open_cases = [case for case in cases if not self._settled(both, equations, case)]
         if not open_cases:
             return Meeting(Verdict.YES, "an index differs always")
@@ -281,6 +284,29 @@ def _either_way(both: AtPoints, equations: Sequence[IndexPair], case: _Case) -> 
     values, more = case
     for bits in product((ZERO, ONE), repeat=len(factors)):
         yield {**values, **dict(zip(factors, bits, strict=True))}, more
+
+
+def _quotients_in_order(both: AtPoints, equations: Sequence[IndexPair], case: _Case) -> Iterator[_Case]:
+    """Yield a case once for each order of quotients by one divisor: ``i + 1 - n*p == j + 1 - n*q`` with p < q, p == q.
+
+    Remainders are equal where the quotients are, or the values of which they are the quotients lie apart.
+    """
+    products = {
+        name for pair in equations for side in pair for mono in side.terms() if len(mono) > 1 for name, _ in mono
+    }
+    values, more = case
+    free = [
+        (mine, theirs)
+        for mine, theirs in both.quotients
+        if mine in products and theirs in products and mine not in values and theirs not in values
+    ][:MOST_QUOTIENTS]
+    for signs in product((0, 1, -1), repeat=len(free)):
+        further = dict(values)
+        for (mine, theirs), sign in zip(free, signs, strict=True):
+            gap = Polynomial.symbol(f"{mine} {theirs} gap") + 1 if sign else ZERO
+            less, greater = (mine, theirs) if sign >= 0 else (theirs, mine)
+            further.setdefault(greater, Polynomial.symbol(less) + gap)
+        yield further, more
 
 
 def _primitive(value: Polynomial) -> Polynomial:

@@ -52,6 +52,15 @@ class AtPoints:
         self._primes = {name: Polynomial.symbol(name + PRIME) for name in primed}
         self.with_hidden = bool(behind)
         self.bits = frozenset(name for one in behind if one.bit for name in one.symbols if name in same)
+        self.quotients = tuple(
+            (one.symbols[0], other.symbols[0] + PRIME)
+            for one in self._own
+            for other in theirs
+            if one.divisor is not None and one.divisor == other.divisor
+            if len(one.symbols) == len(other.symbols) == 1
+            if other.symbols[0] in self._primes and one.divisor.symbols.isdisjoint(self._primes)
+        )
+        """Quotients by one divisor, one of each point."""
         own = {loop.var for loop in first.loops} | {name for one in behind for name in one.symbols}
         self.of_one_point = frozenset({*own, *primed, *(name + PRIME for name in primed)} - same)
         self.loops: tuple[LoopRange, ...] = (

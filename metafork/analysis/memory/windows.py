@@ -21,6 +21,7 @@ from metafork.algebra.prover import Prover
 from metafork.algebra.ranges import bounds, extreme, stays_within
 from metafork.analysis.facts import Scope
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.memory.wrapped_windows import CannotUnwindError, Periods, unwound
 from metafork.analysis.references import Reference
 from metafork.ir.mapping import ROW_BY_ROW, Layout
 from metafork.ir.program import Array, ParameterKind, Program
@@ -36,6 +37,7 @@ class Window:
     ``lows`` may hold grid variables and the block-level loop symbols of ``level``; ``extents`` hold parameters only.
     ``factors`` are the extents of all coordinates but the first where a one-dimensional array was split, else empty.
     ``fixed`` are the ranges of the loop symbols that may occur in ``lows``.  ``layout`` says where elements stand.
+    Coordinates of an axis with a period (``wrapped_windows``) are to be taken modulo it.
     """
 
     array: Array
@@ -47,6 +49,7 @@ class Window:
     references: tuple[Reference, ...]
     fixed: tuple[LoopRange, ...]
     layout: Layout = ROW_BY_ROW
+    periods: Periods = ()
 
     @property
     def reads(self) -> bool:
@@ -95,10 +98,15 @@ def array_windows(
             raise NotCacheableError(
                 f"an index of {array.name} is no known polynomial in loop variables and parameters", reference
             )
-    factors = split_factors(program, prover, array, references)
+    try:
+        references, periods = unwound(array, references, scope)
+    except CannotUnwindError as error:
+        raise NotCacheableError(str(error), error.access) from None
+    wraps = any(period is not None for period in periods)
+    factors = () if wraps else split_factors(program, prover, array, references)
     windows = [_window(array, factors, prover, reference) for reference in references]
-    windows = _merge_shifted(windows)
-    return tuple(_merge_boxes(windows, scope, prover))
+    boxes = _merge_boxes(_merge_shifted(windows), scope, prover)
+    return tuple(replace(box, periods=periods) if wraps else box for box in boxes)
 
 
 def coordinates(reference: Reference, factors: Sequence[Polynomial]) -> tuple[Polynomial, ...]:

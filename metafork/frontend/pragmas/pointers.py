@@ -17,7 +17,7 @@ from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.definitions import split_commas
 from metafork.frontend.text.preprocessor import Directive
 from metafork.frontend.text.reporter import Reporter
-from metafork.frontend.text.structure import is_schedule_keyword
+from metafork.frontend.text.structure import CLAUSES, is_schedule_keyword
 from metafork.frontend.text.tokens import BracketError, LineMap, Token, TokenKind, match_brackets, tokenize
 from metafork.ir.messages.source import Span
 
@@ -97,7 +97,7 @@ def _schedules(body: Sequence[Token]) -> list[tuple[int, int]]:
             here = index + 1
             while here < len(body) and body[here].text != "{":
                 here = partners[here] + 1 if body[here].text == "(" else here + 1
-            braces = here < len(body) and body[index + 1].text in ("{", "cache")
+            braces = here < len(body) and body[index + 1].text in ("{", *CLAUSES)
             found.append((index, partners[here] if braces else len(body)))
     return found
 

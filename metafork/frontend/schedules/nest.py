@@ -1,9 +1,9 @@
 """The loop nest of a schedule: grid loops, block level, phases of threads, thread code.
 
 ``meta_for``s are counted on every way from the schedule to its innermost code; those outside of the serial code between
-them are the grid, those inside the threads of a phase, and where there is no such code the outer half is the grid.  The
-part that has fewer of them gets loops of extent 1.  Scalars that are declared between loops of one part move into the
-innermost of them.
+them are the grid, those inside the threads of a phase, and where there is no such code the outer half is the grid.
+``meta_grid`` says otherwise.  The part that has fewer of them gets loops of extent 1.  Scalars that are declared
+between loops of one part move into the innermost of them.
 Every local gets a name of its own within the program; it keeps the user's where that is free.
 """
 
@@ -173,11 +173,17 @@ class NestBuilder:
                 related=((counts[most].head, f"the {most}th `meta_for` of another way"),),
             )
         (total,) = counts
-        grid = border(outermost, total)
+        said = schedule.grid
+        if said is not None and not said.loops:
+            raise RefusedError  # reported where it was parsed
+        grid = border(outermost, total) if said is None else said.loops
         if grid is None:
             raise self._reporter.refuse("MF0101", outermost.head, f"this nest has {total} `meta_for`s")
+        if said is not None and grid >= total:
+            message = f"of {total} `meta_for`s, {grid} are the grid's, and none is left for the threads"
+            raise self._reporter.refuse("MF0101", said.span, message)
         if max(grid, total - grid) > MOST_DIMENSIONS:
-            message = f"{grid} of the {total} `meta_for`s of this nest stand before the serial code"
+            message = f"{grid} of the {total} `meta_for`s of this nest are the grid's"
             raise self._reporter.refuse("MF0101", outermost.head, message)
         self._ranks = {Origin.GRID_INDEX: grid, Origin.THREAD_INDEX: total - grid}
 

@@ -14,7 +14,9 @@ from metafork.frontend.text.tokens import Token, TokenKind, hull
 from metafork.frontend.text.vocabulary import CONSTANTS, HEADER_TYPES
 from metafork.ir.messages.source import Span
 
-NEVER_EXPANDED = frozenset({"meta_schedule", "meta_for", "meta_atomic", "meta_reduction", "cache", "assert", "defined"})
+NEVER_EXPANDED = frozenset(
+    {"meta_schedule", "meta_for", "meta_grid", "meta_atomic", "meta_reduction", "cache", "assert", "defined"}
+)
 TOKEN_LIMIT = 50_000
 VARIABLE = "__VA_ARGS__"
 

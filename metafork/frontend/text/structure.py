@@ -40,13 +40,23 @@ def _likeness(word: str, candidate: str) -> float:
     return max(swapped, SequenceMatcher(None, word, candidate).ratio())
 
 
+def _closest(word: str) -> str:
+    return max(CLAUSES, key=lambda clause: _likeness(word, clause))
+
+
+CLAUSES = ("cache", "meta_grid")
+"""Words of what may stand between ``meta_schedule`` and its nest."""
+AFTER_SCHEDULE = ("{", *CLAUSES, "meta_for")
+"""What follows ``meta_schedule`` where that is a word of the language."""
+
+
 def is_schedule_keyword(tokens: Sequence[Token], index: int) -> bool:
     """Return whether the token at an index is ``meta_schedule`` used as a word of the language."""
     token = tokens[index]
     if token.kind is not TokenKind.NAME or token.text != "meta_schedule":
         return False
     after = tokens[index + 1] if index + 1 < len(tokens) else None
-    if after is not None and after.text in ("{", "cache", "meta_for"):
+    if after is not None and after.text in AFTER_SCHEDULE:
         return True
     before = tokens[index - 1] if index else None
     if before is not None and before.text not in ("{", "}", ";", ")", ":", "else", "do", "meta_schedule"):
@@ -204,20 +214,29 @@ class Structure:
         if inside:
             self._reporter.error("MF0013", keyword, "a `meta_schedule` stands inside another")
         cache: tuple[syntax.Name, ...] | None = None
+        grid: syntax.GridClause | None = None
         here = index + 1
-        if self._kind(here, end) is TokenKind.NAME and self._text(here + 1, end) == "(":
+        while self._kind(here, end) is TokenKind.NAME and self._text(here + 1, end) == "(":
             word = self._tokens[here].text
             close = self._partners[here + 1]
-            if word == "cache":
+            if word == "cache" and cache is None:
                 cache = self._cache_clause(here + 2, close)
+                here = close + 1
+            elif word == "meta_grid" and grid is None:
+                grid = self._grid_clause(here, close)
+                here = close + 1
+            elif word in CLAUSES:
+                self._reporter.error("MF0010", self._tokens[here].span, f"a second `{word}`")
                 here = close + 1
             elif word not in ("meta_for", *_KEYWORDS) and self._text(close + 1, end) == "{":
                 self._reporter.error(
                     "MF0011",
                     self._tokens[here].span,
-                    f"`{word}` cannot follow `meta_schedule`; did you mean `cache`?",
+                    f"`{word}` cannot follow `meta_schedule`; did you mean `{_closest(word)}`?",
                 )
                 here = close + 1
+            else:
+                break
         if here >= end:
             self._reporter.error("MF0014", keyword, "nothing follows `meta_schedule`")
             return syntax.Empty(keyword), end
@@ -225,7 +244,15 @@ class Structure:
         if not self._separate(index, stop):
             message = "this schedule ends within a macro, which goes on behind it"
             self._reporter.error("MF0017", self._tokens[stop - 1].span, message)
-        return syntax.ScheduleStatement(cache, body, keyword, self._hull(index, stop)), stop
+        return syntax.ScheduleStatement(cache, grid, body, keyword, self._hull(index, stop)), stop
+
+    def _grid_clause(self, index: int, close: int) -> syntax.GridClause:
+        """Parse ``meta_grid(loops)``; one that is reported has no loops."""
+        span = self._hull(index, close + 1)
+        if close == index + 3 and self._tokens[index + 2].text in ("1", "2", "3"):
+            return syntax.GridClause(int(self._tokens[index + 2].text), span)
+        self._reporter.error("MF0010", span, "`meta_grid(...)` says how many `meta_for`s are the grid's: 1, 2 or 3")
+        return syntax.GridClause(0, span)
 
     def _cache_clause(self, index: int, end: int) -> tuple[syntax.Name, ...]:
         names: list[syntax.Name] = []
@@ -338,7 +365,7 @@ class Structure:
         """Report what looks like a keyword spelled otherwise, and go on as if it were spelled right."""
         token = self._tokens[index]
         following = self._text(index + 1, end)
-        if following in ("{", "cache", "meta_for") and similar(token.text, ("meta_schedule",), 0.8):
+        if following in AFTER_SCHEDULE and similar(token.text, ("meta_schedule",), 0.8):
             return self._schedule(index, end, inside, depth)  # reported for the whole file already
         if following == "{":
             meant = similar(token.text, ("else", "do")) if inside else None

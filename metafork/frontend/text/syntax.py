@@ -325,10 +325,19 @@ class Opaque:
 
 
 @dataclass(frozen=True, slots=True)
+class GridClause:
+    """``meta_grid(loops)``: how many of the nested ``meta_for``s are the grid's."""
+
+    loops: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleStatement:
-    """``meta_schedule [cache(...)] body``; ``keyword`` is the span of ``meta_schedule``."""
+    """``meta_schedule [cache(...)] [meta_grid(...)] body``; ``keyword`` is the span of ``meta_schedule``."""
 
     cache: tuple[Name, ...] | None
+    grid: GridClause | None
     body: Statement
     keyword: Span
     span: Span

@@ -121,7 +121,7 @@ _ENTRIES = (
         "MF0101",
         "a nest whose meta_for loops are no grid and block",
         "grid and block have one to three dimensions each; serial code is the border, or half of them are the grid's.",
-        "write a `meta_for` of extent 1 where a dimension is missing, or block-level code between grid and threads.",
+        "say how many are the grid's, `meta_schedule meta_grid(2)`, or write serial code between grid and threads.",
     ),
     Entry(
         "MF0102",

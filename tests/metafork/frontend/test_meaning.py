@@ -155,6 +155,27 @@ PROGRAMS = {
                       b[i * m + u] += a[i][u] * k + v + w;
               } }
     """,
+    "two of three loops are the grid's": """
+        #define m_grid 2
+        void f(int n, int m, int k, double a[n][m], double b[n * m]) {
+          meta_schedule meta_grid(m_grid) cache(a) {
+            meta_for (int i = 0; i < n; i++) { int first = i * m;
+              meta_for (int j = 0; j < m; j++)
+                meta_for (int u = 0; u < 1; u++)
+                  b[first + j] += a[i][j] * k + u;
+              } } }
+    """,
+    "one of four loops is the grid's": """
+        int f_meta_grid(int meta_grid) { return meta_grid; }
+        void f(int n, int m, int k, double a[n][m], double b[n * m]) {
+          meta_schedule cache(a) /* a */ meta_grid ( 1 )
+            meta_for (int i = 0; i < n; i++)
+              meta_for (int j = 0; j < m; j++)
+                meta_for (int u = 0; u < 1; u++)
+                  meta_for (int v = 0; v < 1; v++)
+                    b[i * m + j] += a[i][j] * k + u + v;
+              }
+    """,
     "pointers": """
         #pragma metafork extents(c[n * m])
         #pragma metafork extents(d[k + 1])
@@ -211,7 +232,7 @@ def run(text, function, folder, name):
     source.write_text(
         "#include <stdio.h>\n#include <math.h>\n#include <assert.h>\n" + text + driver(function, prototype)
     )
-    elision = ["-Dmeta_for=for", "-Dmeta_schedule=", "-Dcache(...)="]
+    elision = ["-Dmeta_for=for", "-Dmeta_schedule=", "-Dcache(...)=", "-Dmeta_grid(...)="]
     command = [COMPILER, "-std=gnu11", "-O0", "-ffp-contract=off", "-fsanitize=undefined", *elision]
     subprocess.run([*command, "-o", folder / name, source, "-lm"], check=True, capture_output=True, text=True)
     return subprocess.run([folder / name], check=True, capture_output=True, text=True).stdout

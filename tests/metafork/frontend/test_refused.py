@@ -123,6 +123,34 @@ CASES = {
         "MF0101",
         small("«" + loops("i") + "» { int x = i; " + loops("j") + "{ int y = j; " + loops("k") + "a[x] = y; } }"),
     ),
+    "all loops for the grid": (
+        "MF0101",
+        "void f(int n, float a[n]) { meta_schedule «meta_grid(2)» " + loops("ij") + "a[i] = 1; }",
+    ),
+    "a grid of four": (
+        "MF0010",
+        "void f(int n, float a[n]) { meta_schedule «meta_grid(4)» " + loops("ijk") + "a[i] = 1; }",
+    ),
+    "a grid of n": (
+        "MF0010",
+        "void f(int n, float a[n]) { meta_schedule «meta_grid(n)» " + loops("ijk") + "a[i] = 1; }",
+    ),
+    "two grids": (
+        "MF0010",
+        "void f(int n, float a[n]) { meta_schedule meta_grid(1) «meta_grid»(2) " + loops("ijk") + "a[i] = 1; }",
+    ),
+    "misspelled grid": (
+        "MF0011",
+        "void f(int n, float a[n]) { meta_schedule «metagrid»(2) { " + loops("ijkl") + "a[i] = 1; } }",
+    ),
+    "code within the grid": (
+        "MF0106",
+        "void f(int n, float a[n]) { meta_schedule meta_grid(2) { "
+        + loops("i")
+        + "{ «n < 2;» "
+        + loops("jk")
+        + "a[i] = 1; } } }",
+    ),
     "three meta_fors": ("MF0101", small("«" + loops("i") + "» " + loops("jk") + "a[i] = 1;")),
     "uneven": (
         "MF0102",

@@ -89,3 +89,70 @@ def test_nothing_that_races_is_proved_free_of_races(seed):
             point = {"n": 100, "d": d, "B": width, "k": k, "m": m}
             assert conflicts(statements, point) <= doubtful, (statements, point)
     assert proved >= 1
+
+
+WRAPPED = {
+    "(p + 1) % n": lambda p, n, k: rest(p + 1, n),
+    "(p + n - 1) % n": lambda p, n, k: rest(p + n - 1, n),
+    "(p - 1 + n) % n": lambda p, n, k: rest(p - 1 + n, n),
+    "(p - 1) % n": lambda p, n, k: rest(p - 1, n),
+    "(p + k) % n": lambda p, n, k: rest(p + k, n),
+    "(2 * p + 1) % n": lambda p, n, k: rest(2 * p + 1, n),
+    "(p + 1) % k": lambda p, n, k: rest(p + 1, k),
+    "p == n - 1 ? 0 : p + 1": lambda p, n, k: 0 if p == n - 1 else p + 1,
+    "p != n - 1 ? p + 1 : 0": lambda p, n, k: p + 1 if p != n - 1 else 0,
+    "p < n - 1 ? p + 1 : 0": lambda p, n, k: p + 1 if p < n - 1 else 0,
+    "p + 1 >= n ? 0 : p + 1": lambda p, n, k: 0 if p + 1 >= n else p + 1,
+    "p > 0 ? p - 1 : n - 1": lambda p, n, k: p - 1 if p > 0 else n - 1,
+    "p == 0 ? n - 1 : p - 1": lambda p, n, k: n - 1 if p == 0 else p - 1,
+    "p + 2 < n ? p + 2 : p + 2 - n": lambda p, n, k: p + 2 if p + 2 < n else p + 2 - n,
+    "p + k >= n ? p + k - n : p + k": lambda p, n, k: p + k - n if p + k >= n else p + k,
+    "p == k ? 0 : p + 1": lambda p, n, k: 0 if p == k else p + 1,
+    "p == n - 1 ? 1 : p + 1": lambda p, n, k: 1 if p == n - 1 else p + 1,
+    "p < k ? p : p - k": lambda p, n, k: p if p < k else p - k,
+    "n - 1 - (p + 1) % n": lambda p, n, k: n - 1 - rest(p + 1, n),
+    "p": lambda p, n, k: p,
+    "0": lambda p, n, k: 0,
+}
+SURELY_FREE = (
+    *("(p + 1) % n", "(p + n - 1) % n", "(p - 1 + n) % n", "(p + k) % n", "n - 1 - (p + 1) % n", "p"),
+    *(form for form in WRAPPED if "?" in form and not any(part in form for part in ("k", "? 1", "+ 2"))),
+)
+
+
+def rest(value, divisor):
+    """C's remainder."""
+    return value - divisor * int(value / divisor)
+
+
+def wrapped(index, guard, written="a[{}] = k;", scalar=False):
+    access = written.format("q" if scalar else index)
+    body = f"int q = {index}; {access}" if scalar else access
+    return (
+        "void f(int n, int d, int B, int k, int a[n]) { meta_schedule { "
+        "meta_for (int i = 0; i < d; i++) meta_for (int u = 0; u < B; u++) { int p = i * B + u; "
+        f"if ({guard}) {{ {body} }} }} }} }}"
+    )
+
+
+def doubts(text):
+    report = race_report(parse(Source("f.mf", text)).schedules[0].program)
+    return {race.kind for race in report.races} | {pair.kind for pair in report.unproved}
+
+
+@pytest.mark.parametrize("index", WRAPPED)
+@pytest.mark.parametrize("scalar", [False, True])
+def test_elements_at_wrapped_indices_are_told_apart_where_they_are_apart(index, scalar):
+    for guard, holds in (("p < n", lambda p, n, k: p < n), ("1", lambda p, n, k: True)):
+        doubtful = doubts(wrapped(index, guard, scalar=scalar))
+        assert not (doubtful and index in SURELY_FREE and guard == "p < n"), (index, guard)
+        for d, width, n, k in product((1, 2, 3), (1, 2, 3, 4), (1, 2, 4, 6, 9, 12), (1, 3, 5)):
+            touched = {}
+            for i, u in product(range(d), range(width)):
+                p = i * width + u
+                if holds(p, n, k):
+                    touched.setdefault(WRAPPED[index](p, n, k), []).append((i, u))
+            for own in touched.values():
+                for (i, u), (other, v) in product(own, repeat=2):
+                    if (i, u) != (other, v):
+                        assert (RaceKind.THREADS if i == other else RaceKind.GRID) in doubtful, (index, guard, n, k)

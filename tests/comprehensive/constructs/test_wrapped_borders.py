@@ -1,0 +1,109 @@
+"""Indices that wrap at a border: every leaf of programs with them against the serial elision, and what is cached."""
+
+import pytest
+
+from comprehensive import registry
+from comprehensive.explanation import explanation
+from metafork.analysis.analyses import Analyses
+from metafork.analysis.races.races import race_report
+from metafork.frontend import parse
+from metafork.ir.messages.source import Source
+from tests.comprehensive.constructs.leaf_cases import leaf_cases
+from tests.metafork.kernel_runs import grid, run
+
+RING = """
+void ring(int n, int B, const float x[n], float y[n])
+{
+  meta_schedule cache(x) {
+    meta_for (int i = 0; i < (n + B - 1) / B; i++)
+      meta_for (int j = 0; j < B; j++) {
+        int p = i * B + j;
+        if (p < n)
+          y[p] = x[(p + n - 1) % n] + 2 * x[p] + x[p == n - 1 ? 0 : p + 1] + x[(p - 2 + 2 * n) % n];
+      }
+  }
+}
+"""
+
+TORUS = """
+void torus(int n, int m, int B, const int x[n][m], int y[n][m])
+{
+  meta_schedule cache(x) {
+    meta_for (int i = 0; i < (n + B - 1) / B; i++)
+      meta_for (int k = 0; k < (m + B - 1) / B; k++)
+        meta_for (int u = 0; u < B; u++)
+          meta_for (int v = 0; v < B; v++) {
+            int r = i * B + u, c = k * B + v;
+            if (r >= n || c >= m) continue;
+            int up = r == 0 ? n - 1 : r - 1;
+            int down = r + 1;
+            if (down == n) down = 0;
+            int left = c - 1;
+            if (left < 0) left += m;
+            unsigned right = (c + 1u) % (unsigned)m;
+            y[r][c] = x[up][left] + 2 * x[up][c] + 3 * x[r][right] + 5 * x[down][left] + 7 * x[down][right];
+          }
+  }
+}
+"""
+
+FILTER = """
+void filter(int n, int R, int B, const float x[n], const float w[R], float y[n])
+{
+  meta_schedule {
+    meta_for (int i = 0; i < n / B; i++)
+      meta_for (int j = 0; j < B; j++) {
+        float sum = 0;
+        for (int r = 0; r < R; r++)
+          sum += w[r] * x[(i * B + j + r) % n];
+        y[i * B + j] = sum;
+      }
+  }
+}
+"""
+
+TURNED = """
+void turned(int n, int k, int s, int B, const int x[n], int y[n])
+{
+  assert(n % (s * B) == 0);
+  meta_schedule cache(x) {
+    meta_for (int i = 0; i < n / (s * B); i++)
+      for (int t = 0; t < s; t++)
+        meta_for (int j = 0; j < B; j++) {
+          int p = (i * s + t) * B + j;
+          y[(p + 1) % n] = x[(p + k) % n] - x[p < n - 1 ? p + 1 : 0];
+        }
+  }
+}
+"""
+
+POINTS = {
+    RING: grid(n=(1, 2, 5, 16, 19), B=(1, 3, 8)),
+    TORUS: grid(n=(1, 2, 7), m=(1, 3, 9), B=(1, 4)),
+    FILTER: grid(n=(1, 3, 24), R=(1, 3, 30), B=(1, 3)),
+    TURNED: [p for p in grid(n=(1, 6, 24), k=(0, 1, 5, 40), s=(1, 2), B=(1, 3)) if p["n"] % (p["s"] * p["B"]) == 0],
+}
+
+
+@pytest.fixture(scope="module")
+def cases():
+    found = []
+    for text, points in POINTS.items():
+        own, applied = leaf_cases(text, points, None if text is TORUS else ["+thread_striding"])
+        assert "caching" in applied
+        found += own
+    return found
+
+
+def test_every_leaf_with_wrapped_indices_is_the_serial_program(cases, tmp_path):
+    assert run(cases, tmp_path) == {}
+
+
+@pytest.mark.parametrize("text", POINTS)
+def test_wrapped_indices_are_free_of_races_and_cached(text):
+    program = parse(Source("f.mf", text)).schedules[0].program
+    report = race_report(program)
+    assert not report.races
+    assert not report.unproved
+    remarks = explanation(program, registry.strategies(None), Analyses())
+    assert [one.taken for one in remarks if (one.topic, one.subject) == ("shared memory", "x")] == [True]
