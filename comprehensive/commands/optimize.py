@@ -53,7 +53,7 @@ _LEAST_DRAWN = 1.0
 @fma_option
 @click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
 @click.option(
-    "--backend", default="cuda", show_default=True, help="What kernels become: cuda, ptx, hip, or a plugin's."
+    "--backend", default="cuda", show_default=True, help="What kernels become: cuda, ptx, hip, opencl, or a plugin's."
 )
 @click.option("--target", help="The GPU that PTX is for: sm_80 with --emit ptx, sm_75 with --backend ptx by default.")
 @click.option("--allow-fma", is_flag=True, help="Let nvcc contract a*b + c as it likes (results may differ).")

@@ -1,4 +1,4 @@
-"""The code of one leaf: its kernel form, the CUDA text, and the PTX where IR strategies were applied."""
+"""The code of one leaf: its kernel form, its text, and the PTX where IR strategies were applied."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from metafork.ir.kernel import Kernel
 
 @dataclass(frozen=True, slots=True)
 class LeafCode:
-    """``text`` is CUDA C++; ``ptx`` is set where the leaf is what LLVM made of the kernel's IR (``ir`` is that IR).
+    """``text`` is CUDA C++, or what a target prints in its place.
 
+    ``ptx`` is set where the leaf is what LLVM made of the kernel's IR (``ir`` is that IR).
     The CPU build runs ``text`` in both cases.  ``instances`` is the code of the leaf's instances, in order.
     """
 

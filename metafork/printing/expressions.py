@@ -71,12 +71,13 @@ class Spelling:
 
     ``names`` renames identifiers.  ``cplusplus`` selects C++: ``bool``, exact argument types where C++ would choose an
     overload, and explicit forms of the conversions that C makes silently and C++ compilers warn of.  ``unread`` are the
-    ``id``s of declarations whose variable is never read.
+    ``id``s of declarations whose variable is never read.  ``barrier`` is where the threads of a block meet.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
     cplusplus: bool = False
     unread: frozenset[int] = frozenset()
+    barrier: str = "__syncthreads()"
 
     def name(self, name: str) -> str:
         """Return the identifier as this language may spell it."""
@@ -85,6 +86,14 @@ class Spelling:
     def type(self, type_: ScalarType) -> str:
         """Return the name of a scalar type."""
         return "bool" if self.cplusplus and type_ is ScalarType.BOOL else type_.spelling
+
+    def atomic(self, stmt: Assign) -> str | None:
+        """Return an atomic update as a call, in a language that has functions for it."""
+        if not self.cplusplus:
+            return None
+        element = self.type(stmt.target.type)
+        value = f"({element})({expression(stmt.value, self)})"
+        return f"{_ATOMIC_FUNCTIONS[stmt.op]}<{element}>(&{expression(stmt.target, self)}, {value})"
 
 
 PLAIN_C = Spelling()
@@ -282,9 +291,8 @@ def _arguments(name: str, arguments: tuple[Expr, ...], spelling: Spelling) -> li
 def assignment(stmt: Assign, spelling: Spelling = PLAIN_C) -> str:
     """Return an assignment without its semicolon."""
     target = expression(stmt.target, spelling)
-    if stmt.atomic and spelling.cplusplus:
-        name, element = _ATOMIC_FUNCTIONS[stmt.op], spelling.type(stmt.target.type)
-        return f"{name}<{element}>(&{target}, ({element})({expression(stmt.value, spelling)}))"
+    if stmt.atomic and (call := spelling.atomic(stmt)) is not None:
+        return call
     if stmt.op in ("min", "max"):
         value = converted(stmt.value, stmt.target.type, spelling)
         ends = f"{target} < ({value})" if stmt.op == "max" else f"({value}) < {target}"
@@ -409,6 +417,6 @@ def statement(stmt: Stmt, indent: int, spelling: Spelling = PLAIN_C) -> list[str
             last = indent + 2 * (len(threads) - 1)
             return [*lines, *statements(inner, last + 2, spelling), f"{' ' * last}}}"]
         case Barrier():
-            return [f"{margin}__syncthreads();"]
+            return [f"{margin}{spelling.barrier};"]
         case _:
             assert_never(stmt)

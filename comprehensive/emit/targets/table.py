@@ -13,6 +13,7 @@ TARGETS = {
     "cuda": "comprehensive.emit.targets.cuda",
     "ptx": "comprehensive.emit.targets.ptx",
     "hip": "comprehensive.emit.targets.hip",
+    "opencl": "comprehensive.emit.targets.opencl",
 }
 """Module of each back end; the first is the default."""
 

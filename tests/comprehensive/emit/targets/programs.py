@@ -1,4 +1,4 @@
-"""Programs with the PTX back end: built by the C compiler alone, their drop-ins compared with the serial elision."""
+"""Programs with a back end that a C compiler alone builds: their drop-ins compared with the serial elision."""
 
 import re
 from dataclasses import dataclass
@@ -50,27 +50,27 @@ class Program:
         return done, said, calls
 
 
-def optimized(text, name, **options):
-    """Optimize for the PTX back end; return what has code, and its texts."""
+def optimized(text, name, backend=PTX, **options):
+    """Optimize for a back end; return what has code, and its texts."""
     # In the paper's order there are leaves with shared memory, whatever they cost.
     result = optimize(Source(name, text), **{"order": "paper", **options})
-    texts = LeafTexts(result.analyses, None, PTX)
+    texts = LeafTexts(result.analyses, None, backend)
     return texts.in_time(result, None), texts
 
 
-def program(text, name, directory, **options):
+def program(text, name, directory, backend=PTX, **options):
     """Optimize a file, write its outputs, and build a driver for each function."""
-    result, texts = optimized(text, name, **options)
-    write_outputs(result, directory, code_of=texts.code_of, target=PTX)
-    return Program(result, directory, build(result, directory))
+    result, texts = optimized(text, name, backend, **options)
+    write_outputs(result, directory, code_of=texts.code_of, target=backend)
+    return Program(result, directory, build(result, directory, backend))
 
 
-def build(result, directory):
+def build(result, directory, backend=PTX):
     """Compile what was written with a C compiler alone, and a driver for each function."""
     unit = result.unit
     (directory / "reference.c").write_text(reference_text(unit))
     steps = {
-        "kernels.o": ("-Wall", "-Wextra", "-Werror", f"{unit.name}_ptx.c"),
+        "kernels.o": ("-Wall", "-Wextra", "-Werror", backend.device_name(unit.name)),
         "host.o": (f"{unit.name}_host.c",),
         "reference.o": (*ELISION_FLAGS, "reference.c"),
     }

@@ -64,7 +64,7 @@ def test_a_leaf_without_code_is_reported(folder):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--backend", "opencl"], "there is no back end 'opencl'; known: cuda, ptx, hip"),
+        (["--backend", "metal"], "there is no back end 'metal'; known: cuda, ptx, hip, opencl"),
         (["--backend", "ptxx"], "there is no back end 'ptxx'; did you mean 'ptx'?"),
         (
             ["--backend", "ptx", "--allow-fma"],
@@ -74,6 +74,8 @@ def test_a_leaf_without_code_is_reported(folder):
         (["--backend", "ptx", "--target", "gfx90a"], "gfx90a is no target; targets look like sm_80"),
         (["--backend", "hip", "--target", "sm_80"], "sm_80 is no target of --backend hip; targets look like gfx90a"),
         (["--backend", "hip", "--allow-fma"], "--backend hip never contracts a*b + c"),
+        (["--backend", "opencl", "--target", "sm_80"], "--backend opencl builds kernels for the device that it finds"),
+        (["--backend", "opencl", "--allow-fma"], "--backend opencl never contracts a*b + c"),
     ],
 )
 def test_what_is_refused(folder, options, said):
