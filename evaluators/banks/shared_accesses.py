@@ -17,6 +17,7 @@ from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, PathPlan
 from metafork.analysis.memory.block_shape import block_shape
 from metafork.analysis.memory.copy_walk import copy_walk
+from metafork.analysis.memory.interleaving import interleaving
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import Reference
@@ -83,6 +84,9 @@ def shared_accesses(program: Program, memory: BlockMemory, analyses: Analyses) -
     shape = block_shape(program, scope, analyses.prover(memory.facts.constraints, memory.facts.derived))
     found: list[SharedAccess] = []
     for plan in memory.paths:
+        for held in plan.windows:
+            if interleaving(held.window, program.mapping, shape, analyses.prover(memory.facts.constraints, ())):
+                raise UnknownAccessError(f"rows of {held.window.array.name} are kept thread by thread")
         found += _of_threads(plan, scope, shape)
         for held in plan.windows:
             found += _of_copies(held, shape)

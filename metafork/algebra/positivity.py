@@ -219,22 +219,16 @@ def _is_rest(mono: Monomial) -> bool:
 
 
 def _dividends(quotients: Iterable[DerivedSymbol]) -> list[tuple[str, Polynomial]]:
-    """Return a symbol of each dividend by way of its quotient."""
+    """Return a symbol of each dividend by way of its quotient; two quotients of one dividend define it twice."""
     equations: list[tuple[str, Polynomial]] = []
-    replaced: set[str] = set()
     for index, quotient in enumerate(quotients):
         if quotient.kind != "floor":
             continue
         numerator, denominator = quotient.operands
         for name in sorted(numerator.symbols - denominator.symbols):
-            if numerator.coefficient(name) != ONE or name in replaced or name == quotient.name:
-                continue
-            rest = numerator - Polynomial.symbol(name)
-            remainder = Polynomial.symbol(f"remainder {index}")
-            definition = denominator * Polynomial.symbol(quotient.name) + remainder - rest
-            if any(other in definition.symbols for other in replaced):
-                continue
-            equations.append((name, definition))
-            replaced.add(name)
-            break
+            if numerator.coefficient(name) == ONE and name != quotient.name:
+                rest = numerator - Polynomial.symbol(name)
+                remainder = Polynomial.symbol(f"remainder {index}")
+                equations.append((name, denominator * Polynomial.symbol(quotient.name) + remainder - rest))
+                break
     return equations

@@ -88,6 +88,10 @@ class Prover:
         """Say whether a certificate by signs shows the goal; much cheaper than ``proves``, and weaker."""
         return self._certified(goal)
 
+    def shows(self, goal: Constraint) -> bool:
+        """Say whether a certificate shows the goal, or premises that are added up: what ``proves`` tries before Z3."""
+        return self._certified(goal) or self._chained(goal)
+
     def with_premises(self, more: Iterable[Constraint]) -> Prover:
         """Return a prover with further premises."""
         return Prover((*self.premises, *more), self.quotients, self.effort, self._answers)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.algebra.ranges import extreme, stays_within
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
-from metafork.analysis.memory.copy_walk import copy_walk, trips_of
+from metafork.analysis.memory.copy_walk import copy_walk, trips_of, whole
+from metafork.analysis.memory.private_windows import PrivateWindow
 from metafork.analysis.memory.tile_layout import place_in_line, place_in_tile
 from metafork.analysis.memory.window_store import Digit, WrittenBox
-from metafork.analysis.memory.windows import Window
+from metafork.analysis.memory.windows import Interleaving, Window
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET
 from metafork.ir.mapping import ROW_BY_ROW
@@ -192,11 +193,20 @@ def window_offset(window: Window, offsets: tuple[Expr, ...], symbols: Mapping[st
     return offset
 
 
+def kept_column(kept: Interleaving, x: Expr, turn: Expr, symbols: Mapping[str, Expr]) -> Expr:
+    """Return where column ``turn*apart + x`` of an interleaved row is kept."""
+    together = IntConst(kept.together)
+    if kept.together == kept.trips:
+        return binary("+", binary("*", x, together), turn)
+    group = binary("*", binary("/", turn, together), code_of(kept.apart * kept.together, symbols))
+    return binary("+", group, binary("+", binary("*", x, together), binary("%", turn, together)))
+
+
 def load(window: Window, name: str, site: Site) -> list[Stmt]:
     """Return the loops that fill a window from global memory, staying inside the array."""
     prefix = site.rows.prefix(name)
     counters = tuple(Var(f"{prefix}_{axis}", INT) for axis in range(len(window.extents)))
-    walk = _Walk(prefix, counters, window.extents, site)
+    walk = _Walk(prefix, counters, window.extents, site, window.kept)
     values, declarations, guards = _global_coordinates(
         window, window.lows, window.strides, window.extents, counters, site, walk.ends
     )
@@ -298,20 +308,16 @@ def _global_coordinates(
             if window.periods and window.periods[axis] is not None:
                 continue
             extent_code = site.extent_code[window.array.name][axis]
-            both = _bounds(polynomials[axis], declared[axis], index, extent_code, loops, site)
+            both = bounds_of(polynomials[axis], declared[axis], index, extent_code, loops, site)
             if both[1] is not None and axis in ends and strides[axis] == 1:
                 ends[axis] = _end(extent_code, lows[axis], extents[axis], index.type, site)
                 both = both[0], None
             guards += [bound for bound in both if bound is not None]
         return tuple(values), declarations, guards
     for factor, column, polynomial in zip(window.factors, values[1:], polynomials[1:], strict=True):
-        both = _bounds(polynomial, factor, column, code_of(factor, site.symbols), loops, site)
+        both = bounds_of(polynomial, factor, column, code_of(factor, site.symbols), loops, site)
         guards += [bound for bound in both if bound is not None]
-    linear = polynomials[0]
-    for factor, polynomial in zip(window.factors, polynomials[1:], strict=True):
-        linear = linear * factor + polynomial
-    offset = linear_offset(tuple(values), array_extents(window.array.name, window.factors, site))
-    both = _bounds(linear, declared[0], offset, site.extent_code[window.array.name][0], loops, site)
+    both = row_bounds(window, values, polynomials, loops, site)
     return tuple(values), declarations, [*guards, *(bound for bound in both if bound is not None)]
 
 
@@ -320,6 +326,28 @@ def _wrapped(value: Var, period: Expr, some: Expr | None) -> Expr:
     rest = binary("%", binary("+", binary("%", value, period), period), period)
     outside = binary("||", binary("<", value, IntConst(0)), binary(">=", value, period))
     return Conditional(outside if some is None else binary("&&", some, outside), rest, value, LONG)
+
+
+def row_bounds(
+    window: Window | PrivateWindow,
+    code: Sequence[Expr],
+    values: Sequence[Polynomial],
+    loops: Sequence[LoopRange],
+    site: Site,
+) -> tuple[Expr | None, Expr | None]:
+    """Return what keeps a linear index inside its array where the columns that it was split into are inside theirs.
+
+    ``code`` and ``values`` are its coordinates.  In an array of whole rows the row alone decides.
+    """
+    (extent,), (extent_code,) = site.extents[window.array.name], site.extent_code[window.array.name]
+    rows = None if extent is None else extent.divide_exactly(product_of(window.factors))
+    if rows is not None and whole(rows):
+        return bounds_of(values[0], rows, code[0], code_of(rows, site.symbols), loops, site)
+    linear = values[0]
+    for factor, value in zip(window.factors, values[1:], strict=True):
+        linear = linear * factor + value
+    offset = linear_offset(tuple(code), array_extents(window.array.name, window.factors, site))
+    return bounds_of(linear, extent, offset, extent_code, loops, site)
 
 
 def _end(array: Expr, low: Polynomial, window: Polynomial, type_: ScalarType, site: Site) -> Expr:
@@ -362,12 +390,12 @@ def _indexed_in_int(window: Window) -> bool:
     return all(INT.holds(index.type) for reference in window.references for index in reference.element.indices)
 
 
-def _bounds(
-    value: Polynomial, extent: Polynomial | None, code: Expr, extent_code: Expr, loops: list[LoopRange], site: Site
+def bounds_of(
+    value: Polynomial, extent: Polynomial | None, code: Expr, extent_code: Expr, loops: Sequence[LoopRange], site: Site
 ) -> tuple[Expr | None, Expr | None]:
     """Return ``0 <= code`` and ``code < extent``, ``None`` for what is proved."""
     prover = site.prover
-    low, high = (False, False) if extent is None else stays_within(value, extent, loops, prover, prover.certifies)
+    low, high = (False, False) if extent is None else stays_within(value, extent, loops, prover, prover.shows)
     return None if low else binary("<=", IntConst(0), code), None if high else binary("<", code, extent_code)
 
 
@@ -393,6 +421,7 @@ class _Walk:
     counters: tuple[Var, ...]
     extents: tuple[Polynomial, ...]
     site: Site
+    kept: Interleaving | None = None
     ends: dict[int, Expr | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -424,6 +453,9 @@ class _Walk:
         whole_rows = offsets == self.counters and self.extents == window.extents and len(offsets) == 2
         if whole_rows and window.layout == ROW_BY_ROW and copy_walk(self.extents, self.site.shape).flat:
             return self._line
+        if window.kept is not None:
+            column = kept_column(window.kept, as_int(builtin("threadIdx.x")), self._trip(self.counters[-1]), symbols)
+            offsets = (*offsets[:-1], column)
         return window_offset(window, offsets, symbols)
 
     def around(self, body: tuple[Stmt, ...]) -> list[Stmt]:
@@ -462,8 +494,14 @@ class _Walk:
 
     def _rolled(self, *axes: int) -> bool:
         """Say whether a loop over these axes is better not unrolled: unless threads and elements are constants."""
+        if self.kept is not None and axes == (len(self.extents) - 1,):
+            return False  # a thread's trips are known, and say where an element is kept
         sizes = (*(self.extents[axis] for axis in axes), *self.site.shape)
         return self.site.striding or not all(size.is_constant for size in sizes)
+
+    def _trip(self, counter: Var | Declare) -> Var:
+        """Return what counts the trips of a thread along an axis."""
+        return Var(f"{counter.name}_trip", INT)
 
     def _counted(
         self,
@@ -479,8 +517,12 @@ class _Walk:
         nvcc unrolls it, where it does not see that ``threadIdx.x`` being below a constant makes the trips of the usual
         loop one.
         """
-        trips, rest = divmod(int(elements.constant_value()), int(threads.constant_value()))
-        trip = Var(f"{first.name}_trip", INT)
+        exact = trips_of(elements, threads)
+        if exact is not None:
+            trips, rest = int(exact.constant_value()), 0
+        else:
+            trips, rest = divmod(int(elements.constant_value()), int(threads.constant_value()))
+        trip = self._trip(first)
         start, inside = Declare(trip.name, INT, IntConst(0)), binary("<", trip, IntConst(trips))
         whole = (For(start, inside, _advance(trip, IntConst(1)), (*body, *advance)),) if trips else ()
         return (first, *whole, *((If(condition, body),) if rest else ()))

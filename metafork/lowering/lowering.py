@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
@@ -22,6 +23,7 @@ from metafork.analysis.memory.block_memory import (
     block_memory,
 )
 from metafork.analysis.memory.block_shape import UnknownShapeError, block_shape, phases
+from metafork.analysis.memory.interleaving import interleaving
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import check_kernel, checking
 from metafork.ir.kernel import OFFSET, Argument, Kernel, Memory, Space
@@ -103,7 +105,8 @@ class _Lowering:
         block_arrays: set[str] = set()
         reached: list[Polynomial] = []
         threads = ThreadMemory(taken)
-        for plan in self.memory.paths:
+        for path in self.memory.paths:
+            plan = self._interleaved(path)
             names = self._window_names(plan, taken)
             # Paths lay out their memory each for itself: a name may stand for one place only.
             own = {a.name: fresh(a.name, taken) if a.name in block_arrays else a.name for a, _ in plan.block_arrays}
@@ -163,6 +166,20 @@ class _Lowering:
             self._widest(),
             spans=(*dict.fromkeys((*elements, *(code_of(span, symbols, wide=True) for span in reached))),),
         )
+
+    def _interleaved(self, plan: PathPlan) -> PathPlan:
+        """Return a path whose windows are kept as its threads read them."""
+        prover, mapping = self._prover(plan), self.program.mapping
+        windows = tuple(
+            replace(held, window=replace(held.window, kept=interleaving(held.window, mapping, self.shape, prover)))
+            for held in plan.windows
+        )
+        return replace(plan, windows=windows)
+
+    def _prover(self, plan: PathPlan) -> Prover:
+        """Return what proves conditions on a path."""
+        known = [constraint for pair in plan.conditions for constraint in self.scope.implied(*pair)]
+        return self.analyses.prover((*self.memory.facts.constraints, *known), self.memory.facts.derived)
 
     def _widest(self) -> Expr | None:
         """Return how many threads have work in a block that strides: as many as its longest phase has iterations."""
@@ -231,12 +248,10 @@ class _Lowering:
     def _site(self, plan: PathPlan, symbols: Mapping[str, Expr], taken: set[str]) -> Site:
         arrays = [*plan.program.arrays, *(array for array, _ in plan.block_arrays)]
         extents = {array.name: tuple(self.scope.polynomial(extent) for extent in array.extents) for array in arrays}
-        known = [constraint for pair in plan.conditions for constraint in self.scope.implied(*pair)]
-        prover = self.analyses.prover((*self.memory.facts.constraints, *known), self.memory.facts.derived)
         codes = {array.name: array.extents for array in arrays}
         striding = self.program.mapping.striding is not None
         rows = RowPlaces(symbols, taken, host=frozenset(self._scalars()))
-        return Site(symbols, extents, codes, self.shape, striding, prover, rows)
+        return Site(symbols, extents, codes, self.shape, striding, self._prover(plan), rows)
 
     def _grid_loops(self, body: tuple[Stmt, ...], taken: set[str]) -> tuple[Stmt, ...]:
         """Wrap the body in one strided loop for each grid dimension."""

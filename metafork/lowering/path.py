@@ -15,6 +15,7 @@ from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.analysis.facts import Scope
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
+from metafork.analysis.memory.interleaving import digits
 from metafork.analysis.memory.thread_arrays import thread_arrays
 from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
 from metafork.analysis.memory.window_store import Store
@@ -54,7 +55,18 @@ from metafork.ir.program import (
     walk_expression,
 )
 from metafork.ir.rewriting import names_in
-from metafork.lowering.copy import INT, Site, as_int, builtin, linear_offset, load, offset_inside, store, window_offset
+from metafork.lowering.copy import (
+    INT,
+    Site,
+    as_int,
+    builtin,
+    kept_column,
+    linear_offset,
+    load,
+    offset_inside,
+    store,
+    window_offset,
+)
 from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.structures import StructureCode, Warp
@@ -420,6 +432,9 @@ class PathLowering:
             offset = (index - low).divide_exactly(Polynomial.constant(stride))
             assert offset is not None
             offsets.append(code_of(offset, symbols))
+        if window.kept is not None:
+            x, serial = digits(window, reference)
+            offsets[-1] = kept_column(window.kept, symbols[x.var], symbols[serial.var], symbols)
         return Element(self.names[id(held)], (window_offset(window, tuple(offsets), symbols),), element.type)
 
     def _global(self, element: Element, indices: tuple[Expr, ...]) -> Element:

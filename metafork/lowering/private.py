@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.private_windows import THREAD_SYMBOLS, PrivateWindow, digits_of
 from metafork.analysis.references import Reference
 from metafork.ir.polynomial_code import code_of, conjunction, may_be_negative
 from metafork.ir.program import Assign, Declare, Element, Expr, For, If, IntConst, Stmt, Var, binary
-from metafork.lowering.copy import INT, Site, array_extents, as_int, builtin, linear_offset, offset_inside, zero
+from metafork.lowering.copy import (
+    INT,
+    Site,
+    array_extents,
+    as_int,
+    bounds_of,
+    builtin,
+    offset_inside,
+    row_bounds,
+    zero,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +95,7 @@ class PrivateCode:
         outside = Element(window.array.name, (offset_inside(code, extents),), window.array.element)
         move: Stmt = Assign(own, "", outside) if into_registers else Assign(outside, "", own)
         if into_registers:
-            guard = conjunction(self._guards(code, linear_offset(code, extents), site))
+            guard = conjunction(self._guards(values, code, site))
             move = move if guard is None else If(guard, (move,))
         for digit, (trips, _) in zip(reversed(digits), reversed(window.digits), strict=True):
             move = For(
@@ -95,14 +106,26 @@ class PrivateCode:
             )
         return [move]
 
-    def _guards(self, code: tuple[Expr, ...], offset: Expr, site: Site) -> list[Expr]:
-        """Return what keeps a load inside the array: a thread may have no element at all."""
-        extents = site.extent_code[self.window.array.name]
-        if self.window.factors:
+    def _guards(self, values: Sequence[Polynomial], code: tuple[Expr, ...], site: Site) -> list[Expr]:
+        """Return what keeps a load inside the array where that is not proved: a thread may have no element at all."""
+        window = self.window
+        array = window.array.name
+        threads = zip(THREAD_SYMBOLS, site.shape, strict=False)
+        loops = [
+            *(loop for loop in window.references[0].loops if loop.kind is LoopKind.GRID),
+            *(LoopRange(name, extent, LoopKind.THREAD) for name, extent in threads),
+            *(
+                LoopRange(f"{self.name}_{number}", Polynomial.constant(trips), LoopKind.SERIAL)
+                for number, (trips, _) in enumerate(window.digits)
+            ),
+        ]
+        extents, extent_code = site.extents[array], site.extent_code[array]
+        both: tuple[Expr | None, ...] = ()
+        if window.factors:
             # A column past the end of its row is the next row's element: in the array, but another thread's.
-            columns = tuple(code_of(factor, site.symbols) for factor in self.window.factors)
-            code, extents = (*code[1:], offset), (*columns, extents[0])
-        conditions: list[Expr] = []
-        for value, extent in zip(code, extents, strict=True):
-            conditions += [binary("<=", IntConst(0), value), binary("<", value, extent)]
-        return conditions
+            both = row_bounds(window, code, values, loops, site)
+            values, code, extents = values[1:], code[1:], window.factors
+            extent_code = tuple(code_of(factor, site.symbols) for factor in window.factors)
+        for value, extent, one, limit in zip(values, extents, code, extent_code, strict=True):
+            both = (*both, *bounds_of(value, extent, one, limit, loops, site))
+        return [bound for bound in both if bound is not None]

@@ -30,14 +30,27 @@ _VARYING = (LoopKind.THREAD, LoopKind.SERIAL)
 
 
 @dataclass(frozen=True, slots=True)
+class Interleaving:
+    """Rows of ``trips*apart`` columns, ``together`` of the ``trips`` that a thread has side by side.
+
+    ``metafork.analysis.memory.interleaving`` says where column ``w*apart + u`` is kept, and when.
+    """
+
+    apart: Polynomial
+    trips: int
+    together: int
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """A box of one array, per block.
 
     Coordinate d of element e of the window is ``lows[d] + strides[d]*e`` with ``0 <= e < extents[d]`` (elements).
     ``lows`` may hold grid variables and the block-level loop symbols of ``level``; ``extents`` hold parameters only.
     ``factors`` are the extents of all coordinates but the first where a one-dimensional array was split, else empty.
-    ``fixed`` are the ranges of the loop symbols that may occur in ``lows``.  ``layout`` says where elements stand.
-    Coordinates of an axis with a period (``wrapped_windows``) are to be taken modulo it.
+    ``fixed`` are the ranges of the loop symbols that may occur in ``lows``.  ``layout`` says where elements stand, and
+    ``kept`` where the columns of a row do that is not kept in order.  Coordinates of an axis with a period
+    (``wrapped_windows``) are to be taken modulo it.
     """
 
     array: Array
@@ -50,6 +63,7 @@ class Window:
     fixed: tuple[LoopRange, ...]
     layout: Layout = ROW_BY_ROW
     periods: Periods = ()
+    kept: Interleaving | None = None
 
     @property
     def reads(self) -> bool:

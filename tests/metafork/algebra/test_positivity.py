@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.algebra.positivity import Positivity
+from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.facts import program_facts
 from tests.metafork.programs import JACOBI
 from tests.strategies.interpreter import program
@@ -57,3 +58,12 @@ def test_premises_are_added_up_and_rounded():
     assert Positivity(known).follows_from(half - b, known)
     assert not Positivity(known).follows_from(half - b - 1, known)
     assert not Positivity(known).follows_from(half - b, known, steps=1)
+
+
+def test_each_quotient_of_a_dividend_tells_of_it():
+    n, p, q = (Polynomial.symbol(name) for name in "npq")
+    quotients = [DerivedSymbol("p", "floor", (n, Polynomial.constant(64))), DerivedSymbol("q", "floor", (n, X))]
+    known = Positivity([at_most(1, X)], quotients)
+    assert known.non_negative(n - 64 * p)
+    assert known.non_negative(n - X * q)
+    assert not known.non_negative(n - 64 * p - X * q)
