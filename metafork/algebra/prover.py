@@ -88,6 +88,10 @@ class Prover:
         """Say whether a certificate by signs shows the goal; much cheaper than ``proves``, and weaker."""
         return self._certified(goal)
 
+    def derives(self, goal: Constraint) -> bool:
+        """Say whether a certificate by signs shows the goal, or premises that are added up do; no solver is asked."""
+        return self._certified(goal) or self._chained(goal)
+
     def with_premises(self, more: Iterable[Constraint]) -> Prover:
         """Return a prover with further premises."""
         return Prover((*self.premises, *more), self.quotients, self.effort, self._answers)
