@@ -71,4 +71,5 @@ def _ordered(
                 else one
                 for one in remarks
             ]
+            break
     return remarks

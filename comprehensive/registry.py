@@ -40,6 +40,7 @@ STRATEGIES = {
     "register_tile": "strategies.register_tile",
     "granularity": "strategies.granularity",
     "caching": "strategies.caching",
+    "tiles": "strategies.tiles",
     "register_pressure1": "strategies.register_pressure",
     "register_pressure2": "strategies.register_pressure",
     "register_pressure3": "strategies.register_pressure",

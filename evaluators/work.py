@@ -18,8 +18,8 @@ has what an earlier iteration loaded is not assumed.  Stores go through, and eac
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 
 from evaluators.counter import NotKnown
 from evaluators.kernel_walk import KernelWalk, UnknownCountError
@@ -33,21 +33,41 @@ from metafork.lowering.lowering import CannotLowerError, lower
 
 SECTOR_BYTES = 32
 
-_KINDS = ("global memory", "shared memory", "barriers", "operations", "sectors", "fewest sectors")
-_MARKS = {kind: Polynomial.symbol(f"{kind} ") for kind in _KINDS}
-"""Each kind of count as a symbol that no program has: a polynomial linear in them is a count of all kinds at once."""
+_KINDS = ("global memory", "shared memory", "barriers", "operations")
+_SECTORS = ("sectors", "fewest sectors")
+
+
+def _mark(kind: str, array: str = "") -> Polynomial:
+    """Return a kind of count as a symbol that no program has: polynomials linear in them count all kinds at once."""
+    return Polynomial.symbol(f"{kind} {array}")
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a block does; the sum of the first four is its work."""
+    """What a block does; the sum of the first four is its work.
+
+    ``arrays`` are the sectors of each array in global memory, the most and the fewest that its accesses may take.
+    """
 
     global_memory: Polynomial
     shared_memory: Polynomial
     barriers: Polynomial
     operations: Polynomial
-    sectors: Polynomial
-    fewest_sectors: Polynomial
+    arrays: tuple[tuple[str, Polynomial, Polynomial], ...]
+
+    @property
+    def sectors(self) -> Polynomial:
+        """The most that all accesses may take."""
+        return _sum(most for _, most, _ in self.arrays)
+
+    @property
+    def fewest_sectors(self) -> Polynomial:
+        """The fewest that all accesses may take."""
+        return _sum(fewest for _, _, fewest in self.arrays)
+
+    def apart_from(self, other: Work, same: Collection[str]) -> Work:
+        """Return this without the sectors of arrays that both ask for alike: those of ``same`` with equal counts."""
+        return replace(self, arrays=tuple(one for one in self.arrays if one[0] not in same or one not in other.arrays))
 
     @property
     def total(self) -> Polynomial:
@@ -69,12 +89,32 @@ def _work(version: Version, analyses: Analyses) -> Work | NotKnown:
         return NotKnown(f"no kernel: {error}")
     except UnknownCountError as reason:
         return NotKnown(str(reason))
-    counts = [_coefficient(total, kind) for kind in _KINDS]
+    in_memory, in_shared, barriers, operations = (_coefficient(total, _mark(kind)) for kind in _KINDS)
+    arrays: list[tuple[str, Polynomial, Polynomial]] = []
+    for memory in kernel.memories:
+        if memory.space is Space.GLOBAL:
+            most, fewest = (_coefficient(total, _mark(kind, memory.name)) for kind in _SECTORS)
+            arrays.append((memory.name, most, fewest))
+    counts = [
+        in_memory,
+        in_shared,
+        barriers,
+        operations,
+        *(most for _, most, _ in arrays),
+        *(few for *_, few in arrays),
+    ]
     known = {name for value in walk.facts.values.values() for name in value.symbols}
     known |= {symbol.name for symbol in walk.facts.derived}
     if not all(count.symbols <= known for count in counts):
         return NotKnown("it depends on more than parameters")
-    return Work(*counts)
+    return Work(in_memory, in_shared, barriers, operations, tuple(arrays))
+
+
+def _sum(counts: Iterable[Polynomial]) -> Polynomial:
+    total = ZERO
+    for count in counts:
+        total = total + count
+    return total
 
 
 class _Walk(KernelWalk):
@@ -84,6 +124,8 @@ class _Walk(KernelWalk):
         super().__init__(kernel, facts)
         self.facts = facts
         self._spaces = {memory.name: memory for memory in kernel.memories}
+        self._marks = [_mark(kind) for kind in _KINDS]
+        self._marks += [_mark(kind, array) for kind in _SECTORS for array in self.in_global_memory]
         self._indexing = 0
         # Loads that count already, by array: the offsets of one copy of a body.
         self._seen: dict[str, list[Polynomial]] = {}
@@ -100,17 +142,18 @@ class _Walk(KernelWalk):
             case Space.PRIVATE:
                 return ZERO
             case Space.SHARED:
-                return self._times * _MARKS["shared memory"]
+                return self._times * _mark("shared memory")
             case Space.GLOBAL:
                 (index,) = element.indices
                 offset = self.scope.polynomial(map_expression(index, _plain_index))
-                count = self._times * _MARKS["global memory"]
+                count = self._times * _mark("global memory")
                 least, most = self._elements(offset, memory.element.size)
                 if offset is not None and not stored and most == 1:
                     if any(_are_near(offset, other) for other in self._seen.get(element.array, ())):
                         return count
                     self._seen.setdefault(element.array, []).append(offset)
-                return count + self._times * (least * _MARKS["fewest sectors"] + most * _MARKS["sectors"])
+                marks = [_mark(kind, element.array) for kind in _SECTORS]
+                return count + self._times * (most * marks[0] + least * marks[1])
 
     def _elements(self, offset: Polynomial | None, size: int) -> tuple[int, int]:
         """Return how many elements' worth of sectors an access takes a thread, at the least and at the most."""
@@ -128,10 +171,10 @@ class _Walk(KernelWalk):
         if self._indexing or isinstance(expr, Cast):
             return ZERO
         on_values = not expr.type.integer or any(isinstance(part, Element) for part in walk_expression(expr))
-        return self._times * _MARKS["operations"] if on_values else ZERO
+        return self._times * _mark("operations") if on_values else ZERO
 
     def barrier(self) -> Polynomial:
-        return self._times * _MARKS["barriers"]
+        return self._times * _mark("barriers")
 
     def index(self, indices: tuple[Expr, ...]) -> Polynomial:
         self._indexing += 1
@@ -163,12 +206,12 @@ class _Walk(KernelWalk):
 
     def greater(self, one: Polynomial, other: Polynomial) -> Polynomial:
         total = ZERO
-        for kind in _KINDS:
-            sides = _coefficient(one, kind), _coefficient(other, kind)
+        for mark in self._marks:
+            sides = _coefficient(one, mark), _coefficient(other, mark)
             if self.prover.proves(at_most(*sides)):
-                total = total + sides[1] * _MARKS[kind]
+                total = total + sides[1] * mark
             elif self.prover.proves(at_most(*reversed(sides))):
-                total = total + sides[0] * _MARKS[kind]
+                total = total + sides[0] * mark
             else:
                 raise UnknownCountError("which branch of a condition does more is not known")
         return total
@@ -188,8 +231,8 @@ def _are_near(one: Polynomial, other: Polynomial) -> bool:
     return apart.is_constant
 
 
-def _coefficient(total: Polynomial, kind: str) -> Polynomial:
-    (name,) = _MARKS[kind].symbols
+def _coefficient(total: Polynomial, mark: Polynomial) -> Polynomial:
+    (name,) = mark.symbols
     return total.coefficient(name) or ZERO
 
 

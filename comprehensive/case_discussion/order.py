@@ -2,7 +2,8 @@
 
 A strategy ``by_choice`` may make a cheaper kernel where no limit asks for it (an array read from global memory and
 served by the first-level cache does without a copy and its barriers).  Its version goes first where it is proved, of
-all parameters within Start, that a block of it does less work and asks for no more sectors (``evaluators.work``).
+all parameters within Start, that a block of it does less work and asks for no more sectors (``evaluators.work``), or no
+more of both, and that fewer of its tiles have columns with bank conflicts.
 What is not proved stays as the paper's algorithm has it.
 """
 
@@ -16,6 +17,8 @@ from evaluators.counter import NotKnown
 from evaluators.work import Work, work
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.analysis.analyses import Analyses
+from metafork.analysis.memory.block_memory import block_memory
+from metafork.analysis.memory.thread_use import with_column_conflicts
 from metafork.ir.program import Program, Version
 from strategies.strategy import Applied, Strategy, at_fork
 
@@ -50,17 +53,27 @@ class ByCost:
             return Precedence(False, f"what a block of the latter does is not known: {its.reason}")
         facts = self.analyses.facts(version.program)
         prover = self.analyses.prover(facts.constraints, facts.derived)
+        cached = [set(one.program.mapping.cached) for one in (version, other)]
+        same = {array.name for array in version.program.arrays if len({array.name in names for names in cached}) == 1}
+        own, its = own.apart_from(its, same), its.apart_from(own, same)
         sectors = f"`{self._text(own.sectors)} <= {self._text(its.fewest_sectors)}`"
         if not prover.proves(at_most(own.sectors, its.fewest_sectors)):
             return Precedence(False, f"that it asks for no more sectors is not proved, in elements a block: {sectors}")
         less = f"`{self._text(own.total)} < {self._text(its.total)}`"
         if not prover.proves(less_than(own.total, its.total)):
+            columns = self._columns(other) - self._columns(version)
+            if self._columns(version) < self._columns(other) and prover.proves(at_most(own.total, its.total)):
+                free = f"columns of {', '.join(sorted(columns))} have no bank conflicts"
+                return Precedence(True, f"a block does no more, and {free}")
             return Precedence(False, f"that it does less work is not proved, by accesses and operations: {less}")
         return Precedence(
             True,
             f"a block does less, {less} ({self._parts(own)} against {self._parts(its)}), "
             f"and asks for no more sectors, in elements {sectors}",
         )
+
+    def _columns(self, version: Version) -> frozenset[str]:
+        return with_column_conflicts(block_memory(version.program, self.analyses))
 
     def _parts(self, done: Work) -> str:
         parts = {

@@ -129,7 +129,8 @@ def without_conflict(access: SharedAccess, layout: Layout) -> bool:
     """Say whether the threads of a warp touch one element together, or consecutive ones, whatever the shape."""
     if layout.turn != "none":
         return False
-    address = access.row * (access.columns + layout.padding) + access.column
+    pitch = Polynomial.symbol("pitch ") if layout.padding == 1 else access.columns + layout.padding
+    address = access.row * pitch + access.column
     if access.walk is not None:
         along, down = address.coefficient(COLUMN), address.coefficient(ROW)
         if along is None or down is None or down != along * access.walk.length:
@@ -210,7 +211,7 @@ def addresses(
     layout: Layout, element: ScalarType, row: Integers, column: Integers, columns: int, *, line: bool = False
 ) -> Integers:
     """Return where elements stand, in elements (``metafork.analysis.memory.tile_layout`` writes the same in C)."""
-    base = row * (columns + layout.padding)
+    base = row * (columns | 1 if layout.padding == 1 else columns + layout.padding)
     unit, places = unit_of(element), places_of(element)
     if line:
         row = column >> line_shift(element)

@@ -88,8 +88,8 @@ class Prover:
         """Say whether a certificate by signs shows the goal; much cheaper than ``proves``, and weaker."""
         return self._certified(goal)
 
-    def shows(self, goal: Constraint) -> bool:
-        """Say whether a certificate shows the goal, or premises that are added up: what ``proves`` tries before Z3."""
+    def derives(self, goal: Constraint) -> bool:
+        """Say whether a certificate by signs shows the goal, or premises that are added up do; no solver is asked."""
         return self._certified(goal) or self._chained(goal)
 
     def with_premises(self, more: Iterable[Constraint]) -> Prover:

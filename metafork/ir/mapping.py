@@ -16,8 +16,9 @@ class Layout:
 
     The row is the linear index over all dimensions but the last.  ``place`` is the column, combined by exclusive or
     with low bits of the row (``"row"``), or with those in reverse order (``"reversed"``), as many as permute the
-    columns (``metafork.analysis.memory.tile_layout``), and at most ``bits``.  ``padding`` counts elements.  What has
-    one dimension is a tile of 32 words a row that is not padded.
+    columns (``metafork.analysis.memory.tile_layout``), and at most ``bits``.  ``padding`` counts elements; one element
+    is left out where the columns are odd in number without it.  What has one dimension is a tile of 32 words a row that
+    is not padded.
     """
 
     turn: Literal["none", "row", "reversed"] = "none"

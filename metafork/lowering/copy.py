@@ -395,7 +395,7 @@ def bounds_of(
 ) -> tuple[Expr | None, Expr | None]:
     """Return ``0 <= code`` and ``code < extent``, ``None`` for what is proved."""
     prover = site.prover
-    low, high = (False, False) if extent is None else stays_within(value, extent, loops, prover, prover.shows)
+    low, high = (False, False) if extent is None else stays_within(value, extent, loops, prover, prover.derives)
     return None if low else binary("<=", IntConst(0), code), None if high else binary("<", code, extent_code)
 
 

@@ -79,6 +79,19 @@ def declare_masks(
     return result
 
 
+def pitch_of(layout: Layout, columns: Expr) -> Expr:
+    """Return the elements from one row of a tile to the next."""
+    match layout.padding, columns:
+        case 0, _:
+            return columns
+        case 1, IntConst(value=value):
+            return IntConst(value | 1)
+        case 1, _:
+            return binary("|", columns, IntConst(1))
+        case _:
+            return binary("+", columns, IntConst(layout.padding))
+
+
 def place_in_tile(
     layout: Layout, element: ScalarType, row: Expr, column: Expr, columns: Expr, symbols: Mapping[str, Expr]
 ) -> Expr:
@@ -86,8 +99,7 @@ def place_in_tile(
 
     ``symbols`` hold the mask under ``mask_key`` where the layout turns rows.
     """
-    pitch = binary("+", columns, IntConst(layout.padding)) if layout.padding else columns
-    base = binary("*", row, pitch)
+    base = binary("*", row, pitch_of(layout, columns))
     mask = symbols.get(mask_key(layout, columns, element), IntConst(0))
     if layout.turn == "none" or mask == IntConst(0):
         return binary("+", base, column)
