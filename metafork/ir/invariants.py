@@ -57,6 +57,7 @@ from metafork.ir.program import (
     binary,
     unary,
     walk_expression,
+    walk_statements,
 )
 
 SWITCH = "METAFORK_VERIFY"
@@ -129,6 +130,24 @@ def _check_mapping(program: Program, arrays: Mapping[str, Array]) -> None:
         raise InvariantError(f"{program.name}: the mapping names {', '.join(sorted(missing))}, which is not there")
     if mapping.striding is not None and mapping.striding < 1:
         raise InvariantError(f"{program.name}: {mapping.striding} threads stride")
+    if mapping.coarsened is not None and not (
+        is_coarsenable(program, mapping.coarsened[0]) and mapping.coarsened[1] > 1
+    ):
+        raise InvariantError(f"{program.name}: no thread runs several iterations of thread loop {mapping.coarsened[0]}")
+
+
+def is_coarsenable(program: Program, loop: int) -> bool:
+    """Say whether a thread may run several iterations of a thread loop, counted from the outermost.
+
+    Neighbours in x stay neighbours, so that the innermost loop is none of them; those that are count ``int``.
+    """
+    phases = [stmt for stmt in walk_statements(program.body) if isinstance(stmt, Phase)]
+    return all(
+        0 <= loop < len(phase.threads) - 1
+        and phase.threads[loop].type is ScalarType.INT
+        and phase.threads[loop].extent.type is ScalarType.INT
+        for phase in phases
+    )
 
 
 def _block_arrays(body: Iterable[Stmt]) -> set[str]:

@@ -40,6 +40,8 @@ class Mapping:
     ``transposed`` are global ones whose structures warps move in the order of memory
     (``metafork.analysis.memory.structures``).  ``jammed`` is how many iterations of a thread's loop run together where
     that is legal and shares loads (``metafork.lowering.jam``), and ``None`` where loops run as they stand.
+    ``coarsened`` is the number of a thread loop, outermost first, and how many of its iterations, which are neighbours,
+    one thread runs (``metafork.lowering.coarsening``).
     """
 
     cached: tuple[str, ...] = ()
@@ -48,6 +50,7 @@ class Mapping:
     layouts: tuple[tuple[str, Layout], ...] = ()
     transposed: tuple[str, ...] = ()
     jammed: int | None = None
+    coarsened: tuple[int, int] | None = None
 
     def layout(self, name: str) -> Layout:
         """Return how the tiles of an array are laid out in shared memory; row by row unless said otherwise."""

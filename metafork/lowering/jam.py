@@ -168,8 +168,8 @@ def jammed(loop: For, jam: Jam, taken: set[str]) -> Body:
         shifted: Expr = IntConst(number)
         if not jam.whole:
             shifted = variable if number == 0 else binary("+", variable, IntConst(number))
-        copies.append(_copy(loop.body, {variable.name: shifted}, taken))
-    body = _together(copies)
+        copies.append(copied(loop.body, {variable.name: shifted}, taken))
+    body = side_by_side(copies)
     if jam.whole:
         return body
     limit = condition.right
@@ -182,17 +182,17 @@ def jammed(loop: For, jam: Jam, taken: set[str]) -> Body:
     return (main, replace(loop, init=replace(init, value=even)))
 
 
-def _together(copies: Sequence[Body]) -> Body:
+def side_by_side(copies: Sequence[Body]) -> Body:
     """Return copies of one body run side by side, statement by statement; equal loops and conditions become one."""
     result: list[Stmt] = []
     for stmts in zip(*copies, strict=True):
         first = stmts[0]
         match first:
             case For() if all(_head(stmt) == _head(first) for stmt in stmts):
-                result.append(replace(first, body=_together([s.body for s in stmts if isinstance(s, For)])))
+                result.append(replace(first, body=side_by_side([s.body for s in stmts if isinstance(s, For)])))
             case If() if all(_head(stmt) == _head(first) for stmt in stmts):
-                then = _together([s.then for s in stmts if isinstance(s, If)])
-                otherwise = _together([s.otherwise for s in stmts if isinstance(s, If)])
+                then = side_by_side([s.then for s in stmts if isinstance(s, If)])
+                otherwise = side_by_side([s.otherwise for s in stmts if isinstance(s, If)])
                 result.append(replace(first, then=then, otherwise=otherwise))
             case _:
                 result += stmts
@@ -209,7 +209,7 @@ def _head(stmt: Stmt) -> object:
             return None
 
 
-def _copy(body: Body, values: Mapping[str, Expr], taken: set[str]) -> Body:
+def copied(body: Body, values: Mapping[str, Expr], taken: set[str]) -> Body:
     """Return a body with scalars replaced, and other names for those that it declares outside of loops' heads."""
     inner = dict(values)
     result: list[Stmt] = []
@@ -224,13 +224,13 @@ def _copy(body: Body, values: Mapping[str, Expr], taken: set[str]) -> Body:
                 result.append(_assigned(stmt, inner))
             case If(condition=condition, then=then, otherwise=otherwise):
                 test = substitute(condition, inner)
-                result.append(If(test, _copy(then, inner, taken), _copy(otherwise, inner, taken), stmt.span))
+                result.append(If(test, copied(then, inner, taken), copied(otherwise, inner, taken), stmt.span))
             case For(init=Declare() as init, condition=condition, step=step):
                 head = {name: value for name, value in inner.items() if name != init.name}
                 start = None if init.value is None else substitute(init.value, inner)
                 test_or_none = None if condition is None else substitute(condition, head)
                 again = None if step is None else _assigned(step, head)
-                inside = _copy(stmt.body, head, taken)
+                inside = copied(stmt.body, head, taken)
                 result.append(For(replace(init, value=start), test_or_none, again, inside, stmt.span))
             case _:
                 raise AssertionError(f"{type(stmt).__name__} in a loop that is unrolled")

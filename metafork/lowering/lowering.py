@@ -22,7 +22,13 @@ from metafork.analysis.memory.block_memory import (
     block_array_elements,
     block_memory,
 )
-from metafork.analysis.memory.block_shape import UnknownShapeError, block_shape, phases
+from metafork.analysis.memory.block_shape import (
+    UnknownShapeError,
+    block_shape,
+    in_groups,
+    iterations_of,
+    phases,
+)
 from metafork.analysis.memory.interleaving import interleaving
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import check_kernel, checking
@@ -219,10 +225,14 @@ class _Lowering:
     def _uneven(self) -> bool:
         """Say whether some phase is not proved to fill the block."""
         return self.program.mapping.striding is None and any(
-            self.scope.polynomial(loop.extent) != extent
+            self._threads(loop, number) != extent
             for phase in phases(self.program)
-            for loop, extent in zip(reversed(phase.threads), self.shape, strict=True)
+            for number, (loop, extent) in enumerate(zip(phase.threads, reversed(self.shape), strict=True))
         )
+
+    def _threads(self, loop: MetaFor, number: int) -> Polynomial | None:
+        extent = self.scope.polynomial(loop.extent)
+        return None if extent is None else in_groups(extent, iterations_of(self.program, number), self.scope, loop.var)
 
     def _window_names(self, plan: PathPlan, taken: set[str]) -> dict[int, str]:
         return {id(held): fresh(f"shared_{held.window.array.name}", taken) for held in plan.windows}

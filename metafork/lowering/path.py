@@ -55,6 +55,7 @@ from metafork.ir.program import (
     walk_expression,
 )
 from metafork.ir.rewriting import names_in
+from metafork.lowering.coarsening import coarsened
 from metafork.lowering.copy import (
     INT,
     Site,
@@ -304,15 +305,23 @@ class PathLowering:
     def _phase(self, phase: Phase) -> list[Stmt]:
         if self.plan.program.mapping.striding is not None:
             return self._strided_phase(phase)
-        names = [f"threadIdx.{letter}" for letter in "xyz"]
+        coarsened_loop, count = self.plan.program.mapping.coarsened or (None, 1)
+        several: tuple[MetaFor, Expr] | None = None
         declarations: list[Stmt] = []
         guards: list[Expr] = []
-        for loop, name in zip(reversed(phase.threads), names, strict=False):
-            declarations.insert(0, Declare(loop.var, loop.type, Cast(loop.type, builtin(name))))
+        for number, loop in enumerate(phase.threads):
+            thread = builtin(f"threadIdx.{'xyz'[len(phase.threads) - 1 - number]}")
             self._symbols[loop.var] = Var(loop.var, loop.type)
-            if self.uneven:
-                guards.insert(0, _inside(loop))
+            if number == coarsened_loop:
+                several = loop, thread
+                guards.append(binary("<", binary("*", Cast(INT, thread), IntConst(count)), loop.extent))
+            else:
+                declarations.append(Declare(loop.var, loop.type, Cast(loop.type, thread)))
+                guards.append(binary("<", Var(loop.var, loop.type), loop.extent))
+        guards = guards if self.uneven else []
         body = self._phase_body(phase)
+        if several is not None:
+            body = coarsened(*several, count, body, self.threads.names, self.taken)
         if not guards:
             return [*declarations, *body]
         test = guards[0]
@@ -367,11 +376,13 @@ class PathLowering:
         step = self._loop_part(loop.step)
         assert step is None or isinstance(step, Assign)
         lowered = For(init, test, step, body, unrolled=id(loop) in self._unrolled)
-        most = self.plan.program.mapping.jammed
+        mapping = self.plan.program.mapping
+        most = mapping.jammed
         inside, self._together = self._together, max(outside, self._together)
         if most is None or self.structures or names_in((loop,)) & self.threads.names:
             return [lowered]
-        jam = jam_of(loop, self.plan.references[start : self._read], inside, most, self.site.prover)
+        rows = 1 if mapping.coarsened is None else mapping.coarsened[1]
+        jam = jam_of(loop, self.plan.references[start : self._read], inside * rows, most, self.site.prover)
         if jam is None:
             return [lowered]
         self._together = max(outside, inside * jam.factor)
@@ -475,7 +486,3 @@ class PathLowering:
 
 def _reads_memory(expr: Expr) -> bool:
     return any(isinstance(part, Element) for part in walk_expression(expr))
-
-
-def _inside(loop: MetaFor) -> Expr:
-    return binary("<", Var(loop.var, loop.type), loop.extent)

@@ -104,6 +104,8 @@ def _mapping_items(mapping: Mapping) -> list[str]:
         items.append(f"transposed({', '.join(mapping.transposed)})")
     if mapping.jammed is not None:
         items.append(f"jammed({mapping.jammed})")
+    if mapping.coarsened is not None:
+        items.append(f"coarsened({mapping.coarsened[0]}, {mapping.coarsened[1]})")
     return items
 
 

@@ -21,7 +21,8 @@ def phases(program: Program) -> tuple[Phase, ...]:
 def block_shape(program: Program, scope: Scope, prover: Prover) -> tuple[Polynomial, ...]:
     """Return the threads of a block in x, y, z order (as many as the nest has thread loops).
 
-    A block that strides over its thread loops has one dimension.  Phases may differ: a dimension is then the largest of
+    A block that strides over its thread loops has one dimension; in a direction in which a thread runs several
+    iterations it has a thread for each group of them.  Phases may differ: a dimension is then the largest of
     their extents, a derived symbol of ``scope`` where no phase is proved to have it.  Raises ``UnknownShapeError``
     where an extent is no polynomial.
     """
@@ -35,6 +36,20 @@ def block_shape(program: Program, scope: Scope, prover: Prover) -> tuple[Polynom
             extent = scope.polynomial(nest[axis].extent)
             if extent is None:
                 raise UnknownShapeError(f"the extent of {nest[axis].var} is no polynomial in parameters")
-            extents.append(extent)
+            extents.append(in_groups(extent, iterations_of(program, len(nest) - 1 - axis), scope, nest[axis].var))
         shape.append(largest(prover, scope, extents))
     return tuple(shape)
+
+
+def iterations_of(program: Program, loop: int) -> int:
+    """Return how many iterations of a thread loop, counted from the outermost, one thread runs."""
+    coarsened = program.mapping.coarsened
+    return coarsened[1] if coarsened is not None and coarsened[0] == loop else 1
+
+
+def in_groups(extent: Polynomial, count: int, scope: Scope, loop: str) -> Polynomial:
+    """Return how many groups of ``count`` a loop has; raises ``UnknownShapeError`` where that has no name."""
+    groups = scope.quotient("ceiling", extent, Polynomial.constant(count))
+    if groups is None:
+        raise UnknownShapeError(f"how many groups of {count} iterations {loop} has is not known")
+    return groups

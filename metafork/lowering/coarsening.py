@@ -1,0 +1,268 @@
+"""Thread coarsening: one thread runs several consecutive iterations of an outer thread loop.
+
+``before --> after``, for 4 rows a thread::
+
+    int v = threadIdx.y;                           int first = threadIdx.y * 4;
+    int x = p * B1 + u;                            int x = p * B1 + u;
+    int y = i * B0 + v;                            if (x < n) {
+    if (x < n && y < n)                   -->        if (first + 4 <= B0 && i * B0 + first < n && ...) {
+      a[y][x] -= a[y][k] * a[k][x];                    int y = i * B0 + first;  ...  int y_4 = i * B0 + (first + 3);
+                                                       float t = a[y][k];  ...  a[y][x] = t_3 - t * t_2;  ...
+                                                     } else
+                                                       for (int v = first; v < B0 && v < first + 4; v++) ...   as before
+                                                   }
+
+Scalars and conditions that are the same in all rows are computed once.  Where all rows run, they run side by side: of
+each statement first what the rows load, then what they compute and store; so what several of them load is loaded once,
+and their addresses have one base.  After Magni, Dubach and O'Boyle, "A large-scale cross-architecture evaluation of
+thread-coarsening" (SC 2013).
+
+Legality.  Iterations of the thread loops of one phase are independent (that is what ``meta_for`` promises): none
+touches what another one writes before the next barrier, so they may run in any interleaving that keeps the order
+within each.  A thread has at least one row, so what is computed once was computed before.  Scalars of thread code live
+within one iteration, and each row has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.names import fresh
+from metafork.ir.program import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Conditional,
+    Declare,
+    Element,
+    Expr,
+    For,
+    If,
+    IntConst,
+    MetaFor,
+    Stmt,
+    Var,
+    binary,
+    subexpressions,
+    walk_expression,
+    walk_statements,
+)
+from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, names_in, substitute, variables
+from metafork.lowering.jam import copied, side_by_side
+
+INT = ScalarType.INT
+Body = tuple[Stmt, ...]
+LARGEST_TEST = 64
+"""Operands and operations of a row's condition, written out, that is asked of all rows together."""
+
+
+def coarsened(loop: MetaFor, thread: Expr, count: int, body: Body, own: Set[str], taken: set[str]) -> Body:
+    """Return what a thread of a phase does that runs ``count`` iterations of ``loop``, whose ``body`` is given.
+
+    ``thread`` is its built-in index, and has a row in ``loop``; ``own`` are the arrays of a thread.  ``taken`` grows by
+    new names.
+    """
+    first = Var(fresh(f"first_{loop.var}", taken), INT)
+    once, rest = _computed_once(body, loop.var)
+    rows = _rows_of(rest, loop.var)
+    row, after = Var(loop.var, INT), binary("+", first, IntConst(count))
+    each = For(
+        Declare(loop.var, INT, first),
+        binary("&&", binary("<", row, loop.extent), binary("<", row, after)),
+        Assign(row, "+", IntConst(1)),
+        rows.body if not rows.tests else (*rows.scalars, If(_all(rows.tests), rows.body[len(rows.scalars) :])),
+        rolled=True,
+    )
+    together: Body = (each,)
+    if can_run_together(rows.body, own):
+        places: list[Expr] = [first, *(binary("+", first, IntConst(number)) for number in range(1, count))]
+        straight = _loads_first(rows.body, _written(body), taken)
+        copies = [copied(straight, {loop.var: place}, taken) for place in places]
+        tests = [_inlined(test, rows.scalars, {loop.var: place}) for place in places for test in rows.tests]
+        if not (isinstance(loop.extent, IntConst) and loop.extent.value % count == 0):
+            tests.insert(0, binary("<=", after, loop.extent))
+        side = side_by_side(copies)
+        together = (If(_all(tests), side, (each,)),) if tests else side
+    if rows.same:
+        together = (If(_all(rows.same), together),)
+    return (Declare(first.name, INT, binary("*", Cast(INT, thread), IntConst(count))), *once, *together)
+
+
+def can_run_together(body: Body, own: Set[str]) -> bool:
+    """Say whether copies of a body can stand side by side: it is straight but for counted loops and conditions."""
+    if names_in(body) & own:
+        return False
+    for stmt in walk_statements(body):
+        match stmt:
+            case Declare() | Assign() | If():
+                pass
+            case For(init=Declare(name=name), condition=condition, step=step, body=inner):
+                if condition is None or step is None or name in assigned_variables(inner):
+                    return False
+            case _:
+                return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What a row does: ``body``, where conditions hold that are the ``same`` in all rows, and its own ``tests``.
+
+    ``scalars`` are the first statements of the body, which the tests may read.
+    """
+
+    body: Body
+    same: tuple[Expr, ...] = ()
+    tests: tuple[Expr, ...] = ()
+    scalars: Body = ()
+
+
+def _computed_once(body: Body, variable: str) -> tuple[Body, Body]:
+    """Split off the scalars that do not depend on ``variable``, nor on what the body writes."""
+    written, changed, varying = _written(body), assigned_variables(body), {variable}
+    once: list[Stmt] = []
+    rest: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Declare(name=name, value=value) if (
+                value is not None
+                and name not in changed
+                and not variables(value) & varying
+                and not arrays_read(value) & written
+            ):
+                once.append(stmt)
+                continue
+            case Declare(name=name):
+                varying.add(name)
+            case _:
+                pass
+        rest.append(stmt)
+    return tuple(once), tuple(rest)
+
+
+def _rows_of(body: Body, variable: str) -> _Rows:
+    """Take apart a body that is one condition behind scalars."""
+    match body:
+        case (*scalars, If(condition=condition, then=then, otherwise=())) if all(
+            isinstance(one, Declare) for one in scalars
+        ):
+            pass
+        case _:
+            return _Rows(body)
+    names = {variable} | {one.name for one in scalars if isinstance(one, Declare)}
+    changing = assigned_variables(then)
+    definitions = {
+        one.name: one.value
+        for one in scalars
+        if isinstance(one, Declare) and one.value is not None and one.name not in changing and _is_plain(one.value)
+    }
+    parts = list(_conjuncts(condition))
+    same = tuple(part for part in parts if _is_plain(part) and not variables(part) & names)
+    own = tuple(part for part in parts if part not in same)
+    sizes = {variable: 1}
+    for name, value in definitions.items():
+        if variables(value) & names <= sizes.keys():
+            sizes[name] = _size(value, sizes)
+    if all(
+        _is_plain(part) and variables(part) & names <= sizes.keys() and _size(part, sizes) <= LARGEST_TEST
+        for part in own
+    ):
+        return _Rows((*scalars, *then), same, own, tuple(scalars))
+    inner = If(_all(own), then) if own else None
+    return _Rows((*scalars, *(then if inner is None else (inner,))), same)
+
+
+def _size(expr: Expr, sizes: Mapping[str, int]) -> int:
+    """Return how large an expression is with scalars replaced by what they are."""
+    return sum(sizes.get(part.name, 1) if isinstance(part, Var) else 1 for part in walk_expression(expr))
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    match condition:
+        case Binary(op="&&", left=left, right=right):
+            yield from _conjuncts(left)
+            yield from _conjuncts(right)
+        case _:
+            yield condition
+
+
+def _is_plain(expr: Expr) -> bool:
+    """Say whether an expression may be evaluated before the conditions that stand before it."""
+    return not any(
+        isinstance(part, Element | Call) or (isinstance(part, Binary) and part.op in ("/", "%"))
+        for part in walk_expression(expr)
+    )
+
+
+def _all(conditions: Sequence[Expr]) -> Expr:
+    result, *others = conditions
+    for other in others:
+        result = binary("&&", result, other)
+    return result
+
+
+def _inlined(test: Expr, scalars: Body, values: Mapping[str, Expr]) -> Expr:
+    """Return a test with scalars replaced by their definitions."""
+    known = dict(values)
+    for one in scalars:
+        if isinstance(one, Declare) and one.value is not None:
+            value = substitute(one.value, known)
+            known[one.name] = value if value.type is one.type else Cast(one.type, value)
+    return substitute(test, known)
+
+
+def _written(body: Body) -> frozenset[str]:
+    return frozenset(
+        stmt.target.array
+        for stmt in walk_statements(body)
+        if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
+    )
+
+
+def _loads_first(body: Body, written: Set[str], taken: set[str]) -> Body:
+    """Read what a statement reads of memory that the body writes into scalars before it."""
+    result: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Assign(target=Element() as target, op=op, value=value, atomic=False):
+                if op and op not in _COMPOUND:
+                    result.append(stmt)
+                    continue
+                whole = binary(op, target, value) if op else value
+                loads, new = _loaded(whole, written, taken)
+                result += [*loads, replace(stmt, op="", value=new) if loads else stmt]
+            case If(condition=condition):
+                loads, new = _loaded(condition, written, taken)
+                result += [*loads, replace(stmt, condition=new)]
+            case _:
+                result.append(stmt)
+    return tuple(result)
+
+
+_COMPOUND = frozenset({"+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"})
+
+
+def _loaded(expr: Expr, written: Set[str], taken: set[str]) -> tuple[list[Stmt], Expr]:
+    """Return declarations of what an expression reads in any case, and the expression with their scalars."""
+    names: dict[Element, Var] = {}
+    for element in _read_always(expr):
+        if element.array in written and element not in names:
+            names[element] = Var(fresh("loaded", taken), element.type)
+    declared: list[Stmt] = [Declare(variable.name, variable.type, element) for element, variable in names.items()]
+    return declared, map_expression(expr, lambda part: names.get(part) if isinstance(part, Element) else None)
+
+
+def _read_always(expr: Expr) -> Iterator[Element]:
+    match expr:
+        case Element():
+            yield expr
+        case Binary(op="&&" | "||", left=left):
+            yield from _read_always(left)
+        case Conditional(condition=condition):
+            yield from _read_always(condition)
+        case _:
+            for part in subexpressions(expr):
+                yield from _read_always(part)

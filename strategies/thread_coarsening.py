@@ -1,0 +1,108 @@
+"""thread_coarsening: several neighbouring results of an outer thread loop in one thread, where they share loads.
+
+``before --> after``::
+
+    meta_for (int v = 0; v < B0; v++)              meta_for (int t = 0; t < (B0 + 7) / 8; t++)
+      meta_for (int u = 0; u < B1; u++)     -->      meta_for (int u = 0; u < B1; u++)
+        S(v, u);                                       for (int v = 8 * t; v < B0 && v < 8 * t + 8; v++)
+                                                         S(v, u);
+
+Legal always, by what ``meta_for`` promises; ``metafork.lowering.coarsening`` does it and says how.  Thread loops are
+taken but the innermost, whose threads stay neighbours in memory, and of them the one of whose neighbouring iterations
+the most loads are the same: a row's factor, a weight, the rows of a stencil that the next result needs too.  Blocks
+that keep something in shared memory, or elements of a thread in registers across a block-level loop, stay as they are:
+there the threads that share a window are what saves loads.
+
+Registers are spent to save loads and indices: a leaf that the strategy applies to is split in two, with it where the
+registers are there, and without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from metafork.algebra.polynomial import ONE, Polynomial
+from metafork.analysis.analyses import Analyses
+from metafork.analysis.loop_ranges import LoopKind
+from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
+from metafork.analysis.memory.block_shape import phases
+from metafork.analysis.references import Reference
+from metafork.ir.invariants import is_coarsenable
+from metafork.ir.program import Program, Version
+from metafork.ir.rewriting import private_arrays
+from metafork.lowering.coarsening import can_run_together
+from metafork.lowering.lowering import CannotLowerError, lower
+from strategies.strategy import Applied, Effect, NotApplied
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadCoarsening:
+    """Let a thread run ``most`` neighbouring iterations of the thread loop whose iterations share the most loads."""
+
+    name: str = "thread_coarsening"
+    improves: frozenset[str] = frozenset()
+    on_ir: bool = False
+    at_leaf: bool = True
+    at_fork: ClassVar[bool] = True
+    most: int = 8
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.most <= 64:
+            raise ValueError(f"most is from 2 to 64, not {self.most}")
+
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
+        """Return the version with fewer threads that do more, or why there is none."""
+        program = version.program
+        if version.ir_strategies:
+            return NotApplied("registers are short: the leaf is PTX")
+        if program.mapping.coarsened is not None or program.mapping.striding is not None:
+            return NotApplied("a thread runs several iterations of thread loops already")
+        try:
+            memory = block_memory(program, analyses)
+        except UnknownSizeError as reason:
+            return NotApplied(str(reason))
+        if any(path.windows or path.private or path.structures or path.block_arrays for path in memory.paths):
+            return NotApplied("threads share what the block keeps, or keep elements across a block-level loop")
+        if not all(can_run_together(one.body, private_arrays(one.body)) for one in phases(program)):
+            return NotApplied("iterations of a thread loop do not run side by side: one may end early, or has arrays")
+        depth = len(program.grid)
+        saved = {loop: _saved(program, memory, loop) for loop in range(depth) if is_coarsenable(program, loop)}
+        best = max(saved, key=lambda loop: saved[loop], default=None)
+        if best is None or not saved[best]:
+            return NotApplied("neighbouring iterations of thread loops but the innermost share no loads")
+        coarsened = program.mapped(coarsened=(best, self.most))
+        try:
+            lower(coarsened, program.name, analyses)
+        except CannotLowerError as reason:
+            return NotApplied(str(reason))
+        note = f"a thread runs {self.most} neighbouring iterations of thread loop {best}, which share loads"
+        return Applied(replace(version, program=coarsened), note, Effect("several results a thread"))
+
+
+def _saved(program: Program, memory: BlockMemory, loop: int) -> int:
+    """Return how many loads in the text the next iteration of a thread loop has in common with this one."""
+    names = [phase.threads[loop].var for phase in phases(program)]
+    return sum(len(list(_shared(path.references, names))) for path in memory.paths)
+
+
+def _shared(references: Sequence[Reference], names: Sequence[str]) -> Iterator[Reference]:
+    reads = [one for one in references if one.reads and one.phase is not None and None not in one.indices]
+    places = {(one.phase, one.array, one.indices) for one in reads}
+    for one in reads:
+        assert one.phase is not None
+        moved = _moved(one, names[one.phase])
+        # The next iteration's own loops may come to the same elements an iteration earlier.
+        loops = [loop.var for loop in one.loops if loop.kind is LoopKind.SERIAL]
+        if (one.phase, one.array, moved) in places or any(moved == _moved(one, loop) for loop in loops):
+            yield one
+
+
+def _moved(reference: Reference, variable: str) -> tuple[Polynomial | None, ...]:
+    """Return the indices of an access one iteration later."""
+    later = {variable: Polynomial.symbol(variable) + ONE}
+    return tuple(None if index is None else index.substitute(later) for index in reference.indices)
+
+
+STRATEGY = ThreadCoarsening()

@@ -1,0 +1,151 @@
+"""Thread coarsening: a thread with several rows computes what the program means, and loads once what rows share."""
+
+from dataclasses import replace
+
+import pytest
+
+from metafork.frontend import parse
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
+from metafork.ir.program import Assign, Declare, Element, For, If, expressions_of, walk_expression, walk_statements
+from metafork.lowering.lowering import lower
+from tests.metafork.kernel_runs import Case, run
+from tests.metafork.programs import program
+
+TEXT = """
+void {name}(int n, int m, int B, int C, const float a[n + 2][m + 2], const int p[n + 2], float c[n][m], int d[n][m])
+{{
+  int down = (n + B - 1) / B, across = (m + C - 1) / C;
+  meta_schedule cache({cached}) {{
+    meta_for (int i = 0; i < down; i++)
+      meta_for (int j = 0; j < across; j++) {{
+        {before}
+        meta_for (int v = 0; v < B; v++)
+          meta_for (int u = 0; u < C; u++) {{
+            int y = i * B + v, x = j * C + u;
+            {body}
+          }}
+      }}
+  }}
+}}"""
+SUM = "a[y][x] + a[y + 1][x] + a[y + 2][x + 1]"
+TOGETHER = {
+    "stencil": f"if (y < n && x < m) c[y][x] = {SUM};",
+    "in_place": "if (x < m && y < n) c[y][x] -= a[y][0] * c[y][x];",
+    "no_guard": "float t = a[y % n][x % m]; if (y < n) { int z = x; if (z < m) { c[y][x] = t; d[y][x] = (int)t; } }",
+    "scalars_of_a_guard": "int q = y + 1, r = q * 2; if (r < n * 2 && x < m) { d[y][x] += r; c[y][x] *= 2.0f; }",
+    "a_scalar_changes": f"int q = x; q += y; if (y < n && x < m) {{ float x1 = {SUM}; c[y][x] = x1 * q; q = 0; }}",
+    "a_guard_in_memory": "if (x < m && y < n && p[y] % 2 == 0) d[y][x] = p[y];",
+    "a_guard_of_what_is_written": "if (y < n && x < m) if (d[y][x] > 2) d[y][x] = d[y][x] - x;",
+    "a_guard_that_divides": "if (x < m && y < n && p[y] != 0 && 60 / p[y] > x) d[y][x] ^= p[y];",
+    "scalars_that_grow": "int q0 = y & 7; "
+    + " ".join(f"int q{k + 1} = (q{k} ^ 5) - (q{k} & {k});" for k in range(40))
+    + " if (y < n && x < m && q40 < x) d[y][x] = q39;",
+    "two_sides": "if (y < n && x < m) { if (y % 2 == 0) c[y][x] = 1.0f; else c[y][x] += a[y][x]; }",
+    "otherwise": "if (y >= n || x >= m) { int w = x; w += 1; } else { c[y][x] = a[y][x]; }",
+    "loops": "float s = 0.0f; if (y < n && x < m) { for (int k = 0; k < 3; k++) s += a[y][x] * k; c[y][x] = s; }",
+    "a_loop_of_its_own": "if (y < n && x < m) for (int k = 0; k < y; k++) c[y][x] += a[y][k % 3];",
+    "a_name_twice": "if (y < n && x < m) { { int x1 = 3; d[y][x] = x1; } { float x1 = a[y][x]; c[y][x] = x1; } }",
+    "hidden": "float t = a[0][x % m]; if (y < n && x < m) { float s = t; { float t = s + 1.0f; c[y][x] = t; } }",
+    "atomic": "if (y < n && x < m) { meta_atomic d[y][0] += x; }",
+    "several_stores": "if (y < n && x < m) { c[y][x] = a[y][x]; c[y][x] += c[y][x]; d[y][x] = d[y][x] << 1; }",
+}
+ONE_BY_ONE = {
+    "left_early": "if (y < n && x < m) for (int k = 0; k < 9; k++) { if (k > y) break; c[y][x] += a[y][x]; }",
+    "while": "int k = y; if (y < n && x < m) while (k > 0) { c[y][x] += a[y][x]; k -= 2; }",
+    "an_array_of_its_own": "float t[2]; t[0] = x; t[1] = y; if (y < n && x < m) c[y][x] = t[y % 2];",
+    "a_loop_that_skips": "if (y < n && x < m) for (int k = 0; k < 9; k++) { c[y][x] += a[y][x]; k += y; }",
+}
+BEFORE = {
+    "two_phases": "meta_for (int v = 0; v < B + 1; v++) meta_for (int u = 0; u < C; u++)"
+    " { int y = i * B + v, x = j * C + u; if (v < B && y < n && x < m) d[y][x] = x; }",
+    "of_the_block": "float t[B][C]; meta_for (int v = 0; v < B; v++) meta_for (int u = 0; u < C; u++) t[v][u] = v * u;",
+}
+POINTS = [
+    {"n": n, "m": m, "B": B, "C": C} for n, m, B, C in ((16, 6, 8, 3), (17, 5, 8, 5), (9, 4, 1, 4), (30, 2, 11, 1))
+]
+
+
+def case(name, body, most=4, cached="", before=""):
+    text = TEXT.format(name=f"{name}_{most}", body=body, cached=cached, before=before)
+    one = program(text).mapped(coarsened=(0, most))
+    return Case(text, POINTS, program=one, label=f"{name} {most}")
+
+
+def parts(kernel):
+    """The statements of a kernel where all rows run, and those that run row by row."""
+    choices = [one for one in walk_statements(kernel.body) if isinstance(one, If)]
+    (choice,) = [one for one in choices if any(isinstance(two, For) and two.rolled for two in one.otherwise)]
+    return choice.then, choice.otherwise
+
+
+def stores(body):
+    return [one for one in walk_statements(body) if isinstance(one, Assign) and isinstance(one.target, Element)]
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_rows_run_side_by_side(name):
+    side, alone = parts(lower(case(name, TOGETHER[name]).program, "k"))
+    assert len(stores(side)) == 4 * len(stores(alone))
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+def test_what_cannot_stand_side_by_side_runs_row_by_row(name):
+    kernel = lower(case(name, ONE_BY_ONE[name]).program, "k")
+    assert any(isinstance(one, For) and one.rolled for one in walk_statements(kernel.body))
+    assert len(stores(kernel.body)) == len(
+        stores(lower(case(name, ONE_BY_ONE[name]).program.mapped(coarsened=None), "k").body)
+    )
+
+
+def test_rows_load_before_any_of_them_stores():
+    side, _ = parts(lower(case("in_place", TOGETHER["in_place"]).program, "k"))
+    first = next(number for number, one in enumerate(side) if one in stores(side))
+    read = [part for one in side[first:] for expr in expressions_of(one) for part in walk_expression(expr)]
+    assert sum(isinstance(part, Element) and part.array == "c" for part in read) == 4  # the targets
+    assert all(isinstance(one, Declare) for one in side[:first])
+
+
+def test_where_the_extent_is_a_multiple_no_row_is_guarded():
+    text = TEXT.format(name="f", body="c[y][x] = a[y][x] + a[y + 1][x];", cached="", before="")
+    one = program(text.replace("int B, ", "").replace("v < B;", "v < 8;").replace("B", "8")).mapped(coarsened=(0, 4))
+    kernel = lower(one, "k")
+    assert not any(isinstance(stmt, If) for stmt in walk_statements(kernel.body))
+    assert kernel.block[1].value == 2
+
+
+def test_kernels_with_several_rows_a_thread_compute_what_the_program_means(tmp_path):
+    every = enumerate((TOGETHER | ONE_BY_ONE).items())
+    cases = [case(name, body, (3, 8)[number % 2]) for number, (name, body) in every]
+    cases += [case(name, TOGETHER["stencil"], 4, before=before) for name, before in BEFORE.items()]
+    cases += [case("cached", TOGETHER["stencil"], 4, cached="a"), case("written", TOGETHER["in_place"], 4, cached="c")]
+    assert run([replace(one, _parsed=[]) for one in cases], tmp_path) == {}
+
+
+def test_the_middle_loop_of_three(tmp_path):
+    text = """
+void f(int n, int B0, int B1, int B2, const float a[n][n + 1][n], float c[n][n][n])
+{
+  int e0 = n / B0, e1 = n / B1, e2 = n / B2;
+  meta_schedule cache() {
+    meta_for (int i = 0; i < e0; i++) meta_for (int j = 0; j < e1; j++) meta_for (int k = 0; k < e2; k++)
+      meta_for (int p = 0; p < B0; p++) meta_for (int q = 0; q < B1; q++) meta_for (int r = 0; r < B2; r++) {
+        int z = i * B0 + p, y = j * B1 + q, x = k * B2 + r;
+        c[z][y][x] = a[z][y][x] + a[z][y + 1][x];
+      }
+  }
+}"""
+    points = [{"n": 6, "B0": 2, "B1": 3, "B2": 2}, {"n": 4, "B0": 1, "B1": 4, "B2": 2}]
+    assert run([Case(text, points, program=program(text).mapped(coarsened=(1, 2)))], tmp_path) == {}
+
+
+@pytest.mark.parametrize(("item", "works"), [("0, 8", True), ("1, 8", False), ("0, 1", False), ("2, 4", False)])
+def test_the_mapping_of_a_printed_leaf_is_read_where_it_makes_sense(item, works):
+    text = TEXT.format(name="f", body=TOGETHER["stencil"], cached="", before="")
+    text = text.replace("meta_schedule", f"\n#pragma metafork mapping coarsened({item})\n  meta_schedule")
+    if works:
+        (schedule,) = parse(Source("f.mf", text)).schedules
+        assert schedule.program.mapping.coarsened == (0, 8)
+    else:
+        with pytest.raises(DiagnosticsError, match="MF0320"):
+            parse(Source("f.mf", text))

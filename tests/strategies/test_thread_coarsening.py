@@ -1,0 +1,86 @@
+import pytest
+
+from comprehensive.optimize import optimize
+from metafork.analysis.analyses import Analyses
+from metafork.ir.ir_strategies import Pipeline
+from metafork.ir.program import Version
+from strategies.strategy import Applied, NotApplied
+from strategies.thread_coarsening import STRATEGY, ThreadCoarsening
+from tests.metafork.programs import program
+
+TEXT = """
+void f(int n, int B, int C, int D, const float a[n + 2][n + 2][n + 2], float c[n + 2][n + 2][n + 2])
+{{
+  int e0 = n / B, e1 = n / C, e2 = n / D;
+  meta_schedule cache({cached}) {{
+    meta_for (int i = 0; i < e0; i++) meta_for (int j = 0; j < e1; j++) meta_for (int k = 0; k < e2; k++) {{
+      {before}
+      meta_for (int p = 0; p < B; p++) meta_for (int q = 0; q < C; q++) meta_for ({x} r = 0; r < D; r++) {{
+        int z = i * B + p, y = j * C + q, x = k * D + r;
+        {body}
+      }}
+    }}
+  }}
+}}"""
+TAKEN = {
+    "the_outermost_of_equals": (0, "c[z][y][x] = a[z][y][x] + a[z + 1][y][x] + a[z][y + 1][x];"),
+    "the_one_that_shares_most": (1, "c[z][y][x] = a[z][y][x] + a[z + 1][y][x] + a[z][y + 1][x] + a[z][y + 2][x];"),
+    "a_factor": (1, "c[z][y][x] *= a[z][0][x];"),
+    "a_window_that_slides": (1, "float s = 0.0f; for (int k = 0; k < 3; k++) s += a[z][y + k][x]; c[z][y][x] = s;"),
+    "written_and_read": (0, "if (z > 0) c[z][y][x] -= c[0][y][x] * a[z][y][x];"),
+}
+LEFT = {
+    "nothing_shared": "c[z][y][x] = a[z][y][x];",
+    "shared_along_x": "c[z][y][x] = a[z][y][x] + a[z][y][x + 1];",
+    "left_early": "for (int k = 0; k < 2; k++) { if (z > k) break; c[z][y][x] += a[0][0][x]; }",
+    "an_array_of_its_own": "float t[2]; t[0] = a[0][0][x]; t[1] = t[0]; c[z][y][x] = t[y % 2];",
+}
+
+
+def applied(body, cached="", before="", x="int"):
+    return STRATEGY.apply(Version(program(TEXT.format(body=body, cached=cached, before=before, x=x))), Analyses())
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_the_loop_whose_iterations_share_the_most_loads(name):
+    loop, body = TAKEN[name]
+    found = applied(body)
+    assert isinstance(found, Applied)
+    assert found.version.program.mapping.coarsened == (loop, 8)
+    assert isinstance(STRATEGY.apply(found.version, Analyses()), NotApplied)
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_where_nothing_is_saved_or_rows_do_not_run_side_by_side_threads_stay(name):
+    assert isinstance(applied(LEFT[name]), NotApplied)
+
+
+def test_blocks_that_keep_something_stay():
+    body = TAKEN["a_factor"][1]
+    assert isinstance(applied(body, cached="a"), NotApplied)
+    tile = (
+        "float t[D]; meta_for (int p = 0; p < B; p++) meta_for (int q = 0; q < C; q++) meta_for (int r = 0; r < D; r++)"
+    )
+    assert isinstance(applied(body, before=f"{tile} if (p + q == 0) t[r] = 1.0f;"), NotApplied)
+
+
+def test_where_registers_are_short_threads_stay():
+    version = Version(program(TEXT.format(body=TAKEN["a_factor"][1], cached="", before="", x="int")))
+    short = Version(version.program, (Pipeline("rolled", ("O3-rolled",)),))
+    assert isinstance(STRATEGY.apply(short, Analyses()), NotApplied)
+
+
+def test_the_option_is_checked():
+    with pytest.raises(ValueError, match="from 2 to 64"):
+        ThreadCoarsening(most=1)
+
+
+def test_leaves_differ_by_the_registers_of_the_results():
+    text = TEXT.format(body=TAKEN["a_factor"][1], cached="", before="", x="int")
+    chosen = {"counters": ("threads_per_block", "registers_per_thread"), "strategies": ("thread_coarsening",)}
+    (tree,) = optimize(text, **chosen).schedules
+    several, one = tree.leaves
+    assert (several.version.program.mapping.coarsened, one.version.program.mapping.coarsened) == ((1, 8), None)
+    needs = [need for need in several.systems[0] if need.left == several.counters["registers_per_thread"].numerator]
+    assert len(needs) == 1
+    assert needs[0].negated() in one.systems[0]
