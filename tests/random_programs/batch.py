@@ -2,7 +2,7 @@
 
 Programs of a batch become one translation unit of kernels, one of serial elisions and one driver.  No tree is walked
 and nothing is instrumented: ``NAME_launch`` runs each leaf at each point, forwards, and backwards with a small grid
-that blocks walk.  The driver (``batch_driver.c``) runs each program in a process of its own under an alarm, so that
+that blocks walk.  The driver (``batch_driver.c``) runs each program in a process of its own and for a limited time, so that
 one that crashes or hangs ends alone; what does not compile is built again by itself.
 """
 
@@ -38,7 +38,7 @@ COUNTERS = ("threads_per_block", "shared_memory")
 DRIVER = Path(__file__).parent / "batch_driver.c"
 POINTS = 5
 SECONDS = 20
-"""What one program may take to run (an alarm), and its case discussion (a time limit)."""
+"""Processor time that one program may take to run, and its case discussion."""
 FLAGS = ("-O0", "-g0", "-w", "-ffp-contract=off", "-DMETAFORK_CPU", "-DMETAFORK_CHECK")
 
 
@@ -140,7 +140,7 @@ def _build(programs: Sequence[Prepared], directory: Path) -> str:
 
 def _read(programs: Sequence[Prepared], directory: Path, found: Found, seconds: int) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("METAFORK_")}
-    limit = (seconds + 1) * len(programs) + 60
+    limit = 30 * (seconds + 1) * len(programs) + 60
     done = subprocess.run(
         [directory / "driver", str(seconds)], capture_output=True, text=True, errors="replace", timeout=limit,
         env=environment, check=False,

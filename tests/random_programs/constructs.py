@@ -73,7 +73,8 @@ class ConstructGenerator(Generator):
                 text = f"({self.condition()} || {text} > 3 ? {text} : 1)"
         if r.random() < 0.1:
             name, kind = self.fresh("w"), "double" if floating else "int"
-            before = [*before, f"{kind} {name} = {text};", f"do {{ {name} = {name} + 2; }} while ({name} < 7);"]
+            loop = f"do {{ {name} = {name} + 2; }} while (-9 < {name} && {name} < 7);"  # however small it is
+            before = [*before, f"{kind} {name} = {text};", loop]
             text = name if floating else f"({name} & 255)"
         if r.random() < 0.25:
             before, text = self.through_own_array(before, text, floating)
