@@ -43,7 +43,7 @@ def test_every_leaf_of_a_batch_runs_and_is_right():
     [
         (within_first_brace("  return;"), "whole grid: w"),
         (within_first_brace("  abort();"), "signal 6"),
-        (within_first_brace("  for (volatile int metafork_x = 1; metafork_x;);"), "signal 14"),
+        (within_first_brace("  for (volatile int metafork_x = 1; metafork_x;);"), "signal 27"),
         (within_first_brace("  this is no C"), "error:"),
         (lambda text: text.replace(", gridDim.x)", ", 2 * gridDim.x)", 1), "grid_dim_x"),
     ],
