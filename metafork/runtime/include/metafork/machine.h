@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/* What functions of the interface return besides 0 and positive CUDA errors. */
+/* What functions of the interface return besides 0 and positive errors of CUDA, HIP or (with the other sign) OpenCL. */
 enum {
     METAFORK_OK = 0,
     METAFORK_EINVAL = -1,       /* no such leaf, a null pointer, a parameter outside of what the program allows */
@@ -31,8 +31,8 @@ enum {
     METAFORK_EMACHINE = -4,     /* METAFORK_MACHINE cannot be read */
     METAFORK_EEMPTY = -5,       /* a trip count is less than 1: there is nothing to launch */
     METAFORK_ENOMEM = -6,       /* no memory */
-    METAFORK_EUNSUPPORTED = -7, /* the CUDA runtime cannot load PTX as a library, or the driver cannot compile it */
-    METAFORK_ENODEVICE = -8     /* there is no CUDA driver, or no device (the PTX back end) */
+    METAFORK_EUNSUPPORTED = -7, /* the CUDA runtime cannot load PTX as a library, the driver cannot compile it, or OpenCL's device has no code */
+    METAFORK_ENODEVICE = -8     /* there is no CUDA driver, no OpenCL, or no device (the PTX and OpenCL back ends) */
 };
 
 enum { METAFORK_MAX_TARGETS = 8, METAFORK_MAX_NAME = 48 };

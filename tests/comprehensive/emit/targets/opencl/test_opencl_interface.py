@@ -17,7 +17,7 @@ def matmul(tmp_path_factory):
     counters = ("threads_per_block", "shared_memory")
     text = (EXAMPLES / "matmul.mf").read_text()
     one = program(text, "matmul.mf", directory, OPENCL, counters=counters, static={"s": (3,), "B0": (4,)})
-    main = Path(__file__).with_name("interface_opencl.c")
+    main = Path(__file__).with_name("interface.c")
     objects = [directory / "kernels.o", directory / "host.o"]
     warnings = ("-Wall", "-Wextra", "-Werror")
     include = (f"-I{directory}", f"-I{directory}/include")
