@@ -337,6 +337,12 @@ static void metafork_opencl_end(void) {
         cl->all = one->next_of_all;
         free(one);
     }
+    while (cl->buffers != NULL) {
+        metafork_opencl_buffer *const one = cl->buffers;
+        (void)cl->buffer_release(one->memory);
+        cl->buffers = one->next;
+        free(one);
+    }
     for (int i = 0; i < cl->place_count; i++) {
         if (cl->places[i].queue != NULL) (void)cl->queue_release(cl->places[i].queue);
         (void)cl->context_release(cl->places[i].context);
@@ -566,9 +572,9 @@ static inline int metafork_device_allocate(int device, void **out, int64_t bytes
 }
 
 static inline void metafork_device_free(int device, void *memory) {
-    metafork_opencl *cl;
+    metafork_opencl *const cl = metafork_opencl_of_process();
     metafork_opencl_buffer *found = NULL;
-    if (device != 0 || metafork_opencl_get(&cl) != METAFORK_OK) return;
+    if (device != 0) return;
     pthread_mutex_lock(metafork_opencl_lock());
     for (metafork_opencl_buffer **at = &cl->buffers; *at != NULL && found == NULL;)
         if ((*at)->address == (uintptr_t)memory) {

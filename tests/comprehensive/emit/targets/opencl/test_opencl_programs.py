@@ -143,6 +143,33 @@ def test_a_device_without_what_nobody_needs(opencl, tmp_path):
     assert (said, len(calls.ran), calls.left) == (["same"], 1, [])
 
 
+def test_arrays_stay_on_the_device_between_calls(opencl, tmp_path):
+    """A part of an array that is kept is found inside of its buffer; what is kept at the end is released there."""
+    options = {"counters": ("shared_memory",), "strategies": ()}
+    program((EXAMPLES / "smooth.mf").read_text(), "smooth.mf", tmp_path, OPENCL, **options)
+    main = tmp_path / "main.c"
+    main.write_text("""
+#include "smooth.h"
+#include "metafork/host.h"
+static float x[402], y[402];
+int main(void) {
+  for (int i = 0; i < 402; i++) x[i] = (float)i;
+  metafork_keep(x);
+  smooth(402, 2, 16, x, y);
+  y[25] = 0;
+  smooth(302, 2, 16, x + 50, y + 20);
+  return y[5] != 5 || y[25] != 55;
+}
+""")
+    include = [f"-I{tmp_path}", f"-I{tmp_path}/include"]
+    objects = [tmp_path / "kernels.o", tmp_path / "host.o"]
+    succeed(["gcc", "-std=gnu11", *include, main, *objects, *LIBRARIES, "-o", tmp_path / "main"])
+    done, calls = opencl.run([tmp_path / "main"], log=tmp_path / "log", METAFORK_TRACE="2", METAFORK_STRICT="1")
+    assert (done.returncode, calls.violations, calls.left) == (0, [], []), done.stderr
+    assert done.stderr.count("bytes of x to the device") == 1
+    assert (len(calls.ran), calls.names.count("clCreateContext")) == (2, 1)
+
+
 @pytest.mark.slow
 def test_files_of_one_program_share_the_device(opencl, tmp_path):
     options = {"counters": ("shared_memory",), "strategies": ()}
