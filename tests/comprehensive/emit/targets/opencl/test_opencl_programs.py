@@ -66,6 +66,39 @@ void updates(int n, int B, int m, const int x[n], TYPE s[m], TYPE p[m], TYPE a[m
   }
 }
 """
+# Threads of a block read in global memory what others wrote there.
+PHASES = """
+void phases(int n, int B, const int x[n], int get_local_id[n], int y[n]) {
+  int blocks = n / B;
+  meta_schedule cache() {
+    meta_for (int i = 0; i < blocks; i++) {
+      meta_for (int j = 0; j < B; j++) get_local_id[i * B + j] = x[i * B + j] * 3;
+      meta_for (int j = 0; j < B; j++) y[i * B + j] = get_local_id[i * B + (B - 1 - j)] + 1;
+      meta_for (int j = 0; j < B; j++) get_local_id[i * B + j] += y[i * B + (j + 1) % B];
+    }
+  }
+}
+"""
+
+# Names that OpenCL C has already, and those that others get in their place.
+RESERVED = """
+#include <math.h>
+void kernel(int barrier, int restrict_, const float vec_step[barrier], float float16[barrier],
+            double select[barrier]) {
+  int image2d_t = barrier / restrict_;
+  meta_schedule {
+    meta_for (int metafork_buffer = 0; metafork_buffer < image2d_t; metafork_buffer++)
+      meta_for (int sampler_t = 0; sampler_t < restrict_; sampler_t++) {
+        int CLK_LOCAL_MEM_FENCE = metafork_buffer * restrict_ + sampler_t, v_kernel_ = 3, v_barrier_ = 4;
+        float sqrt_ = fabsf(vec_step[CLK_LOCAL_MEM_FENCE]), as_int = sqrtf(sqrt_), uint3 = as_int / 3;
+        float v_float16_ = 2, max = v_kernel_;
+        float16[CLK_LOCAL_MEM_FENCE] = uint3 + as_int * v_float16_ + max + v_barrier_;
+        select[CLK_LOCAL_MEM_FENCE] = sqrt(sqrt_) + v_kernel_;
+      }
+  }
+}
+"""
+
 TYPES_OF_UPDATES = (
     "int", "unsigned short", "unsigned long long", "signed char", "unsigned char", "short", "unsigned", "long",
 )  # fmt: skip
@@ -77,6 +110,8 @@ CASES = {
     "kinds": (TYPES, "kinds", PAPER,
         [("", {**NUMBERS, "n": 37, "B": 16, "flag": 1, "sh": 20, "us": 65535, "ll": -12345678901}),
          ("", {**NUMBERS, "n": 33, "B": 5, "flag": 0, "sh": -7, "us": 5, "ll": -1})]),
+    "phases": (PHASES, "phases", PAPER, [("", {"n": 96, "B": 16}), ("grid_dim_x=1", {"n": 64, "B": 8})]),
+    "reserved": (RESERVED, "kernel", {"counters": ("shared_memory",)}, [("", {"barrier": 96, "restrict_": 16})]),
     "names": (NAMES, "class", {"counters": ("shared_memory",), "strategies": ("caching",)},
         [("", {"n": 40, "stream": 3, "leaf": 8}), ("Z=2", {"n": 41, "stream": -1, "leaf": 8})]),
     "floats": (FLOATS, "kinds", {**PAPER, "static": {"B": (32,)}},
@@ -87,7 +122,7 @@ CASES = {
     **{f"updates of {name}": (UPDATES.replace("TYPE", name), "updates", {"strategies": ()},
         [("", {"n": 96, "B": 32, "m": 7}), ("", {"n": 40, "B": 8, "m": 3})]) for name in TYPES_OF_UPDATES},
 }  # fmt: skip
-QUICK = {"meanings", "names", "own counts", "updates of unsigned short"}
+QUICK = {"meanings", "reserved", "own counts", "updates of unsigned short"}
 
 
 @pytest.mark.parametrize(("file", "function", "options", "points"), sampled(CASES, QUICK))
