@@ -46,7 +46,7 @@ _LEAST_DRAWN = 1.0
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @click.option(
     "--machine",
-    help="Fix machine symbols: a preset (sm_80), a range (sm_80..sm_120), values (T=1024,Z=12288), or several.",
+    help="Fix machine symbols: a preset (sm_80, gfx942), a range (sm_80..sm_120), values (T=1024,Z=12288), or several.",
 )
 @static_option
 @order_option

@@ -1,1 +1,1 @@
-"""Programs and kernels as text: C expressions, MetaFork, CUDA."""
+"""Programs and kernels as text: C expressions, MetaFork, CUDA, OpenCL C."""

@@ -5,7 +5,7 @@ The text stands behind the prelude of ``metafork/target_opencl.h``, which define
 without contraction computes; what differs between C and OpenCL C is written out:
 
 - integer types by OpenCL's names: ``long`` has 64 bits, and there is no ``long long``;
-- no argument of a kernel is a ``bool`` or points to one;
+- no argument of a kernel is a ``bool``;
 - functions are chosen by the types of their arguments, which are converted first;
 - a floating condition of ``?:`` is compared with zero.
 
@@ -154,8 +154,6 @@ def _refuse(kernel: Kernel) -> None:
             unknown.add(part.name)
     if unknown:
         raise NoOpenClError(f"OpenCL does not say that these are exact: {', '.join(sorted(unknown))}")
-    if any(stmt.target.type is BOOL for stmt in _atomic_updates(kernel)):
-        raise NoOpenClError("OpenCL has no atomic updates of truth values")
 
 
 def _plain_name(call: Call) -> str:

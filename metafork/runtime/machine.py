@@ -1,7 +1,9 @@
-"""Machines: the limits that decision trees branch on, presets by compute capability, and ``R=63,T=1024`` overrides.
+"""Machines: the limits that decision trees branch on, presets by architecture, and ``R=63,T=1024`` overrides.
 
-The presets are NVIDIA's compute-capability tables; ``metafork/machine.h`` has the same ones for the dispatcher, which
-reads ``METAFORK_MACHINE`` in the form that ``parse_machine`` accepts.  Sizes of shared memory are in 4-byte words.
+The presets are NVIDIA's compute-capability tables, and for ``gfx...`` AMD's: wave, local data share and register file
+of ROCm's "GPU hardware specifications", waves and barriers of LLVM (``AMDGPUBaseInfo``: ``getMaxWavesPerEU`` and
+``getMaxWorkGroupsPerCU``).  ``metafork/machine.h`` has the same ones for the dispatcher, which reads
+``METAFORK_MACHINE`` in the form that ``parse_machine`` accepts.  Sizes of shared memory are in 4-byte words.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ class MachineError(ValueError):
 class OwnLimit:
     """The numbers of a machine symbol that is no field of ``Machine``: a counter's own (``evaluators.counter``).
 
-    ``presets`` gives them by preset; a machine between two presets has those of the older one, and one older than all
-    has ``default``.  All are non-negative integers that fit 62 bits.
+    ``presets`` gives them by preset; a machine between two presets has those of the older one, and one older than all,
+    or without a compute capability, has ``default``.  All are non-negative integers that fit 62 bits.
     """
 
     default: int
@@ -46,6 +48,9 @@ class OwnLimit:
         unknown = [name for name in self.presets if name not in PRESETS]
         if unknown:
             raise MachineError(f"there is no preset {unknown[0]!r}; presets are {', '.join(PRESETS)}")
+        without = [name for name in self.presets if compute_capability(name) == 0]
+        if without:
+            raise MachineError(f"{without[0]} has no compute capability, by which numbers are found")
         for number in (self.default, *self.presets.values()):
             if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _LARGEST:
                 raise MachineError(f"a limit is an integer from 0 to 2^62, not {number!r}")
@@ -63,8 +68,8 @@ class OwnLimit:
 
 
 def compute_capability(preset: str) -> int:
-    """Return 80 for ``sm_80``."""
-    return int(preset.removeprefix("sm_"))
+    """Return 80 for ``sm_80``, and 0 for a preset that is no GPU of NVIDIA's."""
+    return int(preset.removeprefix("sm_")) if preset.startswith("sm_") else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +147,31 @@ def _preset(
     )
 
 
+def _amd(lanes: int, registers: int, shared_bytes_per_sm: int, waves: int, blocks: int) -> Machine:
+    """Return a GPU of AMD's; its multiprocessor is a compute unit, or what RDNA calls a work-group processor.
+
+    A thread has the 256 vector registers that instructions can name, a block 64 KiB of the local data share, and a
+    launch less than 2^32 threads in each direction.
+    """
+    return Machine(
+        registers_per_thread=256,
+        registers_per_block=registers,
+        threads_per_block=1024,
+        shared_words=65536 // 4,
+        block_dim_x=1024,
+        block_dim_y=1024,
+        block_dim_z=1024,
+        grid_dim_x=(2**32 - 1) // 1024,
+        grid_dim_y=65535,
+        grid_dim_z=65535,
+        warp_size=lanes,
+        warps_per_sm=waves,
+        blocks_per_sm=blocks,
+        registers_per_sm=registers,
+        shared_words_per_sm=shared_bytes_per_sm // 4,
+    )
+
+
 PRESETS: Mapping[str, Machine] = MappingProxyType(
     {
         "sm_20": _preset(63, 32768, 49152, 48, 8, 49152),
@@ -155,9 +185,12 @@ PRESETS: Mapping[str, Machine] = MappingProxyType(
         "sm_90": _preset(255, 65536, 232448, 64, 32, 233472),
         "sm_100": _preset(255, 65536, 232448, 64, 32, 233472),
         "sm_120": _preset(255, 65536, 101376, 48, 24, 102400),
+        "gfx90a": _amd(64, 131072, 65536, 32, 16),
+        "gfx942": _amd(64, 131072, 65536, 32, 16),
+        "gfx1100": _amd(32, 196608, 131072, 64, 32),
     }
 )
-"""Machines by the name of their compute capability (shared memory: the opt-in limit of a block)."""
+"""Machines by the name of their architecture (shared memory: the opt-in limit of a block)."""
 
 SUPPORTED = "sm_75..sm_120"
 """The presets that nvcc 13 compiles for."""
@@ -173,6 +206,9 @@ _GPUS = {
     "sm_90": ("hopper", "h100", "h200", "gh200"),
     "sm_100": ("blackwell", "b100", "b200", "gb200"),
     "sm_120": ("rtx5080", "rtx5090"),
+    "gfx90a": ("cdna2", "mi210", "mi250", "mi250x"),
+    "gfx942": ("cdna3", "mi300", "mi300a", "mi300x", "mi325x"),
+    "gfx1100": ("rdna3", "rx7900xt", "rx7900xtx", "w7900"),
 }
 """What people call machines, by preset."""
 
@@ -180,7 +216,8 @@ _GPUS = {
 def presets_between(text: str) -> tuple[str, ...] | None:
     """Return the presets of ``sm_80..sm_90``, ends included, and ``None`` for a text of another form.
 
-    Raises ``MachineError`` for an end that is no preset, and where the second end is the older one.
+    Raises ``MachineError`` for an end that is no preset or has no compute capability, and where the second end is the
+    older one.
     """
     first, dots, last = (part.strip() for part in text.partition(".."))
     if not dots:
@@ -189,6 +226,9 @@ def presets_between(text: str) -> tuple[str, ...] | None:
         if name not in PRESETS:
             raise MachineError(f"there is no preset {name!r}; presets are {', '.join(PRESETS)}")
     ends = compute_capability(first), compute_capability(last)
+    for name, capability in zip((first, last), ends, strict=True):
+        if capability == 0:
+            raise MachineError(f"{name} has no compute capability, and a range is one of these")
     if ends[0] > ends[1]:
         raise MachineError(f"{text.strip()} is empty; write {last}..{first}")
     return tuple(name for name in PRESETS if ends[0] <= compute_capability(name) <= ends[1])
@@ -197,6 +237,7 @@ def presets_between(text: str) -> tuple[str, ...] | None:
 def preset_of_gpu(name: str) -> str | None:
     """Return the preset of a GPU or an architecture by its usual name (``h100``, ``RTX 4090``), else ``None``."""
     word = re.sub(r"[^a-z0-9]", "", name.lower()).removeprefix("nvidia").removeprefix("geforce")
+    word = word.removeprefix("amd").removeprefix("instinct").removeprefix("radeon").removeprefix("pro")
     return next((preset for preset, names in _GPUS.items() if word in names), None)
 
 

@@ -47,6 +47,10 @@ def library(tmp_path_factory):
         " R = 63 , registers_per_block = 7 ",
         "sm_20",
         "sm_120,shared_words=5",
+        "gfx90a",
+        "gfx942,Z=5",
+        "gfx1100",
+        "gfx90",
         "Z=5,sm_120",
         "occupancy=3/4,intensity=1.5,occupancy=0.25",
         "grid_dim_y=4611686018427387",
@@ -86,6 +90,14 @@ def test_overrides_are_read_as_python_reads_them(library, text):
     assert {name: getattr(machine, name) for name in FIELDS} == expected.fields()
     targets = {t.name.decode(): Fraction(t.numerator, t.denominator) for t in machine.targets[: machine.target_count]}
     assert targets == expected.targets
+
+
+@pytest.mark.parametrize(("name", "capability"), [("sm_20", 20), ("sm_120", 120), ("gfx90a", 0), ("gfx1100", 0)])
+def test_presets_have_the_capability_of_their_name(library, name, capability):
+    machine = Machine()
+    library.start(ctypes.byref(machine))
+    assert library.override(ctypes.byref(machine), name.encode()) == 0
+    assert machine.compute_capability == capability
 
 
 def test_more_targets_than_there_is_room_for(library):

@@ -12,8 +12,10 @@ from metafork.runtime.machine import (
     SUPPORTED,
     Machine,
     MachineError,
+    OwnLimit,
     given_values,
     parse_machine,
+    preset_of_gpu,
     presets_between,
 )
 
@@ -47,7 +49,13 @@ def test_a_range_has_the_presets_between_its_ends():
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("sm_90..sm_80", "write sm_80..sm_90"), ("sm_80..", "no preset ''"), ("sm_80..h100", "no preset 'h100'")],
+    [
+        ("sm_90..sm_80", "write sm_80..sm_90"),
+        ("sm_80..", "no preset ''"),
+        ("sm_80..h100", "no preset 'h100'"),
+        ("gfx90a..gfx942", "gfx90a has no compute capability"),
+        ("sm_80..gfx1100", "gfx1100 has no compute capability"),
+    ],
 )
 def test_a_range_without_presets_is_refused(text, told):
     with pytest.raises(MachineError, match=told):
@@ -69,7 +77,7 @@ def test_malformed_texts_are_refused(text):
 def test_the_header_has_the_same_presets():
     rows = {
         name: [int(number) for number in numbers.split(",")]
-        for name, numbers in re.findall(r'\{"(sm_\d+)", ([\d, ]+)\}', HEADER.read_text())
+        for name, numbers in re.findall(r'\{"(sm_\d+|gfx\w+)", ([\d, ]+)\}', HEADER.read_text())
     }
     assert rows == {
         name: [
@@ -81,6 +89,9 @@ def test_the_header_has_the_same_presets():
             machine.blocks_per_sm,
             machine.registers_per_sm,
             machine.shared_words_per_sm * 4,
+            machine.warp_size,
+            machine.block_dim_z,
+            machine.grid_dim_x,
         ]
         for name, machine in PRESETS.items()
     }
@@ -94,3 +105,24 @@ def test_the_header_has_the_same_fields_in_the_same_order():
 
 def test_fields_of_a_machine_are_its_parameters():
     assert tuple(Machine(*range(15)).fields().items()) == tuple(zip(FIELDS, range(15), strict=True))
+
+
+def test_gpus_of_amd_have_limits_of_their_own():
+    """Waves that fill a multiprocessor have its register file to share, and blocks that fill it its shared memory."""
+    for name, lanes in (("gfx90a", 64), ("gfx942", 64), ("gfx1100", 32)):
+        machine = PRESETS[name]
+        assert machine.warp_size == lanes
+        assert machine.warps_per_sm * machine.warp_size == 2048
+        assert machine.registers_per_sm in (64 * 2048, 96 * 2048)
+        assert machine.shared_words * 4 == 64 * 1024 <= machine.shared_words_per_sm * 4
+        assert machine.grid_dim_x * machine.block_dim_x < 2**32
+    assert preset_of_gpu("AMD Instinct MI300X") == "gfx942"
+    assert preset_of_gpu("RX 7900 XTX") == "gfx1100"
+
+
+def test_a_counters_own_limit_goes_by_compute_capability():
+    limit = OwnLimit(7, {"sm_80": 8, "sm_90": 9})
+    assert [limit.of(name) for name in ("sm_75", "sm_86", "sm_120", "gfx942")] == [7, 8, 9, 7]
+    assert given_values("gfx90a", {"TS": limit})["TS"] == 7
+    with pytest.raises(MachineError, match="gfx90a has no compute capability"):
+        OwnLimit(7, {"gfx90a": 8})

@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/* What functions of the interface return besides 0 and positive CUDA errors. */
+/* What functions of the interface return besides 0 and positive errors of CUDA, HIP or (with the other sign) OpenCL. */
 enum {
     METAFORK_OK = 0,
     METAFORK_EINVAL = -1,       /* no such leaf, a null pointer, a parameter outside of what the program allows */
@@ -31,8 +31,8 @@ enum {
     METAFORK_EMACHINE = -4,     /* METAFORK_MACHINE cannot be read */
     METAFORK_EEMPTY = -5,       /* a trip count is less than 1: there is nothing to launch */
     METAFORK_ENOMEM = -6,       /* no memory */
-    METAFORK_EUNSUPPORTED = -7, /* the CUDA runtime cannot load PTX as a library, or the driver cannot compile it */
-    METAFORK_ENODEVICE = -8     /* there is no CUDA driver, or no device (the PTX back end) */
+    METAFORK_EUNSUPPORTED = -7, /* the CUDA runtime cannot load PTX as a library, the driver cannot compile it, or OpenCL's device has no code */
+    METAFORK_ENODEVICE = -8     /* there is no CUDA driver, no OpenCL, or no device (the PTX and OpenCL back ends) */
 };
 
 enum { METAFORK_MAX_TARGETS = 8, METAFORK_MAX_NAME = 48 };
@@ -96,34 +96,38 @@ static inline int metafork_machine_preset(const char *name, size_t length, metaf
     static const struct {
         const char *name;
         int64_t registers_per_thread, registers_per_block, threads_per_block, shared_bytes, warps, blocks, registers, shared_bytes_per_sm;
+        int64_t warp_size, block_dim_z, grid_dim_x;
     } presets[] = {
-        {"sm_20", 63, 32768, 1024, 49152, 48, 8, 32768, 49152},
-        {"sm_35", 255, 65536, 1024, 49152, 64, 16, 65536, 49152},
-        {"sm_60", 255, 65536, 1024, 49152, 64, 32, 65536, 65536},
-        {"sm_70", 255, 65536, 1024, 98304, 64, 32, 65536, 98304},
-        {"sm_75", 255, 65536, 1024, 65536, 32, 16, 65536, 65536},
-        {"sm_80", 255, 65536, 1024, 166912, 64, 32, 65536, 167936},
-        {"sm_86", 255, 65536, 1024, 101376, 48, 16, 65536, 102400},
-        {"sm_89", 255, 65536, 1024, 101376, 48, 24, 65536, 102400},
-        {"sm_90", 255, 65536, 1024, 232448, 64, 32, 65536, 233472},
-        {"sm_100", 255, 65536, 1024, 232448, 64, 32, 65536, 233472},
-        {"sm_120", 255, 65536, 1024, 101376, 48, 24, 65536, 102400},
+        {"sm_20", 63, 32768, 1024, 49152, 48, 8, 32768, 49152, 32, 64, 2147483647},
+        {"sm_35", 255, 65536, 1024, 49152, 64, 16, 65536, 49152, 32, 64, 2147483647},
+        {"sm_60", 255, 65536, 1024, 49152, 64, 32, 65536, 65536, 32, 64, 2147483647},
+        {"sm_70", 255, 65536, 1024, 98304, 64, 32, 65536, 98304, 32, 64, 2147483647},
+        {"sm_75", 255, 65536, 1024, 65536, 32, 16, 65536, 65536, 32, 64, 2147483647},
+        {"sm_80", 255, 65536, 1024, 166912, 64, 32, 65536, 167936, 32, 64, 2147483647},
+        {"sm_86", 255, 65536, 1024, 101376, 48, 16, 65536, 102400, 32, 64, 2147483647},
+        {"sm_89", 255, 65536, 1024, 101376, 48, 24, 65536, 102400, 32, 64, 2147483647},
+        {"sm_90", 255, 65536, 1024, 232448, 64, 32, 65536, 233472, 32, 64, 2147483647},
+        {"sm_100", 255, 65536, 1024, 232448, 64, 32, 65536, 233472, 32, 64, 2147483647},
+        {"sm_120", 255, 65536, 1024, 101376, 48, 24, 65536, 102400, 32, 64, 2147483647},
+        {"gfx90a", 256, 131072, 1024, 65536, 32, 16, 131072, 65536, 64, 1024, 4194303},
+        {"gfx942", 256, 131072, 1024, 65536, 32, 16, 131072, 65536, 64, 1024, 4194303},
+        {"gfx1100", 256, 196608, 1024, 65536, 64, 32, 196608, 131072, 32, 1024, 4194303},
     };
     size_t i;
     for (i = 0; i < sizeof presets / sizeof presets[0]; i++) {
         if (strlen(presets[i].name) != length || memcmp(presets[i].name, name, length) != 0) continue;
-        out->compute_capability = atoi(presets[i].name + 3);
+        out->compute_capability = presets[i].name[0] == 's' ? atoi(presets[i].name + 3) : 0;
         out->registers_per_thread = presets[i].registers_per_thread;
         out->registers_per_block = presets[i].registers_per_block;
         out->threads_per_block = presets[i].threads_per_block;
         out->shared_words = presets[i].shared_bytes / 4;
         out->block_dim_x = 1024;
         out->block_dim_y = 1024;
-        out->block_dim_z = 64;
-        out->grid_dim_x = 2147483647;
+        out->block_dim_z = presets[i].block_dim_z;
+        out->grid_dim_x = presets[i].grid_dim_x;
         out->grid_dim_y = 65535;
         out->grid_dim_z = 65535;
-        out->warp_size = 32;
+        out->warp_size = presets[i].warp_size;
         out->warps_per_sm = presets[i].warps;
         out->blocks_per_sm = presets[i].blocks;
         out->registers_per_sm = presets[i].registers;

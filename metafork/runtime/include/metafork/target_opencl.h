@@ -49,7 +49,6 @@ static const char metafork_opencl_prelude[] =
     "float metafork_fdimf(float x, float y) { return x <= y ? 0.0f : x - y; }\n"
     "int metafork_abs(int x) { return x < 0 ? -x : x; }\n"
     "long metafork_labs(long x) { return x < 0 ? -x : x; }\n"
-    "typedef char metafork_truth_is_a_byte[sizeof(bool) == 1 ? 1 : -1];\n"
     "#define METAFORK_THREAD(axis) ((uint)get_local_id(axis))\n"
     "#define METAFORK_BLOCK(axis) ((uint)get_group_id(axis))\n"
     "#define METAFORK_THREADS(axis) ((uint)get_local_size(axis))\n"
@@ -109,6 +108,7 @@ typedef struct metafork_opencl_place {
     void *device;
     void *queue;    /* of the process's own place, else NULL */
     unsigned gives; /* which needs it fulfils */
+    bool pocl;
     metafork_machine machine;
 } metafork_opencl_place;
 
@@ -165,6 +165,7 @@ enum {
     METAFORK_CL_DEVICE_SINGLE_FP_CONFIG = 0x101B,
     METAFORK_CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
     METAFORK_CL_DEVICE_NAME = 0x102B,
+    METAFORK_CL_DEVICE_VERSION = 0x102F,
     METAFORK_CL_DEVICE_EXTENSIONS = 0x1030,
     METAFORK_CL_DEVICE_DOUBLE_FP_CONFIG = 0x1032,
     METAFORK_CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV = 0x4000,
@@ -320,7 +321,7 @@ static inline int metafork_opencl_open(metafork_opencl *cl) {
         }
         memcpy(wanted[i].place, &symbol, sizeof symbol);
     }
-    cl->next_address = (uintptr_t)1 << 20;
+    cl->next_address = (uintptr_t)1 << (8 * sizeof(uintptr_t) - 2); /* where no program has memory */
     return metafork_opencl_choose(cl);
 }
 
@@ -336,6 +337,12 @@ static void metafork_opencl_end(void) {
         cl->all = one->next_of_all;
         free(one);
     }
+    while (cl->buffers != NULL) {
+        metafork_opencl_buffer *const one = cl->buffers;
+        (void)cl->buffer_release(one->memory);
+        cl->buffers = one->next;
+        free(one);
+    }
     for (int i = 0; i < cl->place_count; i++) {
         if (cl->places[i].queue != NULL) (void)cl->queue_release(cl->places[i].queue);
         (void)cl->context_release(cl->places[i].context);
@@ -345,57 +352,73 @@ static void metafork_opencl_end(void) {
     pthread_mutex_unlock(metafork_opencl_lock());
 }
 
-/* Read what a device can do. */
-static inline int metafork_opencl_read(metafork_opencl *cl, void *device, metafork_machine *out, unsigned *gives) {
-    size_t threads = 0, sizes[16] = {0}, length = 0;
+/* A text that a device tells, or NULL and an error. */
+static inline char *metafork_opencl_told(metafork_opencl *cl, void *device, unsigned what, int *error) {
+    size_t length = 0;
+    *error = metafork_taken(cl->device_info(device, what, 0, NULL, &length));
+    if (*error != METAFORK_OK) return NULL;
+    char *const text = (char *)calloc(length + 1, 1);
+    *error = text == NULL ? METAFORK_ENOMEM : metafork_taken(cl->device_info(device, what, length, text, NULL));
+    if (*error == METAFORK_OK) return text;
+    free(text);
+    return NULL;
+}
+
+typedef struct metafork_opencl_question {
+    unsigned what;
+    size_t size;
+    void *value;
+} metafork_opencl_question;
+
+static inline int metafork_opencl_ask(metafork_opencl *cl, void *device, const metafork_opencl_question *questions, size_t count) {
+    int error = METAFORK_OK;
+    for (size_t i = 0; error == METAFORK_OK && i < count; i++)
+        error = metafork_taken(cl->device_info(device, questions[i].what, questions[i].size, questions[i].value, NULL));
+    return error;
+}
+
+/* Read what a place's device can do. */
+static inline int metafork_opencl_read(metafork_opencl *cl, void *device, metafork_opencl_place *place) {
+    size_t threads = 0, sizes[16] = {0};
     uint64_t local_bytes = 0, single = 0, twice = 0;
     unsigned dimensions = 0, major = 0, minor = 0, registers = 0, warp = 32;
-    char *extensions = NULL;
-    const struct {
-        unsigned what;
-        size_t size;
-        void *value;
-    } wanted[] = {
-        {METAFORK_CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof threads, &threads},
-        {METAFORK_CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS, sizeof dimensions, &dimensions},
-        {METAFORK_CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes, sizes},
-        {METAFORK_CL_DEVICE_LOCAL_MEM_SIZE, sizeof local_bytes, &local_bytes},
-        {METAFORK_CL_DEVICE_SINGLE_FP_CONFIG, sizeof single, &single},
-    };
-    int error = METAFORK_OK;
-    for (size_t i = 0; error == METAFORK_OK && i < sizeof wanted / sizeof wanted[0]; i++)
-        error = metafork_taken(cl->device_info(device, wanted[i].what, wanted[i].size, wanted[i].value, NULL));
-    if (error == METAFORK_OK) error = metafork_taken(cl->device_info(device, METAFORK_CL_DEVICE_EXTENSIONS, 0, NULL, &length));
-    if (error == METAFORK_OK && (extensions = (char *)calloc(length + 1, 1)) == NULL) error = METAFORK_ENOMEM;
-    if (error == METAFORK_OK) error = metafork_taken(cl->device_info(device, METAFORK_CL_DEVICE_EXTENSIONS, length, extensions, NULL));
-    const bool nvidia = error == METAFORK_OK && strstr(extensions, "cl_nv_device_attribute_query") != NULL;
-    const bool amd = error == METAFORK_OK && strstr(extensions, "cl_amd_device_attribute_query") != NULL;
-    const bool doubles = error == METAFORK_OK && strstr(extensions, "cl_khr_fp64") != NULL;
-    const bool atomics = error == METAFORK_OK && strstr(extensions, "cl_khr_int64_base_atomics") != NULL &&
-                         strstr(extensions, "cl_khr_int64_extended_atomics") != NULL;
-    free(extensions);
-    const struct {
-        bool asked;
-        unsigned what;
-        size_t size;
-        void *value;
-    } more[] = {
-        {doubles, METAFORK_CL_DEVICE_DOUBLE_FP_CONFIG, sizeof twice, &twice},
-        {nvidia, METAFORK_CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major},
-        {nvidia, METAFORK_CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, sizeof minor, &minor},
-        {nvidia, METAFORK_CL_DEVICE_REGISTERS_PER_BLOCK_NV, sizeof registers, &registers},
-        {nvidia, METAFORK_CL_DEVICE_WARP_SIZE_NV, sizeof warp, &warp},
-        {amd, METAFORK_CL_DEVICE_WAVEFRONT_WIDTH_AMD, sizeof warp, &warp},
-    };
-    for (size_t i = 0; error == METAFORK_OK && i < sizeof more / sizeof more[0]; i++)
-        if (more[i].asked) error = metafork_taken(cl->device_info(device, more[i].what, more[i].size, more[i].value, NULL));
+    int error;
+    const metafork_opencl_question common[] = {{METAFORK_CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof threads, &threads},
+                                               {METAFORK_CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS, sizeof dimensions, &dimensions},
+                                               {METAFORK_CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes, sizes},
+                                               {METAFORK_CL_DEVICE_LOCAL_MEM_SIZE, sizeof local_bytes, &local_bytes},
+                                               {METAFORK_CL_DEVICE_SINGLE_FP_CONFIG, sizeof single, &single}};
+    const metafork_opencl_question of_doubles[] = {{METAFORK_CL_DEVICE_DOUBLE_FP_CONFIG, sizeof twice, &twice}};
+    const metafork_opencl_question of_nvidia[] = {{METAFORK_CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major},
+                                                  {METAFORK_CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, sizeof minor, &minor},
+                                                  {METAFORK_CL_DEVICE_REGISTERS_PER_BLOCK_NV, sizeof registers, &registers},
+                                                  {METAFORK_CL_DEVICE_WARP_SIZE_NV, sizeof warp, &warp}};
+    const metafork_opencl_question of_amd[] = {{METAFORK_CL_DEVICE_WAVEFRONT_WIDTH_AMD, sizeof warp, &warp}};
+    char *const version = metafork_opencl_told(cl, device, METAFORK_CL_DEVICE_VERSION, &error);
     if (error != METAFORK_OK) return error;
-    if (threads < 1 || dimensions < 3 || warp < 1) return METAFORK_ENODEVICE;
+    place->pocl = strstr(version, "PoCL") != NULL;
+    free(version);
+    char *const extensions = metafork_opencl_told(cl, device, METAFORK_CL_DEVICE_EXTENSIONS, &error);
+    if (error != METAFORK_OK) return error;
+    const bool nvidia = strstr(extensions, "cl_nv_device_attribute_query") != NULL;
+    const bool amd = strstr(extensions, "cl_amd_device_attribute_query") != NULL;
+    const bool doubles = strstr(extensions, "cl_khr_fp64") != NULL;
+    const bool atomics = strstr(extensions, "cl_khr_int64_base_atomics") != NULL && strstr(extensions, "cl_khr_int64_extended_atomics") != NULL;
+    free(extensions);
+    error = metafork_opencl_ask(cl, device, common, 5);
+    if (error == METAFORK_OK && doubles) error = metafork_opencl_ask(cl, device, of_doubles, 1);
+    if (error == METAFORK_OK && nvidia) error = metafork_opencl_ask(cl, device, of_nvidia, 4);
+    if (error == METAFORK_OK && amd) error = metafork_opencl_ask(cl, device, of_amd, 1);
+    if (error != METAFORK_OK) return error;
+    if (threads < 1 || dimensions < 3 || dimensions > 16 || warp < 1) return METAFORK_ENODEVICE;
 
     const uint64_t ieee = METAFORK_CL_FP_DENORM | METAFORK_CL_FP_INF_NAN | METAFORK_CL_FP_ROUND_TO_NEAREST;
-    *gives = ((twice & ieee) == ieee ? METAFORK_CL_DOUBLES : 0u) | ((single & ieee) == ieee ? METAFORK_CL_FLOATS : 0u) |
-             ((single & METAFORK_CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0 ? METAFORK_CL_DIVIDES : 0u) |
-             (atomics ? METAFORK_CL_ATOMICS_64 : 0u);
+    place->gives = 0;
+    if ((twice & ieee) == ieee) place->gives |= METAFORK_CL_DOUBLES;
+    if ((single & ieee) == ieee) place->gives |= METAFORK_CL_FLOATS;
+    if ((single & METAFORK_CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0) place->gives |= METAFORK_CL_DIVIDES;
+    if (atomics) place->gives |= METAFORK_CL_ATOMICS_64;
+    metafork_machine *const out = &place->machine;
     memset(out, 0, sizeof *out);
     int64_t *const blocks[] = {&out->block_dim_x, &out->block_dim_y, &out->block_dim_z};
     int64_t *const grids[] = {&out->grid_dim_x, &out->grid_dim_y, &out->grid_dim_z};
@@ -405,7 +428,7 @@ static inline int metafork_opencl_read(metafork_opencl *cl, void *device, metafo
         *grids[axis] = (int64_t)UINT32_MAX / *blocks[axis];
         if (*grids[axis] > INT32_MAX) *grids[axis] = INT32_MAX;
     }
-    out->threads_per_block = (int64_t)threads;
+    out->threads_per_block = threads > 65535 ? 65535 : (int64_t)threads;
     out->shared_words = (int64_t)(local_bytes / 4);
     out->warp_size = (int64_t)warp;
     out->compute_capability = nvidia ? 10 * (int64_t)major + (int64_t)minor : 0;
@@ -426,7 +449,7 @@ static inline int metafork_opencl_add(metafork_opencl *cl, void *context, void *
     if (cl->place_count == METAFORK_MOST_PLACES) return METAFORK_ENOMEM;
     if (!cl->ending && atexit(metafork_opencl_end) != 0) return METAFORK_ENOMEM;
     cl->ending = 1;
-    const int error = metafork_opencl_read(cl, device, &one->machine, &one->gives);
+    const int error = metafork_opencl_read(cl, device, one);
     if (error != METAFORK_OK) return error;
     one->context = context;
     one->device = device;
@@ -549,9 +572,9 @@ static inline int metafork_device_allocate(int device, void **out, int64_t bytes
 }
 
 static inline void metafork_device_free(int device, void *memory) {
-    metafork_opencl *cl;
+    metafork_opencl *const cl = metafork_opencl_of_process();
     metafork_opencl_buffer *found = NULL;
-    if (device != 0 || metafork_opencl_get(&cl) != METAFORK_OK) return;
+    if (device != 0) return;
     pthread_mutex_lock(metafork_opencl_lock());
     for (metafork_opencl_buffer **at = &cl->buffers; *at != NULL && found == NULL;)
         if ((*at)->address == (uintptr_t)memory) {
@@ -614,14 +637,16 @@ static inline int metafork_opencl_lacks(metafork_opencl_kernel *kernel, unsigned
 static inline int metafork_opencl_build(metafork_opencl *cl, metafork_opencl_kernel *kernel, const metafork_opencl_place *place,
                                         metafork_opencl_built *out) {
     const char *texts[] = {metafork_opencl_prelude, kernel->text};
+    /* PoCL's optimizer was seen to lose the stores of a loop between barriers (version 3.0). */
+    const char *const more = place->pocl ? " -cl-opt-disable" : "";
     char options[128];
     int failed = 0;
     size_t threads = 0;
     uint64_t local_bytes = 0;
     const unsigned lacking = kernel->needs & ~place->gives;
     if (lacking != 0) return metafork_opencl_lacks(kernel, lacking);
-    snprintf(options, sizeof options, "-cl-std=CL1.2 -DMETAFORK_LARGE=%d%s", kernel->large,
-             (kernel->needs & METAFORK_CL_DIVIDES) != 0 ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -DMETAFORK_LARGE=%d%s%s", kernel->large,
+             (kernel->needs & METAFORK_CL_DIVIDES) != 0 ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", more);
     out->program = cl->program_create(place->context, 2, texts, NULL, &failed);
     if (failed != 0) return metafork_taken(failed);
     failed = cl->program_build(out->program, 1, &place->device, options, NULL, NULL);

@@ -15,17 +15,17 @@ from tests.random_programs.generator import file_text
 MACHINES = ("", "Z=300", "Z=0", "grid_dim_x=1")
 
 
-def check(seed, driver, directory):
+def check(seed, driver, directory, backend=PTX):
     """Compare a program at a few points, on machines with less shared memory and with a small grid; return what ran."""
     unit = parse(Source(f"p{seed}.mf", file_text([seed])))
     (schedule,) = unit.schedules
     if _truncates(schedule.program):
         pytest.skip("a floating value becomes an integer, and C does not say what where it does not fit")
     tree = discuss(schedule.program, registry.counters(COUNTERS), registry.strategies(None), time_limit=SECONDS)
-    texts = LeafTexts(Result(unit, (tree,), COUNTERS, tree.strategies).analyses, None, PTX)
+    texts = LeafTexts(Result(unit, (tree,), COUNTERS, tree.strategies).analyses, None, backend)
     result = texts.in_time(Result(unit, (tree,), COUNTERS, tree.strategies), None)
-    write_outputs(result, directory, code_of=texts.code_of, target=PTX)
-    one = Program(result, directory, build(result, directory))
+    write_outputs(result, directory, code_of=texts.code_of, target=backend)
+    one = Program(result, directory, build(result, directory, backend))
     (function,) = unit.functions
     points = [(MACHINES[number % len(MACHINES)], point) for number, point in enumerate(points_of(tree, seed) * 2)]
     done, said, calls = one.compare(driver, function.name, points)

@@ -1,0 +1,89 @@
+/* NAME_launch on a queue and memory of our own, in a context of our own. */
+#include "matmul.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N = 24, B = 4, UB = 2, S = 3, BYTES = N * N * 4 };
+static float a[N][N], b[N][N], c[N][N], serial[N][N];
+
+static void *found(void *library, const char *name) {
+    void *const symbol = dlsym(library, name);
+    if (symbol == NULL) exit(3);
+    return symbol;
+}
+
+static void *drop_in(void *out) {
+    matmul(N, B, UB, S, a, b, out);
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) a[i][j] = (float)(i + j) / 7, b[i][j] = (float)(i - j) / 3, c[i][j] = (float)i;
+    memcpy(serial, c, sizeof c);
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            for (int k = 0; k < N; k++) serial[i][j] += a[i][k] * b[k][j];
+    if (argc > 1) {
+        static float of[8][N][N];
+        pthread_t threads[8];
+        for (int i = 0; i < 8; i++) memcpy(of[i], c, sizeof c);
+        for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, drop_in, of[i]);
+        for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
+        for (int i = 0; i < 8; i++) printf("thread %d %s\n", i, memcmp(of[i], serial, sizeof serial) == 0 ? "same" : "differs");
+        return 0;
+    }
+    metafork_machine machine;
+    const int queried = metafork_machine_query(0, &machine);
+    printf("query %d %d\n", queried, metafork_machine_query(9, &machine));
+    if (queried != METAFORK_OK) {
+        printf("launch %d\n", matmul_k0_launch(1, NULL, N, B, UB, S, NULL, NULL, NULL));
+        return 0;
+    }
+    metafork_machine_query(0, &machine);
+    printf("machine %d %d %d %d %d %d\n", (int)machine.compute_capability, (int)machine.registers_per_thread, (int)machine.registers_per_block,
+           (int)machine.shared_words, (int)machine.warp_size, (int)machine.threads_per_block);
+    printf("refused %d %d\n", matmul_k0_launch(99, NULL, N, B, UB, S, NULL, NULL, NULL), matmul_k0_launch(1, NULL, 1, B, UB, S, NULL, NULL, NULL));
+    void *const library = dlopen("libOpenCL.so.1", RTLD_NOW);
+    int (*const platforms)(unsigned, void **, unsigned *) = (int (*)(unsigned, void **, unsigned *))found(library, "clGetPlatformIDs");
+    int (*const devices)(void *, unsigned long, unsigned, void **, unsigned *) =
+        (int (*)(void *, unsigned long, unsigned, void **, unsigned *))found(library, "clGetDeviceIDs");
+    void *(*const context_of)(void *, unsigned, void **, void *, void *, int *) =
+        (void *(*)(void *, unsigned, void **, void *, void *, int *))found(library, "clCreateContext");
+    void *(*const queue_of)(void *, void *, unsigned long, int *) = (void *(*)(void *, void *, unsigned long, int *))found(library, "clCreateCommandQueue");
+    void *(*const buffer_of)(void *, unsigned long, size_t, void *, int *) =
+        (void *(*)(void *, unsigned long, size_t, void *, int *))found(library, "clCreateBuffer");
+    int (*const write)(void *, void *, unsigned, size_t, size_t, const void *, unsigned, void *, void *) =
+        (int (*)(void *, void *, unsigned, size_t, size_t, const void *, unsigned, void *, void *))found(library, "clEnqueueWriteBuffer");
+    int (*const read)(void *, void *, unsigned, size_t, size_t, void *, unsigned, void *, void *) =
+        (int (*)(void *, void *, unsigned, size_t, size_t, void *, unsigned, void *, void *))found(library, "clEnqueueReadBuffer");
+    int (*const free_buffer)(void *) = (int (*)(void *))found(library, "clReleaseMemObject");
+    int (*const free_queue)(void *) = (int (*)(void *))found(library, "clReleaseCommandQueue");
+    int (*const free_context)(void *) = (int (*)(void *))found(library, "clReleaseContext");
+    void *platform, *device;
+    int error = 0;
+    if (platforms(1, &platform, NULL) != 0 || devices(platform, 0xFFFFFFFF, 1, &device, NULL) != 0) return 4;
+    void *const context = context_of(NULL, 1, &device, NULL, NULL, &error), *const queue = queue_of(context, device, 0, &error);
+    void *const da = buffer_of(context, 1, BYTES, NULL, &error), *const db = buffer_of(context, 1, BYTES, NULL, &error);
+    void *const dc = buffer_of(context, 1, BYTES, NULL, &error);
+    if (error != 0) return 5;
+    write(queue, da, 1, 0, BYTES, a, 0, NULL, NULL);
+    write(queue, db, 1, 0, BYTES, b, 0, NULL, NULL);
+    for (int leaf = 1; matmul_k0_leaf_system(leaf) != NULL; leaf++) {
+        float out[N][N];
+        write(queue, dc, 1, 0, BYTES, c, 0, NULL, NULL);
+        error = matmul_k0_launch(leaf, queue, N, B, UB, S, (const float *)da, (const float *)db, (float *)dc);
+        read(queue, dc, 1, 0, BYTES, out, 0, NULL, NULL);
+        printf("leaf %d %d %s\n", leaf, error, memcmp(out, serial, sizeof out) == 0 ? "same" : "differs");
+    }
+    /* Memory of another context than that of the drop-ins, and drop-ins beside it. */
+    printf("without a queue %d\n", matmul_k0_launch(1, NULL, N, B, UB, S, (const float *)da, (const float *)db, (float *)dc));
+    matmul(N, B, UB, S, a, b, c);
+    printf("drop-in %s\n", memcmp(c, serial, sizeof c) == 0 ? "same" : "differs");
+    return free_buffer(da) != 0 || free_buffer(db) != 0 || free_buffer(dc) != 0 || free_queue(queue) != 0 || free_context(context) != 0;
+}

@@ -1,0 +1,127 @@
+"""``select`` and ``launch`` of the OpenCL back end, devices and threads of the host; how what is written is built."""
+
+import shutil
+
+import pytest
+
+from comprehensive.emit.targets.opencl import TARGET as OPENCL
+from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, Path, launched, program
+from tests.runtime.compiling import succeed
+
+POINT = ("", {"n": 24, "B0": 4, "ub1": 2, "s": 3})
+
+
+@pytest.fixture(scope="module")
+def matmul(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("matmul")
+    counters = ("threads_per_block", "shared_memory")
+    text = (EXAMPLES / "matmul.mf").read_text()
+    one = program(text, "matmul.mf", directory, OPENCL, counters=counters, static={"s": (3,), "B0": (4,)})
+    main = Path(__file__).with_name("interface.c")
+    objects = [directory / "kernels.o", directory / "host.o"]
+    warnings = ("-Wall", "-Wextra", "-Werror")
+    include = (f"-I{directory}", f"-I{directory}/include")
+    succeed(["gcc", "-std=gnu11", "-g", "-ffp-contract=off", *warnings, *include, main, *objects, *LIBRARIES, "-o",
+             directory / "interface"])  # fmt: skip
+    return one
+
+
+def leaves(one):
+    return [leaf.id for leaf in one.result.schedules[0].leaves]
+
+
+def test_every_leaf_is_launched_on_the_callers_queue(matmul, opencl, tmp_path):
+    done, calls = opencl.run([matmul.directory / "interface"], log=tmp_path / "log")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "query 0 -1"
+    assert lines[2] == "refused -1 -5"
+    assert lines[3:] == [*(f"leaf {leaf} 0 same" for leaf in leaves(matmul)), "without a queue -1", "drop-in same"]
+    assert (done.returncode, calls.violations, calls.left) == (0, [], [])
+    assert len(calls.ran) == len(leaves(matmul)) + 1 >= 4
+    assert any("_instance" in name for name in calls.ran)
+
+
+def test_the_drop_in_takes_the_leaf_of_the_machine(matmul, opencl):
+    """The second point is one whose stores the optimizer of PoCL loses."""
+    points = [
+        POINT,
+        ("Z=40", {"n": 18, "B0": 3, "ub1": 3, "s": 2}),
+        ("Z=1", {"n": 13, "B0": 5, "ub1": 2, "s": 3}),
+        ("grid_dim_x=1", {"n": 24, "B0": 4, "ub1": 2, "s": 3}),
+    ]
+    done, said, calls = matmul.compare(opencl, "matmul", points)
+    assert said == ["same"] * len(points), done.stderr
+    assert calls.ran == launched(done)
+    assert len(set(calls.ran)) >= 3
+    assert " large" in done.stderr
+    assert (calls.violations, calls.left) == ([], [])
+
+
+def test_without_a_library_the_interface_says_so(matmul, opencl, tmp_path):
+    done, _ = opencl.run([matmul.directory / "interface"], log=tmp_path / "log", METAFORK_OPENCL_LIBRARY="none.so")
+    assert done.stdout.splitlines() == ["query -8 -8", "launch -8"]
+    # A library that has other functions is none.
+    done, _ = opencl.run([matmul.directory / "interface"], log=tmp_path / "log", METAFORK_OPENCL_LIBRARY="libm.so.6")
+    assert done.stdout.splitlines() == ["query -8 -8", "launch -8"]
+
+
+def test_threads_of_the_host_share_what_is_built(matmul, opencl, tmp_path):
+    done, calls = opencl.run([matmul.directory / "interface", "threads"], log=tmp_path / "log")
+    assert sorted(done.stdout.splitlines()) == [f"thread {i} same" for i in range(8)], done.stderr
+    assert (calls.violations, calls.left) == ([], [])
+    assert len(calls.ran) == 8
+    # The leaf's own kernel decides which leaf runs, and its instance for the arguments runs.
+    assert calls.names.count("clBuildProgram") == 2
+    assert calls.names.count("clCreateContext") == calls.names.count("clCreateCommandQueue") == 1
+
+
+def test_the_device_is_the_one_that_is_named(matmul, opencl):
+    for wanted in ("0", "pthread"):
+        _, said, calls = matmul.compare(opencl, "matmul", [POINT], METAFORK_OPENCL_DEVICE=wanted)
+        assert (said, len(calls.ran)) == (["same"], 1)
+    for wanted in ("1", "no such", "0x"):
+        done, said, calls = matmul.compare(opencl, "matmul", [POINT], METAFORK_OPENCL_DEVICE=wanted)
+        assert (said, calls.ran, calls.left) == (["same"], [], [])
+        assert f'metafork: METAFORK_OPENCL_DEVICE="{wanted}" is none of 1 devices\n' in done.stderr
+        assert "there is no OpenCL library or no device; the serial code runs" in done.stderr
+
+
+def test_the_machine_is_that_of_the_device(matmul, opencl, tmp_path):
+    variables = {"STANDIN_GPU": "1", "STANDIN_LOCAL": "49152"}
+    done, _ = opencl.run([matmul.directory / "interface"], log=tmp_path / "log", **variables)
+    assert done.stdout.splitlines()[1] == "machine 90 255 65536 12288 32 4096"
+    # What nobody tells limits nothing.
+    done, _ = opencl.run([matmul.directory / "interface"], log=tmp_path / "log", STANDIN_LOCAL="1000")
+    assert done.stdout.splitlines()[1] == f"machine 0 255 {255 * 4096} 250 32 4096"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="NO CMAKE")
+def test_the_cmake_package_needs_no_opencl(matmul, opencl, tmp_path):
+    main = '#include "matmul.h"\nint main(void) { return matmul_k0_leaf_system(1) == 0; }\n'
+    (tmp_path / "main.c").write_text(main)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(user LANGUAGES C)\n"
+        "find_package(matmul REQUIRED)\n"
+        "add_executable(main main.c)\ntarget_link_libraries(main PRIVATE matmul::matmul)\n"
+    )
+    prefix = tmp_path / "prefix"
+    succeed(["cmake", "-S", matmul.directory, "-B", tmp_path / "package", f"-DCMAKE_INSTALL_PREFIX={prefix}"])
+    succeed(["cmake", "--build", tmp_path / "package", "--target", "install"])
+    succeed(["cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}"])
+    succeed(["cmake", "--build", tmp_path / "build"])
+    done, calls = opencl.run([tmp_path / "build" / "main"], log=tmp_path / "log")
+    assert (done.returncode, calls.names) == (0, [])
+
+
+def test_the_cpu_build_is_refused(matmul, tmp_path):
+    include = (f"-I{matmul.directory}", f"-I{matmul.directory}/include")
+    with pytest.raises(AssertionError, match="no CPU build: compile what metafork optimize --backend cuda writes"):
+        succeed(["gcc", "-DMETAFORK_CPU", *include, "-c", matmul.directory / "matmul_opencl.c", "-o", tmp_path / "a.o"])
+
+
+def test_the_kernels_are_c_of_1999_and_plus_plus(matmul, tmp_path):
+    source = matmul.directory / "matmul_opencl.c"
+    flags = ("-Wall", "-Wextra", "-Werror", f"-I{matmul.directory}", f"-I{matmul.directory}/include")
+    succeed(["gcc", "-std=gnu99", *flags, "-c", source, "-o", tmp_path / "a.o"])
+    succeed(["g++", "-x", "c++", "-std=c++17", *flags, "-c", source, "-o", tmp_path / "a.o"])
