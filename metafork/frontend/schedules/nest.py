@@ -21,6 +21,7 @@ from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbo
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reductions import Reductions
 from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.structures import TypeNames
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
@@ -93,7 +94,7 @@ class NestBuilder:
     def __init__(
         self,
         reporter: Reporter,
-        typedefs: dict[str, ScalarType],
+        typedefs: TypeNames,
         host: Callable[[str], Symbol | None],
         file: Callable[[str], Symbol | None],
         functions: Functions | None,

@@ -82,7 +82,7 @@ class ProgramBuilder:
         array = self._array(variable)
         if array is None:
             raise RefusedError
-        return ArraySymbol(array, variable.const)
+        return ArraySymbol(array, variable.const, members=array.members)
 
     def _number(self, variable: Variable, type_: ScalarType) -> int | None:
         """Return the value of a ``const`` scalar where it is a number."""
@@ -115,8 +115,9 @@ class ProgramBuilder:
                 extents.append(built)
             whole = len(extents) == len(variable.extents) and self._stays(variable)
             assert variable.element is not None
-            array = ir.Array(variable.name, variable.element, tuple(extents), variable.span) if whole else None
-            self._arrays[variable.name] = array
+            members = () if variable.structure is None else variable.structure.members
+            array = ir.Array(variable.name, variable.element, tuple(extents), variable.span, members)
+            self._arrays[variable.name] = array if whole else None
         return self._arrays[variable.name]
 
     def _stays(self, variable: Variable) -> bool:
@@ -142,6 +143,10 @@ class ProgramBuilder:
             doubted = {one.name for one in found[1] if self._host.stable(one, variable.since, self._site) is not None}
             if variable.is_parameter:
                 self.entry_values |= doubted
+            elif doubted and variable.structure is not None:
+                message = f"the extent of `{variable.name}`, an array of structures, may change before the schedule"
+                self._reporter.error("MF0309", extent.span, message)
+                return None
             elif doubted:
                 self.sized_arrays.add(variable.name)
             return found[0]
