@@ -156,6 +156,9 @@ class HostFunction:
                 self._enter(span)
                 self._passed = bisect_left(self._starts, span.end)
                 self.sites.append(Site(statement, dict(scope), loops, self._next()))
+                for name in syntax.results_of(statement):
+                    if name.name in scope and scope[name.name].type is not None:
+                        self._write(scope[name.name], name.span, None, None, scope)
             case syntax.Empty():
                 pass
 

@@ -406,6 +406,8 @@ class ExpressionBuilder:
             message = f"the pointer `{name}` stands without `*`"
             raise self._reporter.refuse("MF0201", span, message, related=((symbol.span, "declared here"),))
         assert isinstance(symbol, ArraySymbol)
+        if symbol.array.scalar:
+            return ir.Element(symbol.array.name, (ir.IntConst(0),), symbol.array.element, span)
         if symbol.whole:
             raise self._reporter.refuse("MF0205", span, f"the structure `{name}` stands without a member")
         message = f"the array `{name}` stands without {_count(len(symbol.extents), 'index')}"

@@ -466,6 +466,10 @@ class StatementBuilder:
         if isinstance(symbol, ScalarSymbol) and symbol.number is not None:
             self._check_write(target, ir.Var(symbol.name, symbol.type, target.span), level)
         found = self.expressions.build(target)
+        if isinstance(found, ir.Element) and isinstance(symbol, ArraySymbol):
+            self._note(found, level, reads=False)
+            self._check_element_write(symbol, target.span, level)
+            return found
         if not isinstance(found, ir.Var):
             raise self._reporter.refuse("MF0311", target.span, "a constant cannot be assigned")
         self._check_write(target, found, level)

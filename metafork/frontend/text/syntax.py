@@ -453,6 +453,13 @@ def direct_expressions(statement: Statement) -> tuple[Expression, ...]:
             return ()
 
 
+def results_of(schedule: ScheduleStatement) -> Iterator[Name]:
+    """Yield the names that the reductions of a schedule name as their results."""
+    for statement in walk_statements(schedule):
+        if isinstance(statement, ForStatement):
+            yield from (clause.name for clause in statement.reductions)
+
+
 def direct_statements(statement: Statement) -> tuple[Statement, ...]:
     """Return the statements directly below a statement (a declaration in the head of a ``for`` is not one)."""
     match statement:
