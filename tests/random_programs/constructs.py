@@ -146,6 +146,8 @@ class ConstructGenerator(Generator):
         text = super().text()
         clauses = " ".join(self.reductions)
         text = re.sub(r"\n  meta_for ", f"\n  {clauses} meta_for ", text, count=1) if clauses else text
+        if self.random.random() < 0.2:
+            text = text.replace("meta_schedule", f"meta_schedule meta_grid({self.rank})", 1)
         return "".join(f"{one}\n" for one in self.functions) + text
 
 
