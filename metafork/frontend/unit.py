@@ -485,6 +485,11 @@ class UnitParser:
             taken = [one for one in item.declarators if is_argument(one, written)]
             for declarator in taken:
                 variable = written[declarator.name_span]
+                if variable.structure is not None:
+                    message = f"`{variable.name}`, an argument of the fragment, has structures for elements"
+                    reason = "the function that a fragment becomes stands where its types are not declared yet."
+                    way_out = "write a function."
+                    self._reporter.error("MF0205", variable.span, message, reason=reason, way_out=way_out)
                 array = None
                 if variable.element is not None:
                     array = self._parameter_array(variable, variable.scope, scope)
