@@ -12,6 +12,7 @@ from comprehensive.emit.select_text import select_declaration
 from comprehensive.emit.signature import element_type, signature_of
 from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES
+from metafork.ir.program import Expr
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
 from metafork.printing.cuda import is_reserved
 from metafork.printing.expressions import expression
@@ -81,6 +82,8 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
     if public:
         lines += ["", f"/* The functions of {c_comment(source_name(unit))}, on host arrays. */"]
         lines += [duty for function in public if (duty := _duty(function))]
+        tags = [one.structure for function in public for one in function.parameters if one.structure]
+        lines += [f"{tag};" for tag in dict.fromkeys(tags)]
         lines += ["#ifdef __cplusplus"]
         # A function that C++ has no name for cannot be called from it.
         named = [function for function in public if not is_reserved(function.name)]
@@ -96,6 +99,8 @@ def _is_understood(function: Function) -> bool:
     """Return whether a declaration means something to a file that sees neither the input's types nor its headers."""
     words = set(_WORD.findall(_returns(function)))
     for parameter in function.parameters:
+        if parameter.members and not parameter.structure:
+            return False
         if parameter.array is None and parameter.type is None:
             words |= set(_WORD.findall(parameter.declaration)) - {parameter.name}
     return words <= _C_WORDS | HEADER_TYPES.keys() | OTHER_TYPES
@@ -117,7 +122,9 @@ def _arrays(function: Function) -> str:
     texts = []
     for parameter in function.parameters:
         unknown = set(_WORD.findall(parameter.declaration)) - names - _C_WORDS
-        if unknown and parameter.array is not None and _is_pointer(parameter):
+        if parameter.structure:
+            texts.append(f"{'const ' if parameter.const else ''}{parameter.structure} *{parameter.name}")
+        elif unknown and parameter.array is not None and _is_pointer(parameter):
             const = "const " if parameter.const else ""
             texts.append(f"{const}{element_type(parameter.array.element)} *{parameter.name}")
         elif unknown and parameter.array is not None:
@@ -133,17 +140,24 @@ def _arrays(function: Function) -> str:
 
 def _is_pointer(parameter: FunctionParameter) -> bool:
     """Return whether the declaration of an array does not show how many elements it has."""
+    if parameter.members:
+        return "(*" in parameter.declaration
     return parameter.array is not None and "[" not in parameter.declaration.replace(" ", "").replace("[]", "")
 
 
 def _duty(function: Function) -> str:
     """Return a comment with the elements that a caller's pointers must have, empty where the declarations show it."""
     said = [
-        f"{one.name} has {' * '.join(expression(extent) for extent in one.array.extents)}"
+        f"{one.name} has {' * '.join(expression(extent) for extent in _structures(one, one.array.extents))}"
         for one in function.parameters
         if one.array is not None and _is_pointer(one)
     ]
     return f"/* What {function.name} is given must have as many elements: {', '.join(said)}. */" if said else ""
+
+
+def _structures(parameter: FunctionParameter, extents: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Return the extents of an array as C counts its elements: structures, where it is one of those."""
+    return extents[:-1] if parameter.members else extents
 
 
 def _returns(function: Function) -> str:
@@ -157,6 +171,8 @@ def _pointers(function: Function) -> str:
 
 def _for_cplusplus(parameter: FunctionParameter, name: str) -> str:
     const = "const " if parameter.const else ""
+    if parameter.structure:
+        return f"{const}{parameter.structure} *{name}"
     if parameter.array is not None:
         return f"{const}{element_type(parameter.array.element)} *{name}"
     if parameter.type is not None:

@@ -125,8 +125,21 @@ def _function_of(unit: TranslationUnit, schedule: Schedule) -> Function:
 def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[Transfer]) -> str:
     signature = signature_of(schedule.program)
     prefix = _prefix(unit)
-    places = ", ".join(f"(void *){array.name}" for array in schedule.program.arrays) or "0"
+    results = {array.name: f"{prefix}result_{array.name}" for array in schedule.program.arrays if array.scalar}
+    places = ", ".join(f"(void *){results.get(one.name, one.name)}" for one in schedule.program.arrays) or "0"
     lines = [f"{{ /* meta_schedule, line {schedule.span.line} */"]
+    for array in schedule.program.arrays:
+        if array.name in results:
+            place = results[array.name]
+            lines.append(f"{array.element.spelling} {place}[1] = {{{array.name}}};")
+            lines.append(
+                f"const struct metafork_local {place}_gone __attribute__((cleanup(metafork_forget))) = "
+                f"{{(const void *){place}, sizeof({place})}};"
+            )
+    back = "".join(
+        f" metafork_touch((const void *){place}, 0, (long long)sizeof({place}), 1); {name} = {place}[0];"
+        for name, place in results.items()
+    )
     lines.append(f"void *const {prefix}arrays[{max(len(schedule.program.arrays), 1)}] = {{{places}}};")
     arguments = ", ".join([f"{prefix}arrays", *signature.parameters, *signature.values])
     run = f"metafork_run_{signature.name}({arguments})"
@@ -136,7 +149,8 @@ def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[Trans
     lines.append(f"if (!{run}) {{")
     followed = _function_of(unit, schedule).accesses is not None
     kept = followed or any(schedule.number in region.schedules for region in regions)
-    return "\n".join([*lines, _serial_text(unit, schedule), "} }" if kept else "}\nmetafork_settle(); }"])
+    end = f"}} else {{{back} }}" if results else "}"
+    return "\n".join([*lines, _serial_text(unit, schedule), f"{end} }}" if kept else f"{end}\nmetafork_settle(); }}"])
 
 
 def _entry(unit: TranslationUnit, function: Function) -> str:

@@ -110,6 +110,9 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         if parameter.array is None and parameter.type is None:
             raise CannotDriveError(f"{function.name}: no values for the parameter {parameter.declaration}")
     declarations = ", ".join(parameter.declaration for parameter in function.parameters) or "void"
+    # The header leaves out what takes structures without a tag.
+    untagged = any(parameter.members and not parameter.structure for parameter in function.parameters)
+    unnamed = [f"extern {function.returns} {function.name}({declarations});"] if untagged else []
     lines = [
         "#define _GNU_SOURCE",
         "#include <stdio.h>",
@@ -117,6 +120,7 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         "#include <string.h>",
         '#include "driver_support.h"',
         f'#include "{unit.name}.h"',
+        *unnamed,
         f"extern {function.returns} {SERIAL_PREFIX}{function.name}({declarations});",
         f"extern {function.returns} {CONTRACT_PREFIX}{function.name}({declarations});",
         f"extern void {function.name}{INIT_SUFFIX}({declarations}) __attribute__((weak));",

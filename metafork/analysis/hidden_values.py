@@ -132,11 +132,12 @@ class HiddenValues:
 
     def _whole_part(self, scope: Scope, value: Polynomial, divisor: Polynomial, *, signed: bool = False) -> Polynomial:
         """Return q with ``divisor*q <= value < divisor*q + divisor``."""
-        key = ("whole part", value, divisor, signed)
+        below = _less_than_a_period(scope, value, divisor)  # where this is, perhaps nowhere else
+        key = ("whole part", value, divisor, signed, below)
         if key not in self._made:
             quotient, symbols = self._symbols("quotient", signed=signed)
             rest = value - divisor * quotient
-            constraints = (at_most(0, rest), at_most(rest, divisor - 1), *_less_than_a_period(scope, value, divisor))
+            constraints = (at_most(0, rest), at_most(rest, divisor - 1), *below)
             of = (value.symbols | divisor.symbols) - scope.constants
             self._enter(Hidden(symbols, of, constraints=constraints, divisor=divisor))
             self._made[key] = quotient

@@ -19,7 +19,7 @@ from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.known_names import C_WORDS
 from metafork.frontend.host.residency import host_accesses
 from metafork.frontend.host.transfers import transfers
-from metafork.frontend.host.variables import Site, Variable, declared
+from metafork.frontend.host.variables import Site, Variable, declared, members_of
 from metafork.frontend.pragmas.contraction import contraction_at
 from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
 from metafork.frontend.pragmas.pointers import one_element, promised_extents, single_elements
@@ -375,7 +375,17 @@ class UnitParser:
                 self._reporter.error("MF0307", declarator.name_span, f"`{variable.name}` is declared twice")
             variables[variable.name] = variable
             array = self._parameter_array(variable, {**visible, **variables}, scope)
-            parameters.append(FunctionParameter(variable.name, spelled, variable.type, array, variable.const))
+            structure = variable.structure
+            one = FunctionParameter(variable.name, spelled, variable.type, array, variable.const)
+            if structure is not None:
+                const = "const " if variable.const else ""
+                suffix = self._source.text[declarator.name_span.end : declarator.span.end]
+                tag = structure.name if structure.name.startswith("struct ") else ""
+                flat = f"(*{one.name})" if declarator.type.pointers else f"{one.name}{suffix}"
+                assert structure.element is not None
+                spelled = f"{const}{structure.element.spelling} {flat}[{len(structure.members)}]"
+                one = replace(one, declaration=spelled, structure=tag, members=structure.members)
+            parameters.append(one)
         for variable in variables.values():
             variable.scope = {**visible, **variables}
         return tuple(parameters), variables
@@ -403,6 +413,8 @@ class UnitParser:
             if variable is not None and parameter.name in promised:
                 variable.fault, variable.message = "", ""
                 variable.element, variable.extents = variable.pointed, (promised[parameter.name],)
+                if variable.structure is not None:
+                    variable.extents += (members_of(variable.structure, variable.span),)
                 array = self._parameter_array(variable, {**visible, **variables}, scope)
                 parameter = replace(parameter, array=array)
             found.append(parameter)
@@ -473,6 +485,11 @@ class UnitParser:
             taken = [one for one in item.declarators if is_argument(one, written)]
             for declarator in taken:
                 variable = written[declarator.name_span]
+                if variable.structure is not None:
+                    message = f"`{variable.name}`, an argument of the fragment, has structures for elements"
+                    reason = "the function that a fragment becomes stands where its types are not declared yet."
+                    way_out = "write a function."
+                    self._reporter.error("MF0205", variable.span, message, reason=reason, way_out=way_out)
                 array = None
                 if variable.element is not None:
                     array = self._parameter_array(variable, variable.scope, scope)

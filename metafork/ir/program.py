@@ -199,12 +199,18 @@ class Continue:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """An array: element type and extents, outermost first.  Extents are expressions in parameters."""
+    """An array: element type and extents, outermost first.  Extents are expressions in parameters.
+
+    Where it is one of structures in the host's text, the last extent is that of their ``members``.  One that is a
+    ``scalar`` there is what a reduction adds up in: the host copies it there and back.
+    """
 
     name: str
     element: ScalarType
     extents: tuple[Expr, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    members: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    scalar: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ class FunctionParameter:
     """A parameter of a function that holds a schedule.
 
     ``declaration`` is its text as C declares it (``float a[n][n]``); ``array`` is set for arrays, ``type`` for scalars;
-    both are ``None`` for one that no schedule can use (a pointer to a structure, say).
+    both are ``None`` for one that no schedule can use (a pointer to a structure of several types, say).  Of an array of
+    structures, ``structure`` is what C calls their type, empty where that has no tag, and ``members`` are theirs; the
+    declaration is that of the array of scalars.
     """
 
     name: str
@@ -26,6 +28,8 @@ class FunctionParameter:
     type: ScalarType | None = None
     array: Array | None = None
     const: bool = False
+    structure: str = ""
+    members: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,10 +41,24 @@ def metafork_text(program: Program) -> str:
 
 
 def serial_text(program: Program, body: Sequence[Stmt]) -> str:
-    """Return a program's loops around a body: a block of C for the schedule's place, with ``meta_for`` for ``for``."""
-    return "\n".join(
-        ["{", *(f"  {thread_loop(loop)}" for loop in program.grid), "  {", *statements(tuple(body), 4), "  }", "}"]
-    )
+    """Return a program's loops around a body: a block of C for the schedule's place, with ``meta_for`` for ``for``.
+
+    There, arrays of structures are declared anew, as the rows of scalars that they are to the program, and so are
+    scalars that are arrays of one element to it.
+    """
+    taken = set(names_of(program))
+    places: list[str] = []
+    rows: list[str] = []
+    for array in program.arrays:
+        if array.members or array.scalar:
+            place = fresh_name(f"{array.name}_rows", taken)
+            taken.add(place)
+            inner = "".join(f"[{expression(extent)}]" for extent in array.extents[1:])
+            places.append(f"  void *{place} = (void *){'&' if array.scalar else ''}{array.name};")
+            rows.append(f"  {array.element.spelling} (*{array.name}){inner} = {place};")
+    opening, closing = (["{", *places, "{", *rows], ["}", "}"]) if rows else (["{"], ["}"])
+    loops = [f"  {thread_loop(loop)}" for loop in program.grid]
+    return "\n".join([*opening, *loops, "  {", *statements(tuple(body), 4), "  }", *closing])
 
 
 def _bounds(program: Program, serial: Sequence[Parameter]) -> list[str]:

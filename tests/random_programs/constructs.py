@@ -20,8 +20,9 @@ class ConstructGenerator(Generator):
         kind = r.choice(("float", "double")) if floating else r.choice(("int", "long", "short"))
         name = f"{self.name}_g{len(self.functions)}"
         inner = "x"
-        if self.functions and r.random() < 0.4:
-            inner = f"{r.choice(self.functions).split('(')[0].split()[-1]}(x, k + 1)"
+        callable_ = [one for one in self.functions if not one.startswith("struct")]
+        if callable_ and r.random() < 0.4:
+            inner = f"{r.choice(callable_).split('(')[0].split()[-1]}(x, k + 1)"
         bodies = (
             f"return {inner} + k;",
             f"if (k < 2) return {inner} + 1; if (k == 2) return k; return 2 * x;",
@@ -37,6 +38,8 @@ class ConstructGenerator(Generator):
 
     def read(self, floating: bool) -> str:
         r = self.random
+        if r.random() < 0.1:
+            return self.of_structure(floating)
         if r.random() > 0.15:
             return super().read(floating)
         element = r.choice(FLOATING if floating else INTEGER)
@@ -47,6 +50,18 @@ class ConstructGenerator(Generator):
                 f"[{self.wrapped(axis) if r.random() < 0.7 else f'p{axis}'}]" for axis in range(self.rank)
             )
             parts.append(self.masked(name + indices, element))
+        return f"({' + '.join(parts)})"
+
+    def of_structure(self, floating: bool) -> str:
+        """A member of an element of an array of structures, perhaps of its neighbour's."""
+        r = self.random
+        element = r.choice(FLOATING if floating else INTEGER)
+        tag = f"{self.name}_s{len(self.functions)}"
+        members = "xyzw"[: r.randint(1, 4)]
+        self.functions.append(f"struct {tag} {{ {element} {', '.join(members)}; }};")
+        name = self.array("a", f"struct {tag}", [f"N{axis} + 1" for axis in range(self.rank)], const=True)
+        at = "".join(f"[p{axis}{r.choice(('', ' + 1'))}]" for axis in range(self.rank))
+        parts = [self.masked(f"{name}{at}.{r.choice(members)}", element) for _ in range(r.randint(1, 3))]
         return f"({' + '.join(parts)})"
 
     def wrapped(self, axis: int) -> str:
@@ -132,6 +147,8 @@ class ConstructGenerator(Generator):
         text = super().text()
         clauses = " ".join(self.reductions)
         text = re.sub(r"\n  meta_for ", f"\n  {clauses} meta_for ", text, count=1) if clauses else text
+        if self.random.random() < 0.2:
+            text = text.replace("meta_schedule", f"meta_schedule meta_grid({self.rank})", 1)
         return "".join(f"{one}\n" for one in self.functions) + text
 
 

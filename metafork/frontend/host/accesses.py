@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from metafork.frontend.host.host import HostFunction
-from metafork.frontend.host.variables import Variable
+from metafork.frontend.host.variables import Variable, rank_of
 from metafork.frontend.text import syntax
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.translation_unit import HostAccess
@@ -165,6 +165,9 @@ class _Collector:
                     self._everything(reads, writes)
                     self._value(base, scope)
             case syntax.Member(base=base, arrow=arrow):
+                if isinstance(base, syntax.Subscript) and not arrow and self._is_structure(base, scope):
+                    self.expression(base, scope, reads=reads or writes, writes=writes, exact=exact)
+                    return
                 root = scope.get(base.name) if isinstance(base, syntax.Name) else None
                 if arrow or root is None or root.is_global:
                     self._everything(reads, writes)
@@ -185,6 +188,12 @@ class _Collector:
                 for operand in syntax.operands(expression):
                     self._value(operand, scope, exact)
 
+    def _is_structure(self, element: syntax.Subscript, scope: Mapping[str, Variable]) -> bool:
+        """Say whether an expression is a whole structure, an element of an array of a variable."""
+        base, indices = _chain(element)
+        variable = scope.get(base.name) if isinstance(base, syntax.Name) else None
+        return variable is not None and variable.structure is not None and len(indices) == rank_of(variable)
+
     def _value(self, expression: syntax.Expression, scope: Mapping[str, Variable], exact: bool = False) -> None:
         self.expression(expression, scope, reads=True, writes=False, exact=exact)
 
@@ -198,7 +207,7 @@ class _Collector:
                 for index in indices:
                     self._value(index, scope)
                 root = scope.get(base.name) if isinstance(base, syntax.Name) else None
-                plain = root is not None and (len(indices) == 1 or len(indices) <= len(root.extents))
+                plain = root is not None and (len(indices) == 1 or len(indices) <= rank_of(root))
                 if not plain:
                     self._everything(True, False)
             case _:
@@ -229,7 +238,7 @@ class _Collector:
             case syntax.Subscript():
                 base, indices = _chain(argument)
                 root = scope.get(base.name) if isinstance(base, syntax.Name) else None
-                if root is None or root.element is None or len(indices) != len(root.extents):
+                if root is None or root.element is None or len(indices) != rank_of(root):
                     self._everything(True, True)  # perhaps a row, or a pointer
             case syntax.Prefix(op="&" | "*") | syntax.Member():
                 self._everything(True, True)
@@ -283,11 +292,11 @@ class _Collector:
             self._everything(reads, writes)
             return
         array = variable.element is not None
-        if array and len(indices) < len(variable.extents):
+        if array and len(indices) < rank_of(variable):
             return  # an address
         if array and id(variable) in self._inner and not variable.is_global:
             return  # no schedule stands in its life
-        rank = len(variable.extents) if array else 1
+        rank = rank_of(variable) if array else 1
         if not (array or variable.fault in _POINTERS) or len(indices) != rank or not self._stands(variable):
             self._everything(reads, writes)
             return

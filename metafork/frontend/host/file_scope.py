@@ -12,9 +12,9 @@ from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.definitions import definitions
 from metafork.frontend.text.macros import ExpansionError
 from metafork.frontend.text.preprocessor import Included, Preprocessed
+from metafork.frontend.text.structures import TypeNames, note_structure
 from metafork.frontend.text.tokens import BracketError, Token, TokenKind, match_brackets
 from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES
-from metafork.ir.arithmetic.types import ScalarType
 
 _LONG = 2000
 """Tokens of an initialiser that is not worth reading: only the extents of its array matter."""
@@ -31,7 +31,8 @@ class FileScope:
         self._preprocessed = preprocessed
         self._grammar = grammar
         self._functions: set[str] = set()
-        self.typedefs: dict[str, ScalarType] = dict(HEADER_TYPES)
+        self.typedefs = TypeNames()
+        self.typedefs.update(HEADER_TYPES)
         self.types = frozenset(HEADER_TYPES) | OTHER_TYPES
         self.variables: dict[str, Variable] = {}
 
@@ -88,6 +89,9 @@ class FileScope:
             return
         if not isinstance(simple, syntax.Declaration):
             return
+        for type_ in (simple.structure, *(declarator.type for declarator in simple.declarators[:1])):
+            if type_ is not None:
+                note_structure(type_, self.typedefs)
         for declarator in simple.declarators:
             if "typedef" in declarator.type.storage:
                 self.types |= {declarator.name}

@@ -29,8 +29,8 @@ from metafork.frontend.host.variables import (
     define_type,
 )
 from metafork.frontend.text import syntax
+from metafork.frontend.text.structures import TypeNames, note_structure
 from metafork.frontend.text.tokens import Token, TokenKind, addressed, perhaps_written
-from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
 
 
@@ -45,7 +45,7 @@ class HostFunction:
 
     def __init__(
         self,
-        typedefs: dict[str, ScalarType],
+        typedefs: TypeNames,
         globals_: dict[str, Variable],
         parameters: dict[str, Variable],
         body: syntax.Block,
@@ -54,7 +54,7 @@ class HostFunction:
         doubtful: Sequence[Span] = (),
         structured: bool = True,
     ) -> None:
-        self.typedefs = dict(typedefs)
+        self.typedefs = typedefs.copy()
         self.known = known
         self.file_scope = globals_
         self._uncertain = uncertain
@@ -156,6 +156,9 @@ class HostFunction:
                 self._enter(span)
                 self._passed = bisect_left(self._starts, span.end)
                 self.sites.append(Site(statement, dict(scope), loops, self._next()))
+                for name in syntax.results_of(statement):
+                    if name.name in scope and scope[name.name].type is not None:
+                        self._write(scope[name.name], name.span, None, None, scope)
             case syntax.Empty():
                 pass
 
@@ -215,6 +218,9 @@ class HostFunction:
             self._unknown.append((self._next(), self._doubtful[first]))
 
     def _declare(self, declaration: syntax.Declaration, scope: dict[str, Variable], place: Stretch | None) -> None:
+        for type_ in (declaration.structure, *(declarator.type for declarator in declaration.declarators[:1])):
+            if type_ is not None:
+                note_structure(type_, self.typedefs)
         for declarator in declaration.declarators:
             for extent in declarator.type.extents:
                 if extent is not None:
@@ -421,7 +427,7 @@ def _behind_address(target: syntax.Expression, scope: Mapping[str, Variable]) ->
 
 def _is_element(target: syntax.Expression, scope: dict[str, Variable]) -> bool:
     """Whether a target is an element of an array, not something behind a pointer."""
-    while isinstance(target, syntax.Subscript):
+    while isinstance(target, syntax.Subscript) or (isinstance(target, syntax.Member) and not target.arrow):
         target = target.base
     return isinstance(target, syntax.Name) and target.name in scope and scope[target.name].element is not None
 

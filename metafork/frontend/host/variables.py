@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from metafork.frontend.text import syntax
+from metafork.frontend.text.structures import StructureType, TypeNames, enter_structure, structure_of
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
@@ -16,7 +17,8 @@ class Variable:
     """A variable of the host.
 
     ``type`` is set for scalars, ``element`` and ``extents`` for arrays with extents; ``fault`` is the code of the
-    diagnostic for any other variable; ``pointed`` is the type of what a pointer points to.  ``since`` is the place from
+    diagnostic for any other variable; ``pointed`` is the type of what a pointer points to.  An array of structures has
+    an extent more, their members, and ``structure`` says which.  ``since`` is the place from
     which it has its declared extents, ``escapes`` the place where its address is given away, after which every call may
     write it.  ``initial`` is the value of a ``const`` scalar of the file.
     """
@@ -28,6 +30,7 @@ class Variable:
     element: ScalarType | None = None
     extents: tuple[syntax.Expression, ...] = ()
     pointed: ScalarType | None = None
+    structure: StructureType | None = None
     const: bool = False
     fault: str = ""
     message: str = ""
@@ -96,13 +99,18 @@ class Site:
     order: int
 
 
-def declared(declarator: syntax.Declarator, typedefs: dict[str, ScalarType], since: int) -> Variable:
+def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> Variable:
     """Return the variable that a declarator declares."""
     type_ = declarator.type
     name = declarator.name
     variable = Variable(name, declarator.name_span, since, const="const" in type_.qualifiers)
     variable.is_file = type_.words == ("FILE",)
     scalar = scalar_type(type_.words, typedefs)
+    structure = structure_of(type_, typedefs)
+    members: tuple[syntax.Expression, ...] = ()
+    if structure is not None and (type_.extents or type_.pointers) and not type_.function:
+        variable.structure, scalar = (None if structure.fault else structure), structure.element
+        members = (members_of(structure, declarator.name_span),)
     if (type_.pointers, type_.extents) in ((1, ()), (0, (None,))) and not type_.function:
         plain = scalar is not ScalarType.BOOL and not type_.qualifiers & {"volatile", "_Atomic"}
         variable.pointed = scalar if plain else None
@@ -110,8 +118,11 @@ def declared(declarator: syntax.Declarator, typedefs: dict[str, ScalarType], sin
         variable.fault, variable.message = "MF0206", f"`{name}` is a function"
     elif type_.pointers:
         variable.fault, variable.message = "MF0201", f"`{name}` is a pointer"
-    elif type_.words == ("struct",):
+    elif type_.words == ("struct",) and (structure is None or not type_.extents):
         variable.fault, variable.message = "MF0205", f"`{name}` is a structure, union or enumeration"
+    elif structure is not None and (structure.fault or not type_.extents):
+        why = f": {structure.fault}" if structure.fault else ""
+        variable.fault, variable.message = "MF0205", f"`{name}` is a structure{why}"
     elif scalar is None:
         variable.fault, variable.message = (
             "MF0315",
@@ -127,8 +138,18 @@ def declared(declarator: syntax.Declarator, typedefs: dict[str, ScalarType], sin
         variable.fault, variable.message = "MF0216", f"the array `{name}` has elements of type `_Bool`"
     else:
         variable.element = scalar
-        variable.extents = tuple(extent for extent in type_.extents if extent is not None)
+        variable.extents = (*(extent for extent in type_.extents if extent is not None), *members)
     return variable
+
+
+def members_of(structure: StructureType, span: Span) -> syntax.Expression:
+    """Return the extent that the members of a structure are."""
+    return syntax.Constant(str(len(structure.members)), span)
+
+
+def rank_of(variable: Variable) -> int:
+    """Return how many indices an element of an array has for C, to which a structure is one element."""
+    return len(variable.extents) - (variable.structure is not None and bool(variable.extents))
 
 
 def declare_under_condition(variable: Variable, other: Variable | None) -> None:
@@ -138,10 +159,15 @@ def declare_under_condition(variable: Variable, other: Variable | None) -> None:
         variable.fault, variable.message = "MF0008", f"`{variable.name}` is declared under a condition"
 
 
-def define_type(declarator: syntax.Declarator, typedefs: dict[str, ScalarType], certain: bool = True) -> None:
-    """Note a ``typedef`` where it names a scalar; one that depends on an undecided ``#if`` is none that is known."""
+def define_type(declarator: syntax.Declarator, typedefs: TypeNames, certain: bool = True) -> None:
+    """Note a ``typedef`` where it names a scalar or a structure; one under an undecided ``#if`` is not known."""
     name, type_ = declarator.name, declarator.type
     scalar = scalar_type(type_.words, typedefs)
+    structure = structure_of(type_, typedefs)
+    if structure is not None and not type_.pointers and not type_.extents and not type_.function:
+        enter_structure(name, structure, typedefs)
+    elif name in typedefs.structures:
+        enter_structure(name, StructureType(name, fault="it names another type too"), typedefs)
     usable = scalar is not None and not type_.pointers and not type_.extents and not type_.function
     if scalar is not None and usable and (certain or typedefs.get(name, scalar) is scalar):
         typedefs[name] = scalar

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from metafork.frontend.schedules.symbols import (
     ArraySymbol,
@@ -21,6 +22,7 @@ from metafork.frontend.schedules.symbols import (
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structure import similar
+from metafork.frontend.text.structures import StructureType, TypeNames, structure_of
 from metafork.frontend.text.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.exact_constants import NAMED, floating_value
@@ -114,7 +116,7 @@ class ExpressionBuilder:
     def __init__(
         self,
         reporter: Reporter,
-        typedefs: dict[str, ScalarType],
+        typedefs: TypeNames,
         resolve: Callable[[str], Symbol | None],
         visible: Callable[[], list[str]],
     ) -> None:
@@ -163,8 +165,8 @@ class ExpressionBuilder:
                 return self._call(expression)
             case syntax.Subscript():
                 return self.element(expression)
-            case syntax.Member(span=span):
-                raise self._reporter.refuse("MF0205", span, "a member of a structure stands in a schedule")
+            case syntax.Member():
+                return self.member(expression)
             case syntax.Conversion(type=type_, operand=operand, span=span):
                 target = self.named_type(type_)
                 return ir.Cast(target, self.build(operand), span)
@@ -226,7 +228,8 @@ class ExpressionBuilder:
         """Return the scalar type that a type name stands for; raises ``RefusedError`` for any other type."""
         if type_.pointers or type_.function:
             raise self._reporter.refuse("MF0201", type_.span, "a pointer type stands in a schedule")
-        if type_.words == ("struct",):
+        structure = self.structure_type(type_)
+        if structure is not None or type_.words == ("struct",):
             raise self._reporter.refuse("MF0205", type_.span, "a structure type stands in a schedule")
         found = scalar_type(type_.words, self._typedefs)
         if found is None or type_.extents:
@@ -255,6 +258,50 @@ class ExpressionBuilder:
             raise self._reporter.refuse(found.code, span, found.message, related=((found.span, "declared here"),))
         return found
 
+    def structure_type(self, type_: syntax.TypeName) -> StructureType | None:
+        """Return the structure that a type name stands for, ``None`` for any other type.
+
+        Raises ``RefusedError`` for one that is no row of scalars of one type.
+        """
+        found = structure_of(type_, self._typedefs)
+        if found is not None and found.fault:
+            raise self._reporter.refuse(
+                "MF0205", type_.span, f"`{found.name or 'struct'}` is a structure: {found.fault}"
+            )
+        return found
+
+    def member(self, expression: syntax.Member) -> ir.Element:
+        """Return a member of a structure; raises ``RefusedError``."""
+        base = expression.base
+        if expression.arrow:
+            base = syntax.Subscript(base, syntax.Constant("0", base.span), base.span)
+        structure = self.structure(base)
+        if structure is None:
+            raise self._reporter.refuse("MF0205", expression.span, "this is no member of a structure of the schedule")
+        if expression.field not in structure.members:
+            meant = similar(expression.field, list(structure.members))
+            hint = f"; did you mean `{meant}`?" if meant else ""
+            message = f"the structure has no member `{expression.field}`{hint}"
+            raise self._reporter.refuse("MF0301", expression.span, message)
+        indices = structure.member(structure.members.index(expression.field))
+        return ir.Element(structure.array.name, indices, structure.array.element, expression.span)
+
+    def structure(self, expression: syntax.Expression) -> ArraySymbol | None:
+        """Return the one structure that an expression is, ``None`` for anything else; raises ``RefusedError``."""
+        match expression:
+            case syntax.Prefix(op="*", operand=syntax.Infix(op="+", left=base, right=index)):
+                return self.structure(syntax.Subscript(base, index, expression.span))
+            case syntax.Prefix(op="*", operand=base):
+                return self.structure(syntax.Subscript(base, syntax.Constant("0", base.span), expression.span))
+            case syntax.Name(name=name, uncertain=False) if self._resolve(name) is not None:
+                symbol = self.symbol(name, expression.span)
+                return symbol if isinstance(symbol, ArraySymbol) and symbol.whole else None
+            case syntax.Subscript():
+                found = self.part(expression)
+                return found if found is not None and found.whole else None
+            case _:
+                return None
+
     def element(self, expression: syntax.Subscript | syntax.Prefix) -> ir.Element | ir.Var:
         """Return an element of an array (or the scalar that a parameter points to); raises ``RefusedError``."""
         indices: list[syntax.Expression] = []
@@ -271,8 +318,14 @@ class ExpressionBuilder:
                     break
             base = inner
         if not isinstance(base, syntax.Name):
+            if isinstance(base, syntax.Member):
+                self.member(base)  # says what is wrong with the structure, if that is it
             raise self._reporter.refuse("MF0203", expression.span, "what is indexed here is no array")
         symbol = self.symbol(base.name, base.span)
+        if isinstance(symbol, ArraySymbol) and symbol.members:
+            raise self._reporter.refuse(
+                "MF0205", expression.span, f"`{base.name}` has structures, not scalars, for elements"
+            )
         if isinstance(symbol, PointedSymbol) and len(indices) == 1 and _is_zero(indices[0]):
             return ir.Var(symbol.scalar.name, symbol.scalar.type, expression.span)
         if not isinstance(symbol, ArraySymbol):
@@ -305,9 +358,12 @@ class ExpressionBuilder:
                     return None
                 symbol = self.symbol(name, span)
                 return symbol if isinstance(symbol, ArraySymbol) else None
+            case syntax.Prefix(op="&", operand=syntax.Name(name=name) as whole) if self._resolve(name) is not None:
+                of = self.part(whole)
+                return replace(of, single=False) if of is not None and of.single else None
             case syntax.Subscript(base=base, index=index):
                 of = self.part(base)
-                return None if of is None or len(of.extents) < 2 else of.part(self._counted(index))
+                return None if of is None or of.single or len(of.extents) < 2 else of.part(self._counted(index))
             case syntax.Infix(op="+", left=base, right=index):
                 of = self.part(base)
                 return None if of is None else of.moved(self._counted(index))
@@ -350,6 +406,10 @@ class ExpressionBuilder:
             message = f"the pointer `{name}` stands without `*`"
             raise self._reporter.refuse("MF0201", span, message, related=((symbol.span, "declared here"),))
         assert isinstance(symbol, ArraySymbol)
+        if symbol.array.scalar:
+            return ir.Element(symbol.array.name, (ir.IntConst(0),), symbol.array.element, span)
+        if symbol.whole:
+            raise self._reporter.refuse("MF0205", span, f"the structure `{name}` stands without a member")
         message = f"the array `{name}` stands without {_count(len(symbol.extents), 'index')}"
         raise self._reporter.refuse("MF0302", span, message, related=((symbol.array.span, "declared here"),))
 

@@ -21,6 +21,7 @@ from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbo
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reductions import Reductions
 from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.structures import TypeNames
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
@@ -93,7 +94,7 @@ class NestBuilder:
     def __init__(
         self,
         reporter: Reporter,
-        typedefs: dict[str, ScalarType],
+        typedefs: TypeNames,
         host: Callable[[str], Symbol | None],
         file: Callable[[str], Symbol | None],
         functions: Functions | None,
@@ -225,9 +226,12 @@ class NestBuilder:
                 symbol = self._statements.expressions.symbol(clause.name.name, clause.name.span)
                 of_block = isinstance(symbol, ScalarSymbol) and symbol.origin is Origin.BLOCK
                 if not isinstance(symbol, ArraySymbol) and not (of_block and origin is Origin.THREAD_INDEX):
+                    if isinstance(symbol, ScalarSymbol):
+                        self._reductions.check_type(symbol.type, clause)
                     message = f"`{clause.name.name}` is no array and no scalar of the block"
                     hint = None
                     if isinstance(symbol, ScalarSymbol) and symbol.origin is Origin.HOST and symbol.type.integer:
+                        message += ", and the schedule is not the only one that may write it"
                         hint = f"write `{symbol.type.spelling} {symbol.name}[1]`, and `{symbol.name}[0]` for its value."
                     raise self._reporter.refuse("MF0225", clause.name.span, message, way_out=hint)
                 assert isinstance(symbol, ArraySymbol | ScalarSymbol)

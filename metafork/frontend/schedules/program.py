@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterable
 
 from metafork.frontend.host.array_moves import moves
@@ -39,6 +40,7 @@ class ProgramBuilder:
         self._functions = functions
         self._values = HostValues(host, site, source, None if functions is None else functions.quiet)
         self._arrays: dict[str, ir.Array | None] = {}
+        self._results = frozenset(name.name for name in syntax.results_of(site.statement))
         self.entry_values: set[str] = set()
         self.sized_arrays: set[str] = set()
 
@@ -76,13 +78,22 @@ class ProgramBuilder:
             return None
         if variable.fault:
             return UnusableSymbol(variable.fault, variable.message, variable.span)
+        if name in self._results and self._adds_up(variable):
+            array = self._array(variable)
+            assert array is not None
+            return ArraySymbol(array)
         if variable.type is not None:
             number = self._number(variable, variable.type) if variable.const else None
             return ScalarSymbol(name, variable.type, Origin.HOST, variable.span, variable.const, number)
         array = self._array(variable)
         if array is None:
             raise RefusedError
-        return ArraySymbol(array, variable.const)
+        return ArraySymbol(array, variable.const, members=array.members)
+
+    def _adds_up(self, variable: Variable) -> bool:
+        """Return whether a scalar can be the result of a reduction: nothing else reaches it."""
+        plain = variable.type is not None and variable.type.integer and variable.type is not ScalarType.BOOL
+        return plain and not (variable.const or variable.is_global or variable.escapes < math.inf)
 
     def _number(self, variable: Variable, type_: ScalarType) -> int | None:
         """Return the value of a ``const`` scalar where it is a number."""
@@ -106,6 +117,8 @@ class ProgramBuilder:
 
     def _array(self, variable: Variable) -> ir.Array | None:
         """Return an array of the host with its extents as they hold at the schedule; ``None`` after reporting."""
+        if variable.type is not None:
+            return ir.Array(variable.name, variable.type, (ir.IntConst(1),), variable.span, scalar=True)
         if variable.name not in self._arrays:
             extents: list[ir.Expr] = []
             for extent in variable.extents:
@@ -115,8 +128,9 @@ class ProgramBuilder:
                 extents.append(built)
             whole = len(extents) == len(variable.extents) and self._stays(variable)
             assert variable.element is not None
-            array = ir.Array(variable.name, variable.element, tuple(extents), variable.span) if whole else None
-            self._arrays[variable.name] = array
+            members = () if variable.structure is None else variable.structure.members
+            array = ir.Array(variable.name, variable.element, tuple(extents), variable.span, members)
+            self._arrays[variable.name] = array if whole else None
         return self._arrays[variable.name]
 
     def _stays(self, variable: Variable) -> bool:
@@ -142,6 +156,10 @@ class ProgramBuilder:
             doubted = {one.name for one in found[1] if self._host.stable(one, variable.since, self._site) is not None}
             if variable.is_parameter:
                 self.entry_values |= doubted
+            elif doubted and variable.structure is not None:
+                message = f"the extent of `{variable.name}`, an array of structures, may change before the schedule"
+                self._reporter.error("MF0309", extent.span, message)
+                return None
             elif doubted:
                 self.sized_arrays.add(variable.name)
             return found[0]
@@ -254,8 +272,8 @@ class ProgramBuilder:
             if name in roots or name in definitions:
                 continue
             definition = self._values.definition(self._site.visible[name])
-            if definition is None:
-                roots.add(name)
+            if definition is None or any(operand.name in self._results for operand in definition.operands):
+                roots.add(name)  # a result is an array, which defines no scalar
             else:
                 definitions[name] = definition
                 pending += [operand.name for operand in definition.operands]

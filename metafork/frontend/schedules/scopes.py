@@ -151,6 +151,12 @@ class Scopes:
             self._of_block.add(symbol.array.name)
         self._scopes[-1].symbols[name] = symbol
 
+    def name_members(self, name: str, members: tuple[str, ...], *, single: bool) -> None:
+        """Note that an array of the innermost scope is one of structures, or a single one."""
+        symbol = self._scopes[-1].symbols[name]
+        assert isinstance(symbol, ArraySymbol)
+        self._scopes[-1].symbols[name] = replace(symbol, members=members, single=single)
+
     def give_up(self, name: str, span: Span) -> None:
         """Note that the declaration of a name was refused, so that its uses are not reported as well."""
         self._scopes[-1].symbols.setdefault(name, UnusableSymbol("", "", span))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from metafork.frontend.host.variables import members_of
 from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.inlining.calls import Calls
 from metafork.frontend.schedules.inlining.functions import Functions
@@ -20,8 +21,8 @@ from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymb
 from metafork.frontend.text import syntax
 from metafork.frontend.text.atomics import atomic, with_old_value
 from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.structures import StructureType, TypeNames
 from metafork.ir import program as ir
-from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
 
 
@@ -43,7 +44,12 @@ def _base(target: syntax.Expression) -> str:
     """Return the name of the array of an element that was understood."""
     while not isinstance(target, syntax.Name):
         match target:
-            case syntax.Subscript(base=target) | syntax.Prefix(operand=target) | syntax.Infix(left=target):
+            case (
+                syntax.Subscript(base=target)
+                | syntax.Member(base=target)
+                | syntax.Prefix(operand=target)
+                | syntax.Infix(left=target)
+            ):
                 pass
             case _:
                 raise AssertionError(target)
@@ -81,7 +87,7 @@ class StatementBuilder:
     def __init__(
         self,
         reporter: Reporter,
-        typedefs: dict[str, ScalarType],
+        typedefs: TypeNames,
         scopes: Scopes,
         phase: Callable[[syntax.ForStatement], tuple[ir.Stmt, ...]],
         functions: Functions | None = None,
@@ -300,6 +306,9 @@ class StatementBuilder:
         words = (type_.storage & {"static", "extern", "_Thread_local"}) | (type_.qualifiers & {"volatile", "_Atomic"})
         if words:
             raise self._reporter.refuse("MF0217", span, f"`{name}` is declared `{min(words)}` in a schedule")
+        structure = self.expressions.structure_type(type_)
+        if structure is not None:
+            return self._structure(declarator, structure, level)
         scalar = self.expressions.named_type(
             syntax.TypeName(type_.words, type_.qualifiers, type_.storage, (), 0, False, type_.span)
         )
@@ -317,6 +326,49 @@ class StatementBuilder:
         if number is not None:
             self._scopes.settle(name, number)
         return (*self._ahead(level), ir.Declare(unique, scalar, value, span))
+
+    def _structure(self, declarator: syntax.Declarator, structure: StructureType, level: Level) -> tuple[ir.Stmt, ...]:
+        """Declare a structure, or an array of them: scalars of one type, the members being the last index."""
+        type_, span = declarator.type, declarator.span
+        single = not type_.extents
+        if single and level.origin is Origin.BLOCK:
+            message = f"the structure `{declarator.name}` is declared between grid and threads"
+            way_out = "declare it in the code of the threads, or an array of structures, which belongs to the block."
+            raise self._reporter.refuse("MF0205", span, message, way_out=way_out)
+        first = (syntax.Constant("1", span),) if single else ()
+        extents = (*first, *type_.extents, members_of(structure, span))
+        value = declarator.value if single and declarator.braces is None else None
+        flat = replace(declarator, type=replace(type_, extents=extents))
+        if value is not None:
+            flat = replace(flat, value=None)
+        assert structure.element is not None
+        arrays = LocalArrays(self._reporter, self._scopes, self.extent, lambda item: self._value(item, level))
+        if level.origin is Origin.BLOCK:
+            built: tuple[ir.Stmt, ...] = (arrays.of_block(flat, structure.element),)
+        else:
+            array, values = arrays.of_thread(flat, structure.element)
+            built = (array, *self._ahead(level), *values)
+        self._scopes.name_members(declarator.name, structure.members, single=single)
+        if value is None:
+            return built
+        target = self._scopes.resolve(declarator.name)
+        assert isinstance(target, ArraySymbol)
+        return (*built, *self._copied(target, value, span, level))
+
+    def _copied(self, target: ArraySymbol, value: syntax.Expression, span: Span, level: Level) -> tuple[ir.Stmt, ...]:
+        """Assign a structure, member by member."""
+        self._calls.origin = level.origin
+        source = self.expressions.structure(value)
+        if source is None or source.members != target.members or source.array.element is not target.array.element:
+            raise self._reporter.refuse("MF0205", value.span, "this is no structure of the type that it is assigned to")
+        built: list[ir.Stmt] = []
+        for position in range(len(target.members)):
+            to, of = (
+                ir.Element(one.array.name, one.member(position), one.array.element, span) for one in (target, source)
+            )
+            self._note(of, level)
+            built.append(ir.Assign(to, "", of, span))
+        return (*self._ahead(level), *built)
 
     # --- effects ----------------------------------------------------------------------------------------------
 
@@ -343,6 +395,10 @@ class StatementBuilder:
     def _assign(
         self, target: syntax.Expression, op: str, value: syntax.Expression, span: Span, level: Level
     ) -> tuple[ir.Stmt, ...]:
+        whole = self.expressions.structure(target) if not op and self._of_structures(target) else None
+        if whole is not None:
+            self._check_element_write(whole, target.span, level)
+            return self._copied(whole, value, span, level)
         built: ir.Var | ir.Element | None = None
         with suppress(RefusedError):
             built = self._target(target, level)
@@ -354,6 +410,19 @@ class StatementBuilder:
         if op in ("%", "&", "|", "^", "<<", ">>"):
             self.expressions.require_integers(f"{op}=", (built, right), span)
         return (*self._ahead(level), ir.Assign(built, op, right, span))
+
+    def _of_structures(self, target: syntax.Expression) -> bool:
+        """Return whether a target that is no member names an array of structures."""
+        while not isinstance(target, syntax.Name):
+            match target:
+                case syntax.Subscript(base=target) | syntax.Prefix(operand=target) | syntax.Infix(left=target):
+                    pass
+                case _:
+                    return False
+        with suppress(RefusedError):
+            symbol = self._scopes.resolve(target.name)
+            return isinstance(symbol, ArraySymbol) and bool(symbol.members)
+        return False
 
     def _atomic(self, built: tuple[ir.Stmt, ...], span: Span) -> tuple[ir.Stmt, ...]:
         """Make the last of some statements, the effect of one that is marked so, an atomic update."""
@@ -381,14 +450,14 @@ class StatementBuilder:
             assert isinstance(element, ir.Element)
             assert isinstance(symbol, ArraySymbol)
             self._note(element, level, reads=False)
-            if symbol.const:
-                message = f"the array `{element.array}` is `const`"
-                raise self._reporter.refuse(
-                    "MF0305", target.span, message, related=((symbol.array.span, "declared here"),)
-                )
-            if level.origin is Origin.BLOCK:
-                raise self._reporter.refuse("MF0108", target.span, f"`{element.array}` is written at block level")
-            self.written.add(element.array)
+            self._check_element_write(symbol, target.span, level)
+            return element
+        if isinstance(target, syntax.Member):
+            element = self.expressions.member(target)
+            self._note(element, level, reads=False)
+            symbol = self._scopes.resolve(_base(target))
+            assert isinstance(symbol, ArraySymbol)
+            self._check_element_write(symbol, target.span, level)
             return element
         if not isinstance(target, syntax.Name):
             self.expressions.build(target)  # reports pointers and structures by their own codes
@@ -397,10 +466,23 @@ class StatementBuilder:
         if isinstance(symbol, ScalarSymbol) and symbol.number is not None:
             self._check_write(target, ir.Var(symbol.name, symbol.type, target.span), level)
         found = self.expressions.build(target)
+        if isinstance(found, ir.Element) and isinstance(symbol, ArraySymbol):
+            self._note(found, level, reads=False)
+            self._check_element_write(symbol, target.span, level)
+            return found
         if not isinstance(found, ir.Var):
             raise self._reporter.refuse("MF0311", target.span, "a constant cannot be assigned")
         self._check_write(target, found, level)
         return found
+
+    def _check_element_write(self, symbol: ArraySymbol, span: Span, level: Level) -> None:
+        name = symbol.array.name
+        if symbol.const:
+            message = f"the array `{name}` is `const`"
+            raise self._reporter.refuse("MF0305", span, message, related=((symbol.array.span, "declared here"),))
+        if level.origin is Origin.BLOCK:
+            raise self._reporter.refuse("MF0108", span, f"`{name}` is written at block level")
+        self.written.add(name)
 
     def _check_write(self, target: syntax.Name, found: ir.Var, level: Level) -> None:
         symbol = self._scopes.local(found.name)

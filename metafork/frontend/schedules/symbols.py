@@ -40,7 +40,8 @@ class ArraySymbol:
     """An array as a schedule sees it; ``of_block`` where it is the block's own, ``of_thread`` where it is a thread's.
 
     An argument of a function may be a part of an array: ``prefix`` are its leading indices (``a[i]``), ``offset`` is
-    what is added to the first one that is left (``a + i``).
+    what is added to the first one that is left (``a + i``).  Of an array of structures, the last extent is that of
+    their ``members``; one that is a ``single`` structure has one element, without an index in the text.
     """
 
     array: ir.Array
@@ -49,6 +50,19 @@ class ArraySymbol:
     prefix: tuple[ir.Expr, ...] = ()
     offset: ir.Expr | None = None
     of_thread: bool = False
+    members: tuple[str, ...] = ()
+    single: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is one structure."""
+        return bool(self.members) and (self.single or len(self.extents) == 1)
+
+    def member(self, position: int) -> tuple[ir.Expr, ...]:
+        """Return the indices of a member of the one structure that this is."""
+        index = ir.IntConst(position)
+        own = (ir.IntConst(0), index) if len(self.extents) == 2 else (index,)
+        return self.indices(own)
 
     @property
     def extents(self) -> tuple[ir.Expr, ...]:

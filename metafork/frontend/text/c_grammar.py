@@ -235,10 +235,12 @@ class Grammar:
         declarations = self._parser._parse_declaration()
         extents = self._parser.declarators
         named = [one for one in declarations if getattr(one, "name", None)]
-        if len(named) != len(extents):
-            if named:
-                raise GrammarError("this declaration is not understood", span)
-            return syntax.Declaration((), span)
+        if named and len(named) != len(extents):
+            raise GrammarError("this declaration is not understood", span)
+        if not named:
+            alone = [self._structure(one.type) for one in declarations if isinstance(one.type, c_ast.Struct)]
+            type_ = syntax.TypeName(("struct",), frozenset(), frozenset(), (), 0, False, span, *alone[:1])
+            return syntax.Declaration((), span, type_ if alone else None)
         return syntax.Declaration(
             tuple(self._declarator(one, extent) for one, extent in zip(named, extents, strict=True)), span
         )
@@ -328,8 +330,31 @@ class Grammar:
         if isinstance(node, c_ast.Typedef):
             storage.add("typedef")
         return syntax.TypeName(
-            words, frozenset(qualifiers), frozenset(storage), tuple(extents), pointers, function, self._span(extent)
+            words,
+            frozenset(qualifiers),
+            frozenset(storage),
+            tuple(extents),
+            pointers,
+            function,
+            self._span(extent),
+            self._structure(inner) if isinstance(inner, c_ast.Struct) else None,
         )
+
+    def _structure(self, node: Any) -> syntax.StructureName:
+        members = None if node.decls is None else tuple(self._member(one) for one in node.decls)
+        return syntax.StructureName(node.name or "", members)
+
+    def _member(self, node: Any) -> syntax.MemberName:
+        name = getattr(node, "name", None) or ""
+        inner = getattr(node, "type", None)
+        quals = {*(getattr(node, "quals", None) or ()), *(getattr(inner, "quals", None) or ())}
+        if isinstance(inner, c_ast.TypeDecl) and isinstance(inner.type, c_ast.IdentifierType) and name:
+            words = tuple(inner.type.names)
+            if getattr(node, "bitsize", None) is not None:
+                return syntax.MemberName(name, words, "a field of bits")
+            return syntax.MemberName(name, words, "`const` or `volatile`" if quals else "")
+        kinds = {c_ast.ArrayDecl: "an array", c_ast.PtrDecl: "a pointer"}
+        return syntax.MemberName(name, (), kinds.get(type(inner), "a structure, union or enumeration"))
 
     def _unsupported(self, what: str, extent: _Extent) -> syntax.Unsupported:
         covered = self._given[extent.begin : extent.end]

@@ -62,7 +62,7 @@ class Reductions:
         parts: list[_Part] = []
         ends: list[ir.Stmt] = []
         for array, clause in results:
-            self._check_type(array.element, clause)
+            self.check_type(array.element, clause)
             if not phases or not _single(array):
                 body = _over_phases(body, partial(self.of_array, array=array, clause=clause))
                 continue
@@ -77,7 +77,7 @@ class Reductions:
 
     def of_array(self, phase: ir.Phase, array: ir.Array, clause: syntax.Reduction) -> ir.Phase:
         """Return a phase that updates the elements of an array atomically; raises ``RefusedError``."""
-        self._check_type(array.element, clause)
+        self.check_type(array.element, clause)
         body = self._updates(phase.body, array.name, clause, lambda one: one)
         return replace(phase, body=body)
 
@@ -87,7 +87,7 @@ class Reductions:
         ends: list[ir.Stmt] = []
         inside = phase
         for variable, clause in results:
-            self._check_type(variable.type, clause)
+            self.check_type(variable.type, clause)
             parts.append(self._part(variable.name, variable.type, clause))
             element = parts[-1].element
             inside = self._accumulated(inside, target=variable, part=element, clause=clause)
@@ -95,7 +95,8 @@ class Reductions:
             ends.append(ir.Assign(variable, "", value, clause.span))
         return (*self._begun(phase, parts), inside, *ends)
 
-    def _check_type(self, type_: ScalarType, clause: syntax.Reduction) -> None:
+    def check_type(self, type_: ScalarType, clause: syntax.Reduction) -> None:
+        """Refuse a result whose value depends on the order of what is added up; raises ``RefusedError``."""
         if type_.floating or type_ is ScalarType.BOOL:
             raise self.reporter.refuse(
                 "MF0225",

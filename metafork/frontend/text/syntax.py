@@ -168,12 +168,30 @@ Expression = (
 
 
 @dataclass(frozen=True, slots=True)
+class MemberName:
+    """A member of a structure: its name and specifiers, and ``what`` it is where that is no plain variable."""
+
+    name: str
+    words: tuple[str, ...]
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StructureName:
+    """``struct tag``, with its members where it is defined."""
+
+    tag: str
+    members: tuple[MemberName, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TypeName:
     """Specifiers and declarator of a type, the name left out.
 
     ``words`` are the type specifiers in order (``unsigned``, ``long``, or a typedef name; ``struct`` stands for any
-    structure, union or enumeration).  ``extents`` are those of an array, outermost first, ``None`` for an empty pair
-    of brackets.  ``pointers`` counts the stars (of the element, for an array); ``function`` marks a function type.
+    structure, union or enumeration, ``structure`` for one that is a ``struct``).  ``extents`` are those of an array,
+    outermost first, ``None`` for an empty pair of brackets.  ``pointers`` counts the stars (of the element, for an
+    array); ``function`` marks a function type.
     """
 
     words: tuple[str, ...]
@@ -183,6 +201,7 @@ class TypeName:
     pointers: int
     function: bool
     span: Span
+    structure: StructureName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +229,11 @@ class Declarator:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """``type a = 1, b;``; without declarators where only a structure is declared."""
+    """``type a = 1, b;``; without declarators where only a type is declared, ``structure`` where that is one."""
 
     declarators: tuple[Declarator, ...]
     span: Span
+    structure: TypeName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,6 +451,13 @@ def direct_expressions(statement: Statement) -> tuple[Expression, ...]:
             return () if value is None else (value,)
         case Block() | LabelledStatement() | Empty() | Opaque() | ScheduleStatement():
             return ()
+
+
+def results_of(schedule: ScheduleStatement) -> Iterator[Name]:
+    """Yield the names that the reductions of a schedule name as their results."""
+    for statement in walk_statements(schedule):
+        if isinstance(statement, ForStatement):
+            yield from (clause.name for clause in statement.reductions)
 
 
 def direct_statements(statement: Statement) -> tuple[Statement, ...]:

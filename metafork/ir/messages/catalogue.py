@@ -206,9 +206,9 @@ _ENTRIES = (
     Entry("MF0204", "goto or a label", "control flow in a schedule is structured.", "use `if`, `for` or `while`."),
     Entry(
         "MF0205",
-        "a structure, union or enumeration",
-        "arrays on the device hold scalars.",
-        "use one array for each member.",
+        "a structure that is no row of scalars",
+        "scalars of one type are a row of an array; other structures have no place on the device.",
+        "use members of one type, or one array for each member; in expressions, name a member.",
     ),
     Entry(
         "MF0206",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from comprehensive.verification import Options, verify
 from metafork.analysis.races.races import race_report
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
@@ -126,10 +127,23 @@ REFUSED = {
     "that is read in a loop's head": threads("+").replace(
         "low += a[i][t * B + j];", "for (int k = 0; k < «low»; k++) low += 1;"
     ),
-    "of a scalar of the host": blocks("+")
-    .replace("int *sum)\n{", "int *q)\n{ int sum = 0;")
+    "of a scalar of the file": "int sum;\n"
+    + blocks("+").replace("int *sum)", "int *q)").replace("*sum += x[p];", "").replace("+: sum", "+: «sum»"),
+    "of a scalar whose address is known": blocks("+")
+    .replace("int *sum)\n{", "int *q)\n{ int sum = 0; q = &sum;")
     .replace("*sum += x[p];", "")
     .replace("+: sum", "+: «sum»"),
+    "of a const scalar": blocks("+")
+    .replace("int *sum)\n{", "int *q)\n{ const int sum = 0;")
+    .replace("*sum += x[p];", "")
+    .replace("+: sum", "+: «sum»"),
+    "of a floating scalar": blocks("+")
+    .replace("int *sum)\n{", "int *q)\n{ float sum = 0;")
+    .replace("*sum += x[p];", "")
+    .replace("meta_reduction(+: sum)", "«meta_reduction(+: sum)»"),
+    "of a scalar that is read": blocks("+")
+    .replace("int *sum)\n{", "int *q)\n{ int sum = 0;")
+    .replace("*sum += x[p];", "sum += x[p]; if («sum» > 2) continue;"),
     "without a loop": blocks("+").replace(
         "*sum += x[p];", "«meta_reduction(+: sum)» for (int k = 0; k < 3; k++) *sum += x[p];"
     ),
@@ -142,3 +156,43 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name):
     assert_refused(REFUSED[name], "MF0225")
+
+
+SCALARS = """
+int scalars(int n, int B, int rounds, const int x[n], long least, unsigned found[3])
+{
+  int sum = 5, changes, i = 0;
+  for (int r = 0; r < rounds; r++) {
+    int half = sum / 2;
+    changes = 0;
+    meta_schedule {
+      meta_reduction(+: sum, changes) meta_reduction(min: least)
+      meta_for (int i = 0; i < (n + B - 1) / B; i++)
+        meta_for (int j = 0; j < B; j++) {
+          int p = i * B + j;
+          if (p >= n) continue;
+          sum += x[p] & 255;
+          if (((x[p] + half) & 7) == r) changes++;
+          if (x[p] < least) least = x[p];
+        }
+    }
+    if (changes == 1) break;
+    found[0] += changes;
+    meta_schedule
+      meta_reduction(^: i)
+      meta_for (int k = 0; k < sum % 5 + 1; k++)
+        meta_for (int j = 0; j < B; j++)
+          i ^= x[(j + k) % n] + changes;
+  }
+  if (n > 0) found[1] = sum + (least < 0 ? -least : least), found[2] = i;
+  return sum;
+}
+"""
+
+
+def test_scalars_of_the_host_are_results():
+    options = Options(points=6, jobs=1, dataflow_seconds=0, optimization="-O0")
+    found = verify(SCALARS, counters=("shared_memory",), strategies=("caching",), options=options)
+    assert found.passed, found.table()
+    assert {row.schedule for row in found.leaves} == {"input_k0", "input_k1"}
+    assert "not checked" not in found.table()

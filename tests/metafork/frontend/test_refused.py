@@ -246,7 +246,7 @@ CASES = {
         "MF0205",
         "struct s { int x; };\nvoid f(int n, struct s q, int a[n]) { meta_schedule { "
         + loops("i")
-        + "meta_for (int j = 0; j < 1; j++) a[i] = «q.x»; } }",
+        + "meta_for (int j = 0; j < 1; j++) a[i] = «q».x; } }",
     ),
     "unknown function": ("MF0206", thread("a[i] = «foo»(alpha);")),
     "printf": ("MF0206", thread('«printf»("%d", i);')),

@@ -18,6 +18,7 @@ from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol, Symbol, ValueSymbol
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.structures import StructureType
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
@@ -65,6 +66,10 @@ class Calls:
             return None
         if function.returns is None:
             raise self._reporter.refuse("MF0223", call.span, f"`{name}` gives no value")
+        if self._expressions.structure_type(function.returns) is not None:
+            message = f"`{name}` returns a structure"
+            way_out = "let it write through a pointer: `void f(struct s *result, ...)`, called with `&x`."
+            raise self._reporter.refuse("MF0205", call.span, message, way_out=way_out)
         found = self._inline(call, function, self._expressions.named_type(function.returns))
         assert found is not None
         return found
@@ -138,7 +143,7 @@ class Calls:
             self._writing[function.name] = False  # one that calls itself is refused anyway
             assert self._functions is not None
             reached = [function, *self._functions.reached(function.body)]
-            self._writing[function.name] = any(_stores(one.body) for one in reached)
+            self._writing[function.name] = any(_stores(one.body, _values(one)) for one in reached)
         return self._writing[function.name]
 
     # --- arguments --------------------------------------------------------------------------------------------
@@ -158,6 +163,10 @@ class Calls:
                 if _points(declarator) or declarator.type.extents:
                     bound[declarator.name] = self._memory(declarator, argument, points, stored)
                     continue
+                structure = self._expressions.structure_type(declarator.type)
+                if structure is not None:
+                    bound[declarator.name] = self._structure(declarator, structure, argument)
+                    continue
                 type_ = self._expressions.named_type(declarator.type)
                 value = converted(self._expressions.build(argument), type_)
                 if declarator.name in _assigned(function.body):
@@ -171,6 +180,28 @@ class Calls:
         if fault:
             raise RefusedError
         return bound, copied
+
+    def _structure(
+        self, declarator: syntax.Declarator, structure: StructureType, argument: syntax.Expression
+    ) -> ArraySymbol:
+        """Return a structure of the function's own with the members of the argument."""
+        given = self._expressions.structure(argument)
+        if given is None or given.members != structure.members or given.array.element is not structure.element:
+            message = f"this is no structure of the type of `{declarator.name}`"
+            raise self._reporter.refuse("MF0223", argument.span, message)
+        if self.origin is Origin.BLOCK:
+            message = f"`{declarator.name}` is a structure, and this call stands between grid and threads"
+            raise self._reporter.refuse("MF0223", argument.span, message, way_out="hand over its members.")
+        extents = (ir.IntConst(1), ir.IntConst(len(structure.members)))
+        array = ir.Array(self._scopes.fresh(declarator.name), given.array.element, extents, declarator.name_span)
+        own = ArraySymbol(array, of_thread=True, members=structure.members, single=True)
+        self._expressions.ahead.append(ir.PrivateArray(array, argument.span))
+        for position in range(len(structure.members)):
+            to, of = (
+                ir.Element(one.array.name, one.member(position), array.element, argument.span) for one in (own, given)
+            )
+            self._expressions.ahead.append(ir.Assign(to, "", of, argument.span))
+        return own
 
     def _may_stand(self, value: ir.Expr, function: FileFunction, name: str, points: bool, stored: bool) -> bool:
         """Return whether an argument may be evaluated wherever its parameter stands."""
@@ -194,11 +225,19 @@ class Calls:
         return kept
 
     def _scalar_behind(self, argument: syntax.Expression) -> bool:
-        return isinstance(argument, syntax.Prefix) and argument.op == "&" and isinstance(argument.operand, syntax.Name)
+        if not (
+            isinstance(argument, syntax.Prefix) and argument.op == "&" and isinstance(argument.operand, syntax.Name)
+        ):
+            return False
+        return not isinstance(self._scopes.resolve(argument.operand.name), ArraySymbol)
 
     def _memory(self, declarator: syntax.Declarator, argument: syntax.Expression, points: bool, stored: bool) -> Symbol:
         """Return the array, or the scalar, that a parameter points to."""
-        element = self._expressions.named_type(replace(declarator.type, extents=(), pointers=0))
+        plain = replace(declarator.type, extents=(), pointers=0)
+        structure = self._expressions.structure_type(plain)
+        element = self._expressions.named_type(plain) if structure is None else structure.element
+        members = () if structure is None else structure.members
+        assert element is not None
         const = "const" in declarator.type.qualifiers
         if isinstance(argument, syntax.Prefix) and self._scalar_behind(argument):
             variable = self._expressions.build(argument.operand)
@@ -215,7 +254,7 @@ class Calls:
                 self._same_type(argument.span, pointed.scalar.type, element)
                 return replace(pointed, const=const or pointed.const)
         part = self._expressions.part(argument)
-        if part is None or len(part.extents) != _rank(declarator):
+        if part is None or len(part.extents) != _rank(declarator) + bool(members) or part.members != members:
             message = f"this is no array of the kind that `{declarator.name}` stands for"
             raise self._reporter.refuse("MF0223", argument.span, message)
         self._same_type(argument.span, part.array.element, element)
@@ -239,7 +278,10 @@ class Calls:
             symbol = bound.get(declarator.name)
             if not isinstance(symbol, ArraySymbol):
                 continue
-            for written, extent in zip(declarator.type.extents[1:], symbol.extents[1:], strict=True):
+            if not declarator.type.extents:
+                continue  # a pointer, or a structure
+            extents = symbol.extents[1:-1] if symbol.members else symbol.extents[1:]
+            for written, extent in zip(declarator.type.extents[1:], extents, strict=True):
                 before = len(self._expressions.ahead)
                 same = written is not None and self._expressions.build(written) == extent
                 if not same or len(self._expressions.ahead) > before:
@@ -385,12 +427,17 @@ def _stores(statement: syntax.Statement, own: frozenset[str] = frozenset()) -> b
             return True
         if isinstance(inner, syntax.Declaration):
             names = {declarator.name for declarator in inner.declarators}
-            own = own - names | {declarator.name for declarator in inner.declarators if declarator.type.extents}
+            own = own - names | {declarator.name for declarator in inner.declarators if not declarator.type.pointers}
     return False
 
 
+def _values(function: FileFunction) -> frozenset[str]:
+    """Return the parameters of a function that are its own: scalars and structures."""
+    return frozenset(one.name for one in function.parameters if not (one.type.pointers or one.type.extents))
+
+
 def _base(target: syntax.Expression) -> str:
-    while isinstance(target, syntax.Subscript):
+    while isinstance(target, syntax.Subscript) or (isinstance(target, syntax.Member) and not target.arrow):
         target = target.base
     return target.name if isinstance(target, syntax.Name) else ""
 

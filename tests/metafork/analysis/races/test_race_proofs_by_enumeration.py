@@ -156,3 +156,12 @@ def test_elements_at_wrapped_indices_are_told_apart_where_they_are_apart(index, 
                 for (i, u), (other, v) in product(own, repeat=2):
                     if (i, u) != (other, v):
                         assert (RaceKind.THREADS if i == other else RaceKind.GRID) in doubtful, (index, guard, n, k)
+
+
+def test_what_a_guard_says_of_a_wrapped_index_holds_under_the_guard_alone():
+    text = wrapped("(p + 1) % n", "p < n", "k = a[{}];").replace("k = a[(p + 1) % n]", "int w = (p + 1) % n")
+    text = text.replace("} } } }", "} a[(p + 1) % n] = k; } } }").replace(
+        "{ meta_schedule", "{ assert(n >= 1); meta_schedule"
+    )
+    assert doubts(text) == {RaceKind.GRID, RaceKind.THREADS}
+    assert doubts(text.replace("a[(p + 1) % n] = k;", "if (p < n) a[(p + 1) % n] = k;")) == set()
