@@ -60,7 +60,7 @@ def optimized(source, static=None):
     folder = WORK / "".join([source.stem, *(f".{name}{value}" for name, value in values.items()), ".out"])
     code = "from comprehensive.cli import main; main()"
     words = [sys.executable, "-c", code, "optimize", source, "-o", folder]
-    words += [f"--static={name}={value}" for name, value in values.items()]
+    words += [f"--static={name}={value}" for name, value in values.items()] or ["--static=none"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode != 0:
         raise RuntimeError(done.stderr)

@@ -17,13 +17,14 @@ from typing import Any
 
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.case_discussion.instances import InstanceMaker
+from comprehensive.case_discussion.instances import InstanceMaker, all_combinations
 from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.order import ByCost
 from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
 from comprehensive.case_discussion.trace import trace
+from comprehensive.case_discussion.typical_values import typical_values
 from comprehensive.explanation import explained
-from comprehensive.options import MachineLike, Order, checked_static, machine_limits, with_assumptions
+from comprehensive.options import MachineLike, Order, Static, checked_static, machine_limits, with_assumptions
 from comprehensive.plugins import load
 from comprehensive.supported_machines import leaves_for_no_machine
 from comprehensive.systems.points import Number
@@ -41,7 +42,7 @@ from metafork.ir.invariants import check_program, checking
 from metafork.ir.messages.diagnostics import Diagnostic
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Program, Version
-from metafork.ir.static_values import StaticValues, static_parameters
+from metafork.ir.static_values import static_parameters
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.runtime.machine import Between
 from strategies.caching import with_cached_arrays
@@ -131,7 +132,7 @@ def optimize(
     strict: bool = False,
     plugins: Sequence[str] = (),
     progress: Progress | None = None,
-    static: StaticValues | None = None,
+    static: Static | None = None,
     order: Order = "cost",
     fma: bool = False,
 ) -> Result:
@@ -141,10 +142,10 @@ def optimize(
     ``"T=1024,Z=12288"``, a ``Machine``, a mapping) fixes or bounds machine symbols; ``assume`` are inequalities over
     parameters; ``strict`` refuses what is not proved free of races instead of warning.  ``plugins`` are modules, or
     ``.py`` files, with further counters and strategies.  ``static`` are values of program parameters for which leaves
-    are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``.  ``order`` says
-    which leaf goes first where several are possible: ``"cost"`` one that is proved to do less work and to ask for no
-    more sectors, ``"paper"`` that of the algorithm.  ``fma`` fuses sums of products
-    (``metafork.ir.contraction``) where the text does not forbid it.
+    are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``; ``"auto"``: typical values, where they
+    make the code of a leaf simpler.  ``order`` says which leaf goes first where several are possible: ``"cost"`` one
+    that is proved to do less work and to ask for no more sectors, ``"paper"`` that of the algorithm.  ``fma`` fuses
+    sums of products (``metafork.ir.contraction``) where the text does not forbid it.
 
     ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
     thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
@@ -170,7 +171,8 @@ def optimize(
             unit = exact_unit(with_assumptions(parse(source), assume))
     except OutOfTimeError:
         raise NotReadInTimeError("the time limit passed while the file was read") from None
-    static = checked_static(unit, static or {})
+    if static != "auto":
+        static = checked_static(unit, static or {})
     warnings = check_races(unit, strict=strict, deadline=deadline)
     unit = contracted_unit(unit, everywhere=fma)
     taken = identifiers(source.text)
@@ -211,7 +213,7 @@ def discuss(
     time_limit: float | None = None,
     progress: Callable[[Statistics], None] | None = None,
     analyses: Analyses | None = None,
-    static: StaticValues | None = None,
+    static: Static | None = None,
     order: Order = "cost",
 ) -> ScheduleTree:
     """Return the tree of one schedule.
@@ -238,10 +240,17 @@ def discuss(
     if not fixed and outcome.complete:
         with suppress(OutOfTimeError), until(deadline, LEAST_READING):
             tree = replace(tree, for_no_machine=leaves_for_no_machine(start, tree.leaves, tree.derived))
-    static = {name: values for name, values in (static or {}).items() if name in static_parameters(program)}
-    if not static:
+    if static == "auto":
+        combinations = typical_values(program)
+    else:
+        known = static_parameters(program)
+        named = {name: values for name, values in (static or {}).items() if name in known}
+        combinations = all_combinations(named) if named else ()
+    if not combinations:
         return tree
-    return InstanceMaker(static, strategies, discussion.systems, analyses, deadline).with_instances(tree, outcome.cases)
+    typical = static == "auto"
+    maker = InstanceMaker(combinations, strategies, discussion.systems, analyses, deadline, typical)
+    return maker.with_instances(tree, outcome.cases)
 
 
 def undiscussed(

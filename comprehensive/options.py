@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from comprehensive.registry import UnknownNameError
 from comprehensive.systems.inequality_text import InequalityError, inequality
@@ -82,6 +82,20 @@ def machine_limits(
 
 class StaticValueError(ValueError):
     """Values of a static parameter that cannot be used; the message says why."""
+
+
+Static: TypeAlias = StaticValues | Literal["auto"]
+"""Values of static parameters; ``"auto"``: typical ones, where they make the code of a leaf simpler."""
+
+
+def asked_static(texts: Sequence[str], otherwise: Static) -> Static:
+    """Return what ``--static`` asks for: ``auto``, ``none`` or values.  Raises ``StaticValueError``."""
+    if not texts:
+        return otherwise
+    words = {"auto", "none"} & set(texts)
+    if words and len(texts) > 1:
+        raise StaticValueError(f"{min(words)} stands alone: it is no value of a parameter")
+    return static_values(texts) if not words else "auto" if words == {"auto"} else {}
 
 
 def static_values(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:

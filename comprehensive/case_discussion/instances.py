@@ -4,6 +4,8 @@ Values are put into the program before the strategies that are applied at a leaf
 constant extent then stays in registers, and copies and loops have constant bounds.  A leaf's conditions, and which leaf
 is chosen, do not change: whoever launches a leaf compares the arguments with an instance's values and checks that it
 fits too.
+
+Where the user names no values, those of ``typical_values`` are tried, and kept where the kernel is simpler.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from comprehensive.case_discussion.quintuple import Case
+from comprehensive.case_discussion.typical_values import is_simpler
 from comprehensive.systems.systems import Systems
 from comprehensive.tree.schedule_tree import Instance, Leaf, ScheduleTree, values_text
 from metafork.algebra.polynomial import Polynomial, equal
@@ -26,20 +29,28 @@ from strategies.strategy import Applied, Strategy
 
 MOST_INSTANCES = 8
 """Most instances of one leaf."""
+CHOSEN = "for typical values with which a leaf is simpler; --static names others, --static none leaves them out"
+
+
+def all_combinations(static: StaticValues) -> tuple[Mapping[str, int], ...]:
+    """Return every combination of values, the last parameter's changing first."""
+    return tuple(dict(zip(static, values, strict=True)) for values in product(*static.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceMaker:
     """Makes the instances of one schedule's leaves.
 
-    ``systems`` are those of its discussion; after ``deadline`` (of ``time.monotonic``) nothing is begun.
+    ``combinations`` are the values to try, in order; ``typical`` says that nobody asked for them.  ``systems`` are
+    those of its discussion; after ``deadline`` (of ``time.monotonic``) nothing is begun.
     """
 
-    static: StaticValues
+    combinations: Sequence[Mapping[str, int]]
     strategies: Sequence[Strategy]
     systems: Systems
     analyses: Analyses
     deadline: float | None = None
+    typical: bool = False
 
     def with_instances(self, tree: ScheduleTree, cases: Sequence[Case[Version]]) -> ScheduleTree:
         """Return the tree with the instances of its leaves, and notes about the values that have none.
@@ -50,8 +61,12 @@ class InstanceMaker:
         notes = list(tree.notes)
         for leaf, case in zip(tree.leaves, cases, strict=True):
             said: list[str] = []
-            leaves.append(replace(leaf, instances=self._instances(case, leaf.kernel, said)))
-            notes += [(f"instances of leaf {leaf.id}", sentence) for sentence in said]
+            wanted = not self.typical or leaf.id not in tree.for_no_machine
+            leaves.append(replace(leaf, instances=self._instances(case, leaf.kernel, said) if wanted else ()))
+            if not self.typical:
+                notes += [(f"instances of leaf {leaf.id}", sentence) for sentence in said]
+        if self.typical and any(leaf.instances for leaf in leaves):
+            notes.append(("instances", CHOSEN))
         return replace(tree, leaves=tuple(leaves), notes=tuple(notes))
 
     def _instances(self, case: Case[Version], kernel: str, notes: list[str]) -> tuple[Instance, ...]:
@@ -59,7 +74,8 @@ class InstanceMaker:
             notes.append("none: the kernel is the PTX that LLVM makes of the dynamic one")
             return ()
         made: list[Instance] = []
-        seen = [_without_name(lower(case.version.program, kernel, self.analyses))]
+        dynamic = lower(case.version.program, kernel, self.analyses)
+        seen = [_without_name(dynamic)]
         left = list(self._possible(case, notes))
         while left and len(made) < MOST_INSTANCES:
             if self.deadline is not None and time.monotonic() > self.deadline:
@@ -68,11 +84,12 @@ class InstanceMaker:
             values = left.pop(0)
             version = self._version(case, values)
             try:
-                own = _without_name(lower(version.program, kernel, self.analyses))
+                lowered = lower(version.program, kernel, self.analyses)
             except CannotLowerError as reason:
                 notes.append(f"none for {values_text(values)}: {reason}")
                 continue
-            if own in seen:
+            own = _without_name(lowered)
+            if own in seen or (self.typical and not is_simpler(lowered, dynamic)):
                 notes.append(f"none for {values_text(values)}: the kernel does not depend on them")
                 continue
             seen.append(own)
@@ -84,12 +101,11 @@ class InstanceMaker:
         return tuple(made)
 
     def _possible(self, case: Case[Version], notes: list[str]) -> Iterator[dict[str, int]]:
-        """Yield the combinations that some point of the leaf has, the last parameter's values changing first."""
-        for combination in product(*self.static.values()):
-            values = dict(zip(self.static, combination, strict=True))
+        """Yield the combinations that some point of the leaf has."""
+        for values in self.combinations:
             *most, last = (equal(Polynomial.symbol(name), Polynomial.constant(v)) for name, v in values.items())
             if any(self.systems.consistent((*system, *most), last).kept for system in case.systems):
-                yield values
+                yield dict(values)
             else:
                 notes.append(f"none for {values_text(values)}: the leaf is never chosen with them")
 

@@ -98,7 +98,7 @@ static_option = click.option(
     "--static",
     multiple=True,
     metavar="NAME=VALUES",
-    help="Compile leaves also for these values of a program parameter: s=1,2,4.",
+    help="Compile leaves also for these values of a program parameter: s=1,2,4; auto: for typical ones; none.",
 )
 
 fma_option = click.option(

@@ -89,7 +89,7 @@ def command(
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
     from comprehensive.optimize import NotReadInTimeError, optimize
-    from comprehensive.options import static_values
+    from comprehensive.options import asked_static
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 
     found: list[Diagnostic] = []
@@ -117,7 +117,7 @@ def command(
                     strict=strict,
                     plugins=plugins,
                     progress=progress,
-                    static=static_values(static),
+                    static=asked_static(static, "auto"),
                     order=order,
                     fma=fma,
                 )

@@ -103,7 +103,7 @@ def command(
     where anything fails, and 5 where nothing does but some leaf never ran: it is not verified. Where isl can, a leaf's
     dataflow is proved to be the source's; elsewhere it is tested.
     """
-    from comprehensive.options import static_values
+    from comprehensive.options import asked_static
     from comprehensive.verification import BuildError, Options, verify
     from metafork.ir.messages.diagnostics import DiagnosticsError
 
@@ -132,7 +132,7 @@ def command(
                     assume=assume,
                     plugins=plugins,
                     options=options,
-                    static=static_values(static),
+                    static=asked_static(static, {}),
                     order=order,
                     fma=fma,
                     progress=progress,

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 from comprehensive.optimize import Result, optimize
-from comprehensive.options import MachineLike, Order
+from comprehensive.options import MachineLike, Order, Static
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree, has_values, values_text
 from comprehensive.verification.builds import Build, BuildError, CodeOf, Launch, Run, plain_code
 from comprehensive.verification.driver import CannotDriveError, driver_text, point_line
@@ -34,7 +34,6 @@ from evaluators.counter import Measure, NotKnown
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.prover import Verdict
 from metafork.ir.messages.source import Source
-from metafork.ir.static_values import StaticValues
 from metafork.ir.translation_unit import Function
 
 POINTS = 50
@@ -79,7 +78,7 @@ def verify(
     machine: MachineLike = None,
     assume: Sequence[str] = (),
     plugins: Sequence[str] = (),
-    static: StaticValues | None = None,
+    static: Static | None = None,
     order: Order = "cost",
     fma: bool = False,
     options: Options | None = None,

@@ -26,6 +26,8 @@ from metafork.ir.mapping import ROW_BY_ROW, Mapping
 
 VECTOR = 16
 """Bytes of the widest access of a thread."""
+MOST_TRIPS = 16
+"""Most trips of a loop that compilers are sure to unroll; one by one, accesses that lie apart meet in a bank."""
 
 
 def interleaving(window: Window, mapping: Mapping, shape: Sequence[Polynomial], prover: Prover) -> Interleaving | None:
@@ -44,7 +46,7 @@ def interleaving(window: Window, mapping: Mapping, shape: Sequence[Polynomial], 
     if turns is None or not turns.is_constant or window.strides[-1] != 1 or (len(walk.axes) == 1 and len(shape) > 1):
         return None
     trips = turns.constant_value()
-    if trips.denominator != 1:
+    if trips.denominator != 1 or trips > MOST_TRIPS:
         return None
     together = 1
     while trips % (2 * together) == 0 and 2 * together * element.size <= VECTOR:
@@ -74,14 +76,15 @@ def _digits(reference: Reference, column: Polynomial, apart: Polynomial) -> tupl
 
 
 def _fits(reference: Reference, window: Window, apart: Polynomial, trips: int) -> bool:
-    """Say whether an access has the column ``w*apart + u`` of a window's row, of thread u in x."""
+    """Say whether an access has the column ``w*apart + u`` of a row, of thread u in x, and w is the innermost loop."""
     column = coordinates(reference, window.factors)[-1]
     found = _digits(reference, column, apart)
     if found is None or reference.clamped:
         return False
     x, serial = found
     return (
-        column - window.lows[-1] == Polynomial.symbol(x.var) + apart * Polynomial.symbol(serial.var)
+        reference.loops[-1] == serial
+        and column - window.lows[-1] == Polynomial.symbol(x.var) + apart * Polynomial.symbol(serial.var)
         and serial.trips == Polynomial.constant(trips)
         and not serial.low
         and serial.step == ONE

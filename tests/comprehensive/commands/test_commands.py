@@ -164,7 +164,10 @@ def test_instances_are_told(run):
     assert "no instance for these values: the dynamic kernel runs" in run(*point, "s=3").output
     chosen = [json.loads(run(*point, s, "--json").stdout)["schedules"][0]["instance"] for s in ("s=2", "s=3")]
     assert chosen == ["jacobi1d_k0_leaf1_instance1", None]
-    run("optimize", EXAMPLE, *QUICK, "-o", "static.out")
+    result = run("optimize", EXAMPLE, *QUICK, "-o", "static.out")
+    assert "    also compiled for B = 256, s = 4; B = 128, s = 4; B = 256, s = 2; B = 64, s = 4" in result.output
+    assert Path("static.out/leaves/jacobi1d_k0_leaf1_instance4.mf").is_file()
+    run("optimize", EXAMPLE, *QUICK, "--static", "none", "-o", "static.out")
     assert not list(Path("static.out/leaves").glob("*instance*"))
 
 

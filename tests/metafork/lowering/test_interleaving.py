@@ -108,6 +108,11 @@ def test_rows_stay_in_order_where_that_is_not_proved_to_be_right_or_to_pay():
     assert kept(text_of(PRODUCT, column="j * s * B + u * s + w"), **values) == {}
     assert kept(text_of(PRODUCT), shape=[Polynomial.constant(32), Polynomial.constant(16)], **values) == {}
     assert kept(text_of(PRODUCT).replace("w = 0", "w = 1"), **values) == {}
+    assert kept(text_of(PRODUCT), B=32, K=8, s=32) == {}
+    inner, outer = "for (int w = 0; w < s; w++)", "for (int z = 0; z < K; z++)"
+    turned = PRODUCT.replace(inner, "LOOP").replace(outer, inner).replace("LOOP", outer)
+    assert turned != PRODUCT
+    assert kept(text_of(turned), **values) == {}
     assert kept(text_of(PRODUCT), B=2, K=8, s=4) == {}  # each element is read twice only
     plain = with_static_values(program(text_of(PRODUCT)), values).mapped(cached=("a", "b"), decided=True)
     (window,) = [held.window for held in block_memory(plain).paths[0].windows if held.window.array.name == "b"]
