@@ -54,11 +54,12 @@ from metafork.ir.program import (
     walk_expression,
 )
 from metafork.ir.rewriting import names_in
-from metafork.lowering.copy import INT, Site, as_int, builtin, linear_offset, load, offset_inside, store, window_offset
+from metafork.lowering.copy import INT, Site, as_int, builtin, linear_offset, offset_inside, window_offset
 from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.structures import StructureCode, Warp
 from metafork.lowering.thread_memory import ThreadMemory
+from metafork.lowering.window_copies import load, store
 
 
 @dataclass(slots=True)
