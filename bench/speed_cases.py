@@ -145,7 +145,7 @@ CASES = (
     ),
     _case(
         "transposition", "examples/transpose.mf", "transpose_true", "N s B0 B1 a c", {"N": 512},
-        _shapes("B0 B1 s", (16, 16, 2), (8, 32, 4), (32, 8, 4), (16, 32, 1)),
+        _shapes("B0 B1 s", (16, 16, 2), (8, 32, 4), (8, 32, 8), (32, 8, 4), (16, 32, 1)),
         _integers(a=(512, 512), c=(512, 512)), "c",
         "moves.transpose", "N a c", 2 * 512 * 512 / WARP, MEMORY,
     ),

@@ -22,7 +22,10 @@ REASONS = {
     "matmul, tall": _ROW,
     "matmul, batched": _ROW,
     "matmul, strided": _ROW,
-    "transposition": ("two tiles where one is enough, each copied by a loop, and bank conflicts in one of them"),
+    "transposition": (
+        "one padded tile as the expert's, but loops of unknown trips around both accesses, and a quotient that places "
+        "each thread in the tile's rows"
+    ),
     "1D mean of three": (
         "each result loads its three points, from the first-level cache: an expert's block has one request where "
         "neighbours share a sector"

@@ -8,6 +8,7 @@ a barrier counts, a subclass says; so also how a loop counts in which the thread
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import assert_never
 
 from metafork.algebra.polynomial import ZERO, Polynomial, at_most
@@ -20,7 +21,7 @@ from metafork.analysis.facts import Facts, Scope, assigned_scalars
 from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range
 from metafork.analysis.memory.block_memory import largest
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.kernel import Kernel, Space
+from metafork.ir.kernel import OFFSET, Kernel, Space
 from metafork.ir.program import (
     Assign,
     Barrier,
@@ -46,7 +47,9 @@ from metafork.ir.program import (
     While,
     expressions_of,
     walk_expression,
+    walk_statements,
 )
+from metafork.ir.rewriting import map_body
 from metafork.llvm.leaf_ptx import grid_loop
 
 
@@ -61,7 +64,7 @@ class KernelWalk:
     """
 
     def __init__(self, kernel: Kernel, facts: Facts) -> None:
-        self.kernel = kernel
+        self.kernel = replace(kernel, body=map_body(kernel.body, _plain_index))
         self._facts = facts
         self.scope = Scope.of(facts)
         # Quotients by the number of threads are new facts here.
@@ -181,6 +184,20 @@ class KernelWalk:
         self.scope = before
         return count
 
+    def _running(self, body: tuple[Stmt, ...]) -> dict[str, Polynomial]:
+        """Return scalars that a body advances once, by the same in all threads: what they were, and an unknown more."""
+        found: dict[str, Polynomial] = {}
+        everywhere = [one.target for one in walk_statements(body) if isinstance(one, Assign)]
+        for stmt in body:
+            match stmt:
+                case Assign(target=Var(name=name) as target, op="+" | "-") if everywhere.count(target) == 1:
+                    before, by = self.scope.values.get(name), self.scope.polynomial(stmt.value)
+                    if before is not None and by is not None and by.symbols <= self.scope.constants:
+                        found[name] = before + Polynomial.symbol(f"{name} so far")
+                case _:
+                    pass
+        return found
+
     def _forget(self, body: tuple[Stmt, ...]) -> None:
         for name in assigned_scalars(body):
             self.scope.values[name] = None
@@ -194,7 +211,9 @@ class KernelWalk:
         if not self.matters(loop):
             self._forget((loop,))
             return ZERO
+        running = self._running(loop.body)
         self._forget(loop.body)
+        self.scope.values.update(running)
         found = grid_loop(loop)
         if found is not None:
             init, condition = found
@@ -335,3 +354,12 @@ def _names_in(expr: Expr, prefix: str) -> bool:
     """Say whether an expression is made of built-in variables with this prefix, and of others of the device."""
     names = [part.name for part in walk_expression(expr) if isinstance(part, Var)]
     return any(name.startswith(prefix) for name in names) and all("." in name for name in names)
+
+
+def _plain_index(expr: Expr) -> Expr | None:
+    """Replace the function that gives an index its type by the index."""
+    match expr:
+        case Call(name=name, arguments=(index,)) if name == OFFSET:
+            return Cast(expr.type, index)
+        case _:
+            return None

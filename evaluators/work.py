@@ -26,9 +26,8 @@ from evaluators.kernel_walk import KernelWalk, UnknownCountError
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Facts
-from metafork.ir.kernel import OFFSET, Kernel, Space
-from metafork.ir.program import Call, Cast, Element, Expr, Stmt, Version, walk_expression
-from metafork.ir.rewriting import map_expression
+from metafork.ir.kernel import Kernel, Space
+from metafork.ir.program import Cast, Element, Expr, Stmt, Version, walk_expression
 from metafork.lowering.lowering import CannotLowerError, lower
 
 SECTOR_BYTES = 32
@@ -145,7 +144,7 @@ class _Walk(KernelWalk):
                 return self._times * _mark("shared memory")
             case Space.GLOBAL:
                 (index,) = element.indices
-                offset = self.scope.polynomial(map_expression(index, _plain_index))
+                offset = self.scope.polynomial(index)
                 count = self._times * _mark("global memory")
                 least, most = self._elements(offset, memory.element.size)
                 if offset is not None and not stored and most == 1:
@@ -234,12 +233,3 @@ def _are_near(one: Polynomial, other: Polynomial) -> bool:
 def _coefficient(total: Polynomial, mark: Polynomial) -> Polynomial:
     (name,) = mark.symbols
     return total.coefficient(name) or ZERO
-
-
-def _plain_index(expr: Expr) -> Expr | None:
-    """Replace the function that gives an index its type by the index."""
-    match expr:
-        case Call(name=name, arguments=(index,)) if name == OFFSET:
-            return Cast(expr.type, index)
-        case _:
-            return None

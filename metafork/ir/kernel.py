@@ -8,7 +8,9 @@ differences:
 - an ``Element`` names a ``Memory`` of the kernel and has exactly one index, the linear offset in elements;
 - ``Call(SHUFFLE, (value, lane))`` is the value that another lane of the warp hands in at the same place; all 32 lanes
   call it together, and ``value`` has 32 or 64 bits;
-- ``Call(OFFSET, (index,))`` is an index as ``long long``, or as ``int`` where the offset that it is a part of fits;
+- ``Call(OFFSET, (index,))`` is an index as ``long long``, or as ``int`` where the offset that it is a part of fits; so
+  is a scalar that is declared with a sum of such;
+- ``Call(QUOTIENT, (place, length))`` is the quotient of a thread's linear place in its block by at least 1;
 - the built-in variables are ``Var``s of type ``unsigned int``: ``threadIdx.x``, ``blockIdx.y``, ``blockDim.z``,
   ``gridDim.x`` and so on.
 """
@@ -26,6 +28,9 @@ SHUFFLE = "METAFORK_SHUFFLE"
 
 OFFSET = "METAFORK_OFFSET"
 """The function of ``metafork/device.h`` that gives an index the type that offsets are computed in."""
+
+QUOTIENT = "METAFORK_QUOTIENT"
+"""The function of ``metafork/device.h`` that divides the linear place of a thread, which is below 1,024."""
 
 
 class Space(Enum):

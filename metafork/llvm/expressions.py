@@ -14,7 +14,7 @@ from llvmlite import ir
 from metafork.ir.arithmetic.exact_constants import floating_value
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
-from metafork.ir.kernel import OFFSET, SHUFFLE, Memory
+from metafork.ir.kernel import OFFSET, QUOTIENT, SHUFFLE, Memory
 from metafork.ir.program import (
     COMPARISONS,
     LOGICAL,
@@ -237,6 +237,9 @@ class ExpressionLowering:
             return self._shuffle(expr)
         if expr.name == OFFSET:
             return Typed(self.convert(self.value(expr.arguments[0]), expr.type), expr.type)
+        if expr.name == QUOTIENT:
+            place, length = expr.arguments
+            return self.value(Cast(expr.type, Binary("/", place, length, place.type)))
         signature = SIGNATURES.get(expr.name)
         if signature is None:
             raise ValueError(f"unknown function {expr.name}")

@@ -63,15 +63,14 @@ from metafork.lowering.copy import (
     builtin,
     kept_column,
     linear_offset,
-    load,
     offset_inside,
-    store,
     window_offset,
 )
 from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.structures import StructureCode, Warp
 from metafork.lowering.thread_memory import ThreadMemory
+from metafork.lowering.window_copies import load, store
 
 
 @dataclass(slots=True)

@@ -123,3 +123,12 @@ def test_a_program_runs_on_the_device_as_dispatched(device, tmp_path):
     assert constant.kernel == "smooth_k0_leaf1_instance1"
     assert np.array_equal(got, want)
     assert constant.counts["warp_instructions"] < launch.counts["warp_instructions"]
+
+
+def test_quotients_of_places_in_a_block_are_exact(device):
+    include = (ROOT / "metafork" / "runtime" / "include",)
+    quotients = device.load(ROOT / "tests" / "bench" / "quotients.cu", include=include)
+    for first, count in ((1, 1100), (2**16 - 1, 3), (2**24 - 2, 5), (2**31 - 3, 3)):
+        wrong = np.full(count * 1024, 7, np.int32)
+        device.call(quotients, "run_quotients", first, count, wrong, on_device=True)
+        assert not wrong.any()

@@ -5,8 +5,8 @@ from contextlib import suppress
 from itertools import product
 
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
-from metafork.ir.kernel import OFFSET, Space
-from metafork.ir.program import Assign, Barrier, Call, Cast, Declare, Element, For, If, Var, subexpressions
+from metafork.ir.kernel import OFFSET, QUOTIENT, Space
+from metafork.ir.program import Assign, Barrier, Call, Cast, Declare, Element, For, If, Var, binary, subexpressions
 from metafork.ir.rewriting import map_expression
 
 SECTOR_BYTES = 32
@@ -92,5 +92,7 @@ def _plain(expr):
     match expr:
         case Call(name=name, arguments=(index,)) if name == OFFSET:
             return Cast(expr.type, index)
+        case Call(name=name, arguments=(place, length)) if name == QUOTIENT:
+            return Cast(expr.type, binary("/", place, length))
         case _:
             return None

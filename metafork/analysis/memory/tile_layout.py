@@ -99,6 +99,8 @@ def place_in_tile(
 
     ``symbols`` hold the mask under ``mask_key`` where the layout turns rows.
     """
+    if row == IntConst(0):
+        return column
     base = binary("*", row, pitch_of(layout, columns))
     mask = symbols.get(mask_key(layout, columns, element), IntConst(0))
     if layout.turn == "none" or mask == IntConst(0):

@@ -116,6 +116,21 @@ void NAME(int n, int B, const int a[n + 3], int b[n]) {
 """
 
 
+WALKED = """
+void NAME(int n, int K, int B, const int a[n][n], int b[n]) {
+  assert(K <= n);
+  int d = n / B, e = n / K;
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < d; i++)
+      for (int t = 0; t < e; t++)
+        meta_for (int u = 0; u < B; u++)
+          for (int z = 0; z < K; z++)
+            b[i * B + u] += a[i * B + u][t * K + z];
+  }
+}
+"""
+
+
 @dataclass(frozen=True)
 class Bug:
     """An edit of the text of one schedule, which names a kernel ``KERNEL`` (leaf 1 unless said otherwise)."""
@@ -142,6 +157,9 @@ def substituted(pattern: str, by: str, count: int = 0) -> Callable[[str], str]:
 
 
 BUGS = [
+    Bug("an array's offset that advances too far", STENCIL, substituted(r"(shared_a_offset \+= )", r"\g<1>1 + ")),
+    Bug("a tile's place that stays", STENCIL, substituted(r"\n *shared_a_place \+= [^;]*;", "")),
+    Bug("a row that is not left at its end", WALKED, substituted(r"(shared_a_offset \+= )n - ", r"\1n + ")),
     Bug("no barrier after the load", STENCIL, without_barrier(0)),
     Bug("no barrier before the store", INNER.replace("cache(a)", "cache(b)"), without_barrier(0)),
     Bug("no barrier at the end of a block", STENCIL.replace("cache(a, b)", "cache(a)"), without_barrier(-1)),

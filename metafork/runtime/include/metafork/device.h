@@ -15,7 +15,8 @@
  *   METAFORK_UNROLLED for (...)                             a loop of constant trips that is to be unrolled whole: elements of
  *                                                           a thread's array are then registers
  *   metafork_atomic_add<int>(&a[i], v);                     a[i] += v at once: also _sub, _mul, _and, _or, _xor, _min, _max
- *   METAFORK_OFFSET(row) * columns + column                 an offset in an array: int or long long,
+ *   METAFORK_OFFSET(row) * columns + column                 an offset in an array: of METAFORK_OFFSET_TYPE, int or long long
+ *   METAFORK_QUOTIENT(place, length)                        place / length, for the place of a thread in its block
  *   for (unsigned b = METAFORK_FIRST(blockIdx.x, blocks); b < blocks; b = METAFORK_NEXT(b, blocks, gridDim.x))
  *                                                           the blocks of the program that this one runs: one, or several
  *
@@ -45,7 +46,9 @@
     extern "C" __global__ void name parameters { name##_text<false> arguments; }                                       \
     extern "C" __global__ void name##_large parameters { name##_text<true> arguments; }                                \
     template <bool METAFORK_LARGE> static __device__ __forceinline__ void name##_text parameters
-#define METAFORK_OFFSET(value) (static_cast<typename metafork_offset<METAFORK_LARGE>::type>(value))
+#define METAFORK_OFFSET_TYPE typename metafork_offset<METAFORK_LARGE>::type
+#define METAFORK_OFFSET(value) (static_cast<METAFORK_OFFSET_TYPE>(value))
+#define METAFORK_QUOTIENT(place, length) metafork_quotient((place), (length))
 #define METAFORK_FIRST(index, extent) metafork_first<METAFORK_LARGE>((index), (extent))
 #define METAFORK_NEXT(counter, extent, stride) (METAFORK_LARGE ? (counter) + (stride) : (extent))
 #if defined(METAFORK_HIP)
@@ -190,6 +193,15 @@ template <bool large> struct metafork_offset {
 template <> struct metafork_offset<true> {
     using type = long long;
 };
+
+/* A block has at most 1024 threads, so that the quotient of place + 1/2 is further from the next integer than it is off. */
+static __device__ __forceinline__ int metafork_quotient(unsigned int place, unsigned int length) {
+#if defined(__CUDA_ARCH__)
+    return (int)__fdividef((float)place + 0.5f, (float)length);
+#else
+    return (int)(place / length);
+#endif
+}
 
 /* The first block of the program that this one runs; where the grid is the program's, it is there. */
 template <bool large, class Count> static __device__ __forceinline__ Count metafork_first(unsigned int index, [[maybe_unused]] Count extent) {

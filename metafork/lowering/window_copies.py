@@ -1,0 +1,334 @@
+"""Windows moved between an array in global memory and its tile in shared memory, by all threads of a block together.
+
+``load`` fills a tile; ``store`` copies back what was written.  Each says what happens to one element at the counters
+of a box (coordinates, conditions, offsets), and ``metafork.lowering.copy_loops`` puts the loops around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
+from metafork.algebra.ranges import extreme, stays_within
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.memory.tile_layout import pitch_of
+from metafork.analysis.memory.window_store import Digit, WrittenBox
+from metafork.analysis.memory.windows import Window
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.polynomial_code import LONG, code_of, condition_of, conjunction, may_be_negative
+from metafork.ir.program import (
+    Assign,
+    Binary,
+    Cast,
+    Conditional,
+    Declare,
+    Element,
+    Expr,
+    If,
+    IntConst,
+    Stmt,
+    Var,
+    binary,
+)
+from metafork.lowering.copy import (
+    INT,
+    Site,
+    array_extents,
+    as_int,
+    as_long,
+    as_offset,
+    bounds_of,
+    narrow,
+    offset_inside,
+    product_of,
+    row_bounds,
+    window_offset,
+)
+from metafork.lowering.copy_loops import Growth, Running, Walk
+
+
+def load(window: Window, name: str, site: Site) -> list[Stmt]:
+    """Return the loops that fill a window from global memory, staying inside the array."""
+    prefix = site.rows.prefix(name)
+    counters = tuple(Var(f"{prefix}_{axis}", INT) for axis in range(len(window.extents)))
+    walk = Walk(prefix, counters, window.extents, site, window.kept)
+    box = _Box(window, window.lows, window.strides, window.extents, counters, site)
+    found = box.coordinates(walk.ends)
+    place = walk.place_in(window, counters, site.symbols)
+    source = Element(window.array.name, (_place(window, found.values, site),), window.array.element)
+    copy: Stmt = Assign(Element(name, (place,), window.array.element), "", source)
+    guard = conjunction(found.guards)
+    body = (*found.declarations, copy if guard is None else If(guard, (copy,)))
+    return walk.around(body, box.running(name, walk, tuple(found.declarations), guard, loads=True))
+
+
+def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[Stmt]:
+    """Return the loops that copy back what one reference wrote, under its guards."""
+    prefix = site.rows.prefix(name)
+    counters = tuple(Var(f"{prefix}_{axis}", INT) for axis in range(len(box.extents)))
+    written = _Box(window, box.lows, box.scales, box.extents, counters, site)
+    found = written.coordinates({})
+    symbols = dict(site.symbols)
+    needed = {symbol for constraint in box.guards for symbol in constraint.symbols}
+    decoded: list[Stmt] = []
+    for counter, digits in zip(counters, box.digits, strict=True):
+        for digit in digits:
+            if digit.symbol in needed:
+                variable = Var(f"{prefix}_{digit.symbol}", INT)
+                decoded.append(Declare(variable.name, INT, _decode(counter, digit, digits[-1], site.symbols)))
+                symbols[digit.symbol] = variable
+    conditions: list[Expr] = [
+        condition_of(guard, symbols, wide=may_be_negative(guard.left) or may_be_negative(guard.right))
+        for guard in box.guards
+    ]
+    walk = Walk(prefix, counters, box.extents, site)
+    place = walk.place_in(window, written.in_window(counters), site.symbols)
+    source = Element(name, (place,), window.array.element)
+    copy: Stmt = Assign(
+        Element(window.array.name, (_place(window, found.values, site),), window.array.element), "", source
+    )
+    guard = conjunction(conditions)
+    body = (*found.declarations, copy) if guard is None else (*decoded, If(guard, (*found.declarations, copy)))
+    return walk.around(body, written.running(name, walk, tuple(decoded), guard, loads=False))
+
+
+def _decode(counter: Var, digit: Digit, highest: Digit, symbols: Mapping[str, Expr]) -> Expr:
+    value: Expr = counter
+    if digit.weight != 1:
+        value = binary("/", value, code_of(digit.weight, symbols))
+    if digit != highest:
+        value = binary("%", value, code_of(digit.trips, symbols))
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Coordinates:
+    """The coordinates of an element in the array, their declarations, and the conditions that keep them inside it."""
+
+    values: tuple[Expr, ...]
+    declarations: list[Stmt]
+    guards: list[Expr]
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A box of a window: coordinate d of element e is ``lows[d] + strides[d]*e``, with e counted by ``counters``."""
+
+    window: Window
+    lows: tuple[Polynomial, ...]
+    strides: tuple[int, ...]
+    extents: tuple[Polynomial, ...]
+    counters: tuple[Var, ...]
+    site: Site
+
+    def coordinates(self, ends: dict[int, Expr | None]) -> _Coordinates:
+        """Return where an element stands in the array.
+
+        An axis in ``ends`` gets its value there, the end of its counter, in place of a condition that the array's
+        extent asks for.
+        """
+        site, window = self.site, self.window
+        values: list[Expr] = []
+        declarations: list[Stmt] = []
+        guards: list[Expr] = []
+        loops = [*window.fixed]
+        polynomials: list[Polynomial] = []
+        for axis, counter in enumerate(self.counters):
+            loops.append(LoopRange(counter.name, self.extents[axis], LoopKind.SERIAL))
+            polynomials.append(self._coordinate(axis))
+            period = window.periods[axis] if window.periods else None
+            code = self._code(axis, loops, self.counters, wrapped=period is not None)
+            value = Var(f"{counter.name}_at", code.type if code.type == LONG else INT)
+            declarations.append(Declare(value.name, value.type, code))
+            values.append(value)
+            if period is not None:
+                length = code_of(period, site.symbols, wide=True)
+                some = None if site.prover.proves(at_most(ONE, period)) else binary("<", IntConst(0), length)
+                declarations.append(Assign(value, "", _wrapped(value, length, some)))
+                guards += [] if some is None else [some]
+        declared = site.extents[window.array.name]
+        if not window.factors:
+            for axis, index in enumerate(values):
+                if window.periods and window.periods[axis] is not None:
+                    continue
+                extent_code = site.extent_code[window.array.name][axis]
+                both = bounds_of(polynomials[axis], declared[axis], index, extent_code, loops, site)
+                if both[1] is not None and axis in ends and self.strides[axis] == 1:
+                    ends[axis] = _end(extent_code, self.lows[axis], self.extents[axis], index.type, site)
+                    both = both[0], None
+                guards += [bound for bound in both if bound is not None]
+            return _Coordinates(tuple(values), declarations, guards)
+        for factor, column, polynomial in zip(window.factors, values[1:], polynomials[1:], strict=True):
+            both = bounds_of(polynomial, factor, column, code_of(factor, site.symbols), loops, site)
+            guards += [bound for bound in both if bound is not None]
+        both = row_bounds(window, values, polynomials, loops, site)
+        guards += [bound for bound in both if bound is not None]
+        return _Coordinates(tuple(values), declarations, guards)
+
+    def _coordinate(self, axis: int) -> Polynomial:
+        return self.lows[axis] + self.strides[axis] * Polynomial.symbol(self.counters[axis].name)
+
+    def _code(self, axis: int, loops: list[LoopRange], counters: Sequence[Expr], *, wrapped: bool = False) -> Expr:
+        """Return a coordinate for values of the counters; one that is ``wrapped`` has no end yet."""
+        site, polynomial = self.site, self._coordinate(axis)
+        own = {counter.name: value for counter, value in zip(self.counters, counters, strict=True)}
+        symbols = {**site.symbols, **own}
+        narrow_enough = len(self.counters) > 1 and not may_be_negative(polynomial) and _indexed_in_int(self.window)
+        wide = wrapped or not narrow_enough
+        code = code_of(polynomial.without(n for n, at in own.items() if at == IntConst(0)), symbols, wide=wide)
+        reach = _reach(polynomial, loops, site) if wide and not wrapped else None
+        if reach is None:
+            return code
+        site.rows.spans.append(reach)
+        return _in_offsets(code)
+
+    def in_window(self, counters: Sequence[Expr]) -> tuple[Expr, ...]:
+        """Return the coordinates in the window for values of the counters."""
+        result: list[Expr] = []
+        for axis, counter in enumerate(counters):
+            distance = self.lows[axis] - self.window.lows[axis]
+            shift = distance.divide_exactly(Polynomial.constant(self.window.strides[axis]))
+            assert shift is not None
+            result.append(counter if not shift else binary("+", counter, code_of(shift, self.site.symbols)))
+        return tuple(result)
+
+    def running(
+        self, name: str, walk: Walk, decoded: tuple[Stmt, ...], guard: Expr | None, *, loads: bool
+    ) -> Running | None:
+        """Return the copy by offsets that advance; ``None`` where it is not proved that they fit their types.
+
+        ``decoded`` declares what ``guard``, the condition of an element, is made of.
+        """
+        window, site = self.window, self.site
+        in_order = window.layout.turn == "none" and window.kept is None and not any(window.periods)
+        span = self._span() if in_order else None
+        if span is None:
+            return None
+        boxes = zip(self.counters, self.extents, strict=True)
+        loops = [*window.fixed, *(LoopRange(one.name, extent, LoopKind.SERIAL) for one, extent in boxes)]
+        sizes = array_extents(window.array.name, window.factors, site)
+        pitches = [code_of(extent, site.symbols) for extent in window.extents]
+        if len(pitches) > 1:
+            pitches[-1] = pitch_of(window.layout, pitches[-1])
+
+        def array_at(counters: Sequence[Expr]) -> Expr:
+            return as_long(_place(window, tuple(self._code(a, loops, counters) for a in range(len(self.lows))), site))
+
+        def array_by(growth: Growth) -> Expr:
+            steps = {axis: _times(self.strides[axis], by) for axis, by in growth.items()}
+            return _grown(steps, sizes, offsets=True)
+
+        def copied(offset: Expr, place: Expr) -> tuple[Stmt, ...]:
+            element = window.array.element
+            in_array, in_tile = Element(window.array.name, (offset,), element), Element(name, (place,), element)
+            copy: Stmt = Assign(in_tile, "", in_array) if loads else Assign(in_array, "", in_tile)
+            return (copy,) if guard is None else (*decoded, If(guard, (copy,)))
+
+        site.rows.spans.append(span)
+        return Running(
+            array_at,
+            array_by,
+            lambda counters: window_offset(window, self.in_window(counters), site.symbols),
+            lambda growth: _grown(growth, pitches, offsets=False),
+            copied,
+            guard is not None,
+            walk.is_line(window, self.in_window(self.counters)),
+        )
+
+    def _span(self) -> Polynomial | None:
+        """Return what offsets do not reach that advance through the box; ``None`` where it is not known.
+
+        The box begins in the array.  A thread starts at most as many elements on as there are threads, along each axis,
+        and goes as far once more after its last element.
+        """
+        site, threads = self.site, self.site.exactly
+        declared = site.extents[self.window.array.name]
+        known = tuple(extent for extent in declared if extent is not None)
+        if threads is None or len(known) < len(declared):
+            return None
+        total, inner = product_of(known), self.window.factors or known[1:]
+        low, steps, size = ZERO, ZERO, ONE
+        for axis in reversed(range(len(self.lows))):
+            low, steps = (
+                low + self.lows[axis] * size,
+                steps + self.strides[axis] * (self.extents[axis] + 2 * threads) * size,
+            )
+            size = size * inner[axis - 1] if axis else size
+        corner = [(low, total)] if self.window.factors else list(zip(self.lows, known, strict=True))
+        if not all(all(stays_within(*one, self.window.fixed, site.prover, site.prover.derives)) for one in corner):
+            return None
+        span = total + steps
+        return span if span.symbols <= site.rows.host else None
+
+
+def _times(stride: int, by: Expr) -> Expr:
+    return by if stride == 1 else binary("*", IntConst(stride), by)
+
+
+def _grown(growth: Growth, extents: Sequence[Expr], *, offsets: bool) -> Expr:
+    """Return what a row-major offset grows by where coordinates do."""
+    total: Expr | None = None
+    for axis, extent in enumerate(extents):
+        if total == IntConst(1):
+            total = as_offset(extent) if offsets and axis < len(extents) - 1 else extent
+        elif total is not None:
+            total = binary("*", total, narrow(extent) if offsets else extent)
+        if axis in growth:
+            by = growth[axis]
+            if offsets and axis < len(extents) - 1 and by != IntConst(1):
+                by = as_offset(by)
+            total = by if total is None else binary("+", total, by)
+    assert total is not None
+    return total
+
+
+def _wrapped(value: Var, period: Expr, some: Expr | None) -> Expr:
+    """Return a value modulo a period where there is one; what lies between 0 and the period is not divided."""
+    rest = binary("%", binary("+", binary("%", value, period), period), period)
+    outside = binary("||", binary("<", value, IntConst(0)), binary(">=", value, period))
+    return Conditional(outside if some is None else binary("&&", some, outside), rest, value, LONG)
+
+
+def _end(array: Expr, low: Polynomial, window: Polynomial, type_: ScalarType, site: Site) -> Expr:
+    """Return how many elements of an axis of a window lie below the end of the array, at most all; or less than 1."""
+    wide = type_ is not INT or not INT.holds(array.type)
+    room = binary("-", as_long(array) if wide else array, code_of(low, site.symbols, wide=wide))
+    some = room if room.type is INT else Conditional(binary("<", IntConst(0), room), as_int(room), IntConst(0), INT)
+    whole = code_of(window, site.symbols)
+    least = whole if whole.type is INT else as_int(whole)  # a window fits in shared memory
+    return Conditional(binary("<", room, whole), some, least, INT)
+
+
+def _reach(value: Polynomial, loops: list[LoopRange], site: Site) -> Polynomial | None:
+    """Return the largest value of a sum of terms that are not negative, ``None`` where one may be, or it is unknown."""
+    for mono, coefficient in value.terms().items():
+        if coefficient < 0:
+            return None
+        lowest = extreme(Polynomial({mono: coefficient}), loops, site.prover, largest=False)
+        if lowest is None or not site.prover.certifies(at_most(0, lowest)):
+            return None
+    highest = extreme(value, loops, site.prover, largest=True)
+    return highest if highest is not None and highest.symbols <= site.rows.host else None
+
+
+def _in_offsets(code: Expr) -> Expr:
+    """Return a sum in ``long long`` as one in the type of offsets."""
+    match code:
+        case Binary(op=op, left=left, right=right):
+            return binary(op, _in_offsets(left), _in_offsets(right))
+        case Cast(type=type_, operand=operand) if type_ == LONG:
+            return as_offset(operand)
+        case IntConst(value=value, type=type_) if type_ == LONG and value < 1 << 31:
+            return as_offset(IntConst(value))
+        case _:
+            return code
+
+
+def _indexed_in_int(window: Window) -> bool:
+    """Say whether the program itself computes every index of a window in ``int``, without overflow."""
+    return all(INT.holds(index.type) for reference in window.references for index in reference.element.indices)
+
+
+def _place(window: Window, values: tuple[Expr, ...], site: Site) -> Expr:
+    return offset_inside(values, array_extents(window.array.name, window.factors, site))
