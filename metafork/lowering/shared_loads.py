@@ -55,8 +55,11 @@ MOST_STATEMENTS = 160
 def with_shared_loads(body: Body, taken: set[str]) -> Body:
     """Return straight code, with loops and conditions in it, that loads no element twice where that is seen.
 
-    ``taken`` grows by the names of scalars.
+    Code without loops is left to compilers, which see it and choose what stays in registers.  ``taken`` grows by the
+    names of scalars.
     """
+    if not any(isinstance(stmt, For) for stmt in walk_statements(body)):
+        return body
     unrolled = _unrolled(body, taken)
     plain, flat = _Sharing.planned(body), _Sharing.planned(unrolled)
     better = flat.reused.total() > plain.reused.total()
