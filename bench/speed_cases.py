@@ -197,7 +197,7 @@ CASES = (
     ),
     _case(
         "axpy", "bench/programs/axpy.mf", "axpy", "n s B alpha x y", {"n": N, "alpha": np.float32(0.7)},
-        _shapes("B s", (256, 4), (256, 1), (128, 8), (64, 16)),
+        _shapes("B s", (256, 4), (256, 1), (128, 8), (64, 16), (64, 32)),
         _floats(x=N, y=N), "y",
         "moves.axpy", "n alpha x y", 4 * N / WARP, MEMORY,
     ),

@@ -5,8 +5,8 @@ _ROW = (
     "and `c` is read and written in every step of `k`; a static instance keeps them in registers"
 )
 _CUBE = (
-    "one result a thread, so no plane is kept in registers: each result loads its seven points, from the first-level "
-    "cache"
+    "eight planes a thread, of one row and column: five loads a result, and an address for each of its rows; the "
+    "expert's has four rows of two columns"
 )
 
 REASONS = {
@@ -30,30 +30,28 @@ REASONS = {
         "each result loads its three points, from the first-level cache: an expert's block has one request where "
         "neighbours share a sector"
     ),
-    "2D Jacobi, nine points": (
-        "one result a thread, so no row is kept in registers: each result loads its nine points, from the first-level "
-        "cache, which counts as requests"
-    ),
+    "2D Jacobi, nine points": ("eight rows a thread, and one column: each row is loaded once, three loads a result"),
     "2D Jacobi, five points, T": (
-        "the rows of a thread are `B0` apart, so none is kept in registers: each result loads its five points, from "
-        "the first-level cache, with indices recomputed at each access"
+        "eight rows a thread, and one column, with a loop over `s` around them; the expert's has two columns, 8 bytes "
+        "at a time"
     ),
     "3D Jacobi, T": _CUBE,
     "3D heat, double, T": _CUBE,
     "axpy": ("one element an access where the expert's takes four, with index arithmetic for each"),
     "matvec, transposed": ("one column a thread and one element of `x` a load; the expert's takes four of each"),
     "convolution 3 by 3": (
-        "each product loads pixel and weight, from the first-level cache; rows and weights are not kept in registers"
+        "eight rows a thread, and one column: each pixel is loaded by three neighbours, 4 bytes at a time, and each "
+        "row has an address of its own; the expert's has four columns, 8 and 16 bytes at a time"
     ),
     "convolution, 8 to 8 channels": (
-        "one result a thread: each product reads pixel and weight from global memory, each with an index of its own; "
-        "nothing is cached, since the windows of a block grow with `C`"
+        "eight rows of one channel a thread: weights and pixels are read from global memory for each of them; the "
+        "expert's has four columns of eight channels, and weights in shared memory"
     ),
     "Floyd-Warshall": (
-        "one element a thread, four accesses and two conditions for one sum; the expert's takes 4 by 4 elements, "
-        "16 bytes at a time"
+        "eight rows a thread, and one column, 4 bytes at a time, with a condition for each store; where one of them is "
+        "row `k`, they go one by one; the expert's takes 4 by 4 elements, 16 bytes at a time"
     ),
-    "LU": ("one element a thread: three accesses, each with an index of its own, and two conditions for one product"),
+    "LU": ("eight rows a thread, and one column, 4 bytes at a time"),
     "n-body": (
         "a body is read by four loads from global memory where the expert's takes one 16-byte load from shared "
         "memory; a program that walks in tiles (below) does better"

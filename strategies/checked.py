@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.program import Version
-from strategies.strategy import Applied, NotApplied, Sign, Strategy, at_fork, by_choice, sign_of
+from strategies.strategy import Applied, NotApplied, Sign, Strategy, at_fork, by_choice, least, sign_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class Checked:
     def by_choice(self) -> bool:
         """Whether the strategy is tried where no limit asks for it."""
         return by_choice(self.strategy)
+
+    @property
+    def least(self) -> Mapping[str, int]:
+        """What counters must be at least for the strategy to pay."""
+        return least(self.strategy)
 
     @property
     def sign(self) -> Sign:

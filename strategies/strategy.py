@@ -8,6 +8,7 @@ frozen dataclass; its fields beyond those of the protocol below, where they have
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -134,7 +135,16 @@ def by_choice(strategy: object) -> bool:
     return getattr(strategy, "by_choice", False) is True
 
 
-NO_OPTIONS = frozenset({"name", "improves", "on_ir", "at_leaf", "at_fork", "by_choice", "sign"})
+def least(strategy: object) -> Mapping[str, int]:
+    """Return counters that must be so large afterwards for a strategy at a fork to pay; the leaf is split there too.
+
+    It says so in the attribute ``least``, which it may leave out.
+    """
+    found = getattr(strategy, "least", None)
+    return found if isinstance(found, Mapping) else {}
+
+
+NO_OPTIONS = frozenset({"name", "improves", "on_ir", "at_leaf", "at_fork", "by_choice", "least", "sign"})
 """Fields of a strategy that every strategy has, and so no options."""
 
 

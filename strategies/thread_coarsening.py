@@ -14,12 +14,12 @@ that keep something in shared memory, or elements of a thread in registers acros
 there the threads that share a window are what saves loads.
 
 Registers are spent to save loads and indices: a leaf that the strategy applies to is split in two, with it where the
-registers are there, and without.
+registers are there and a block still fills a warp, and without.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -36,6 +36,8 @@ from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, NotApplied
 
+WARP = 32
+
 
 @dataclass(frozen=True, slots=True)
 class ThreadCoarsening:
@@ -46,6 +48,7 @@ class ThreadCoarsening:
     on_ir: bool = False
     at_leaf: bool = True
     at_fork: ClassVar[bool] = True
+    least: ClassVar[Mapping[str, int]] = {"threads_per_block": WARP}
     most: int = 8
 
     def __post_init__(self) -> None:

@@ -33,10 +33,10 @@ from comprehensive.systems.start import Start
 from comprehensive.systems.systems import Consistency, System, Systems
 from comprehensive.tree.schedule_tree import ORDER, Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree
 from evaluators.counter import CounterValue, NotKnown
-from metafork.algebra.polynomial import Constraint
+from metafork.algebra.polynomial import Constraint, at_most
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import Effect, NotApplied, at_fork, by_choice
+from strategies.strategy import Effect, NotApplied, at_fork, by_choice, least
 
 
 class Discussion(Generic[V]):
@@ -297,13 +297,47 @@ class Discussion(Generic[V]):
                 continue
             # Where registers are to be had, others that were too dear may come with it.
             dearer = self._extended(finished, [one for one in finished.remaining if self._to_come(one, finished)])
-            if not self._still_accepted(finished, dearer):
-                return self._forked(quintuple, finished, dearer, self._counters)
+            floors = [
+                (one, name, number)
+                for one in finished.remaining
+                if self._to_come(one, finished) and one.name in dearer.applied
+                for name, number in least(one).items()
+            ]
+            if floors or not self._still_accepted(finished, dearer):
+                return self._worthwhile(quintuple, finished, dearer, floors)
             finished = dearer
         return self._case(quintuple, finished)
 
     def _to_come(self, strategy: StrategyOf[V], finished: Quintuple[V]) -> bool:
         return strategy.at_leaf and strategy.name not in finished.applied
+
+    def _worthwhile(
+        self,
+        quintuple: Quintuple[V],
+        finished: Quintuple[V],
+        dearer: Quintuple[V],
+        floors: Sequence[tuple[StrategyOf[V], str, int]],
+    ) -> Tree:
+        """Split a path by what must be there for a strategy to pay; below, the path ends without it."""
+        if not floors:
+            if self._still_accepted(finished, dearer):
+                return self._case(quintuple, dearer)
+            return self._forked(quintuple, finished, dearer, self._counters)
+        (strategy, name, number), *rest = floors
+        counter = next((one for one in self._counters if one.name == name), None)
+        value = NotKnown("") if counter is None else self._measured.value(counter, dearer.version)
+        if counter is None or isinstance(value, NotKnown) or self._measured.outside(value, finished.system):
+            return self._worthwhile(quintuple, finished, dearer, rest)
+        condition = at_most(value.denominator * number, value.numerator)
+        others = tuple(one for one in quintuple.remaining if one is not strategy)
+
+        def above(start: Quintuple[V], plain: Quintuple[V], more: Quintuple[V]) -> Tree:
+            return self._worthwhile(start, plain, more, rest)
+
+        def below(start: Quintuple[V], _: Quintuple[V]) -> Tree:
+            return self._leaf(replace(start, remaining=others))
+
+        return self._split((quintuple, finished, dearer), counter, value, condition, above, below)
 
     def _forked(
         self,
@@ -322,20 +356,37 @@ class Discussion(Generic[V]):
         condition = self._measured.condition(counter, value)
         if value == self._measured.value(counter, finished.version) or condition in finished.system:
             return self._forked(quintuple, finished, dearer, rest)
+
+        def accepted(start: Quintuple[V], plain: Quintuple[V], more: Quintuple[V]) -> Tree:
+            return self._forked(start, plain, more, rest)
+
+        return self._split((quintuple, finished, dearer), counter, value, condition, accepted, self._case)
+
+    def _split(
+        self,
+        found: tuple[Quintuple[V], Quintuple[V], Quintuple[V]],
+        counter: CounterOf[V],
+        value: CounterValue,
+        condition: Constraint,
+        accept: Callable[[Quintuple[V], Quintuple[V], Quintuple[V]], Tree],
+        refuse: Callable[[Quintuple[V], Quintuple[V]], Tree],
+    ) -> Tree:
+        """Split a path by a condition; ``found`` are the quintuple, what it is finished, and with what costs more."""
+        quintuple, finished, dearer = found
         accepted, refused = self._branch(finished, condition), self._branch(finished, condition.negated())
         if not accepted.kept:
-            return self._case(quintuple, finished)
+            return refuse(quintuple, finished)
         if not refused.kept:
-            return self._forked(quintuple, finished, dearer, rest)
+            return accept(quintuple, finished, dearer)
 
         def at(one: Quintuple[V], side: Constraint, branch: Consistency) -> Quintuple[V]:
             return replace(one, system=_extended(one.system, side), point=branch.witness)
 
-        inside = [at(one, condition, accepted) for one in (quintuple, finished, dearer)]
+        inside = [at(one, condition, accepted) for one in found]
         outside = [at(one, condition.negated(), refused) for one in (quintuple, finished)]
         self.statistics.nodes += 1
-        accept = self._forked(inside[0], inside[1], inside[2], rest)
-        return Node(counter.name, value, condition, accept, None, self._case(outside[0], outside[1]))
+        with_it = accept(inside[0], inside[1], inside[2])
+        return Node(counter.name, value, condition, with_it, None, refuse(outside[0], outside[1]))
 
     def _case(self, quintuple: Quintuple[V], finished: Quintuple[V]) -> LeafReference:
         """Note the end of a path under a preliminary number."""

@@ -27,7 +27,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
+from metafork.algebra.polynomial import Polynomial
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.names import fresh
 from metafork.ir.program import (
@@ -35,7 +37,6 @@ from metafork.ir.program import (
     Binary,
     Call,
     Cast,
-    Conditional,
     Declare,
     Element,
     Expr,
@@ -46,12 +47,12 @@ from metafork.ir.program import (
     Stmt,
     Var,
     binary,
-    subexpressions,
     walk_expression,
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, names_in, substitute, variables
 from metafork.lowering.jam import copied, side_by_side
+from metafork.lowering.shared_loads import exact_polynomial, read_always, with_shared_loads
 
 INT = ScalarType.INT
 Body = tuple[Stmt, ...]
@@ -81,10 +82,10 @@ def coarsened(loop: MetaFor, thread: Expr, count: int, body: Body, own: Set[str]
         places: list[Expr] = [first, *(binary("+", first, IntConst(number)) for number in range(1, count))]
         straight = _loads_first(rows.body, _written(body), taken)
         copies = [copied(straight, {loop.var: place}, taken) for place in places]
-        tests = [_inlined(test, rows.scalars, {loop.var: place}) for place in places for test in rows.tests]
+        tests = [one for test in rows.tests for one in _of_all(test, rows.scalars, loop.var, places)]
         if not (isinstance(loop.extent, IntConst) and loop.extent.value % count == 0):
             tests.insert(0, binary("<=", after, loop.extent))
-        side = side_by_side(copies)
+        side = with_shared_loads(side_by_side(copies), taken)
         together = (If(_all(tests), side, (each,)),) if tests else side
     if rows.same:
         together = (If(_all(rows.same), together),)
@@ -214,6 +215,40 @@ def _inlined(test: Expr, scalars: Body, values: Mapping[str, Expr]) -> Expr:
     return substitute(test, known)
 
 
+def _of_all(test: Expr, scalars: Body, variable: str, places: Sequence[Expr]) -> list[Expr]:
+    """Return conditions under which a test holds in all rows: of those at the ends where rows go up or down."""
+    first, *_, last = (_inlined(test, scalars, {variable: place}) for place in places)
+    match test:
+        case Binary(op="<" | "<=" | ">" | ">=" | "!=" as op) if slope := _slope(test, scalars, variable):
+            if op != "!=":
+                return [last if (op in ("<", "<=")) == (slope > 0) else first]
+            before, behind = ("<", ">") if slope > 0 else (">", "<")
+            assert isinstance(first, Binary)
+            assert isinstance(last, Binary)
+            return [binary("||", binary(before, last.left, last.right), binary(behind, first.left, first.right))]
+        case _:
+            return [_inlined(test, scalars, {variable: place}) for place in places]
+
+
+def _slope(test: Binary, scalars: Body, variable: str) -> Fraction | None:
+    """Return by how much the left side minus the right one grows from row to row, where that is a constant."""
+    known: dict[str, Polynomial] = {}
+    changing: set[str] = set()
+    for one in scalars:
+        if isinstance(one, Declare):
+            value = None if one.value is None or one.type is not INT else exact_polynomial(one.value, known, changing)
+            if value is None:
+                changing.add(one.name)
+            else:
+                known[one.name] = value
+    sides = [exact_polynomial(side, known, changing) for side in (test.left, test.right)]
+    if sides[0] is None or sides[1] is None:
+        return None
+    apart = sides[0] - sides[1]
+    grows = apart.substitute({variable: Polynomial.symbol(variable) + 1}) - apart
+    return grows.constant_value() if grows.is_constant else None
+
+
 def _written(body: Body) -> frozenset[str]:
     return frozenset(
         stmt.target.array
@@ -248,21 +283,8 @@ _COMPOUND = frozenset({"+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"})
 def _loaded(expr: Expr, written: Set[str], taken: set[str]) -> tuple[list[Stmt], Expr]:
     """Return declarations of what an expression reads in any case, and the expression with their scalars."""
     names: dict[Element, Var] = {}
-    for element in _read_always(expr):
+    for element in read_always(expr):
         if element.array in written and element not in names:
             names[element] = Var(fresh("loaded", taken), element.type)
     declared: list[Stmt] = [Declare(variable.name, variable.type, element) for element, variable in names.items()]
     return declared, map_expression(expr, lambda part: names.get(part) if isinstance(part, Element) else None)
-
-
-def _read_always(expr: Expr) -> Iterator[Element]:
-    match expr:
-        case Element():
-            yield expr
-        case Binary(op="&&" | "||", left=left):
-            yield from _read_always(left)
-        case Conditional(condition=condition):
-            yield from _read_always(condition)
-        case _:
-            for part in subexpressions(expr):
-                yield from _read_always(part)

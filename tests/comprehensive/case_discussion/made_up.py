@@ -1,7 +1,7 @@
 """Counters and strategies made for tests: a version is the tuple of the names of the strategies applied to it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from comprehensive.systems.start import Start
@@ -48,6 +48,7 @@ class MadeStrategy:
     on_ir: bool = False
     at_leaf: bool = False
     at_fork: bool = False
+    least: Mapping[str, int] = field(default_factory=dict, hash=False)
     refuses: Callable[[Version], str | None] = lambda version: None
 
     def apply(self, version, analyses=None):

@@ -293,6 +293,24 @@ def test_a_fixed_machine_has_one_side_of_a_fork():
     assert [case.strategies for case in poor.cases] == [("free",), ("smaller", "free")]
 
 
+def test_a_leaf_forks_by_what_a_strategy_needs_to_pay():
+    counters = [
+        MadeCounter("threads_per_block", "T", lambda version: B if "several" in version else S * B),
+        MadeCounter("registers_per_thread", "R", lambda version: 9 + 3 * len(version)),
+    ]
+    strategies = [
+        MadeStrategy("several", frozenset(), at_leaf=True, at_fork=True, least={"threads_per_block": 32, "banks": 2}),
+        MadeStrategy("tile", frozenset(), at_leaf=True, at_fork=True),
+    ]
+    begin = start(machine=("T", "R"))
+    outcome = Discussion(begin, counters, strategies).run(())
+    assert_sound(outcome, begin, strategies)
+    systems = {case.strategies: system for case, system in zip(outcome.cases, texts(outcome, begin), strict=True)}
+    assert systems["several", "tile"] == [["s*B <= T", "32 <= B", "15 <= R"]]
+    assert systems["tile",] == [["s*B <= T", "12 <= R", "B < 32"]]
+    assert all(any(limit in system for limit in ("R < 15", "R < 12")) for system in systems[()])
+
+
 def test_equal_versions_are_one_leaf_and_their_systems_are_joined_where_possible():
     # The strategy applied on a refusal and the one applied at the leaf make the same version.
     counters = [MadeCounter("registers_per_thread", "R", lambda version: 7 if version else 9)]

@@ -48,6 +48,15 @@ TOGETHER = {
     "a_name_twice": "if (y < n && x < m) { { int x1 = 3; d[y][x] = x1; } { float x1 = a[y][x]; c[y][x] = x1; } }",
     "hidden": "float t = a[0][x % m]; if (y < n && x < m) { float s = t; { float t = s + 1.0f; c[y][x] = t; } }",
     "atomic": "if (y < n && x < m) { meta_atomic d[y][0] += x; }",
+    "taps": "if (y < n && x < m) { float s = 0.0f; for (int k = 0; k < 3; k++) s += k * a[y + k][x]; c[y][x] = s; }",
+    "two_loops_of_taps": "if (y < n && x < m) { for (int j1 = 0; j1 < y; j1++) for (int k = 0; k < 2; k++) c[y][x] += "
+    "a[(j1 + y + k) % n][x] + a[y + k][x]; for (int j1 = 0; j1 < x; j1++) c[y][x] -= a[j1 % n][x] + a[y][x]; }",
+    "read_again_after_a_store": "if (y < n && x < m && x > 0) { d[y][x] += d[y][0]; d[y][x] *= d[y][0] + d[y][x]; }",
+    "an_index_in_memory": "if (y < n && x < m) c[y][x] = a[p[y] & 3 & n][x] + a[p[y] & 3 & n][x + 1];",
+    "read_on_one_side": "if (y < n && x < m) c[y][x] = (p[y] > 0 ? a[y + 1][x] : 1) + (x > 2 ? a[y + 1][x] : a[y][x]);",
+    "rows_but_one": "if (y != m && x < m && y < n) d[y][x] = y;",
+    "upwards_and_downwards": "int q = 3 - y; if (q != x && 2 * y <= n + x && q >= -n && x < m && y < n) d[y][x] = q;",
+    "odd_rows": "if (y < n && x < m && (y - x) * 2 != y && y * x < n) d[y][x] = y; ",
     "several_stores": "if (y < n && x < m) { c[y][x] = a[y][x]; c[y][x] += c[y][x]; d[y][x] = d[y][x] << 1; }",
 }
 ONE_BY_ONE = {
@@ -104,6 +113,12 @@ def test_rows_load_before_any_of_them_stores():
     read = [part for one in side[first:] for expr in expressions_of(one) for part in walk_expression(expr)]
     assert sum(isinstance(part, Element) and part.array == "c" for part in read) == 4  # the targets
     assert all(isinstance(one, Declare) for one in side[:first])
+
+
+def test_what_rows_have_in_common_is_loaded_once():
+    side, _ = parts(lower(case("taps", TOGETHER["taps"]).program, "k"))
+    read = [part for one in walk_statements(side) for expr in expressions_of(one) for part in walk_expression(expr)]
+    assert sum(isinstance(part, Element) and part.array == "a" for part in read) == 6
 
 
 def test_where_the_extent_is_a_multiple_no_row_is_guarded():

@@ -55,12 +55,14 @@ static const char metafork_opencl_prelude[] =
     "#define METAFORK_BLOCKS(axis) ((uint)get_num_groups(axis))\n"
     "#define METAFORK_FIRST(index, extent) (index)\n"
     "#if METAFORK_LARGE\n"
-    "#define METAFORK_OFFSET(value) ((long)(value))\n"
+    "#define METAFORK_OFFSET_TYPE long\n"
     "#define METAFORK_NEXT(counter, extent, stride) ((counter) + (stride))\n"
     "#else\n"
-    "#define METAFORK_OFFSET(value) ((int)(value))\n"
+    "#define METAFORK_OFFSET_TYPE int\n"
     "#define METAFORK_NEXT(counter, extent, stride) (extent)\n"
     "#endif\n"
+    "#define METAFORK_OFFSET(value) ((METAFORK_OFFSET_TYPE)(value))\n"
+    "#define METAFORK_QUOTIENT(place, length) ((place) / (length))\n"
     "#define METAFORK_ROLLED _Pragma(\"unroll 1\")\n"
     "#define METAFORK_UNROLLED _Pragma(\"unroll\")\n";
 

@@ -1,0 +1,270 @@
+"""Loads that a straight piece of thread code has in common: the element is read once, into a scalar.
+
+``before --> after``::
+
+    s0 += w[0] * a[y * n + x];              float shared = a[(y + 1) * n + x];  ...
+    s1 += w[0] * a[(y + 1) * n + x];        s0 += w[0] * a[y * n + x];
+    s0 += w[1] * a[(y + 1) * n + x];  -->   s1 += w[0] * shared;
+    s1 += w[1] * a[(y + 2) * n + x];        s0 += w[1] * shared;  ...
+
+Two elements are one where their offsets are equal polynomials in scalars that nothing assigns; a compiler that has
+distributed a product, or moved a part of a sum out of a loop, does not see it any more.  A scalar stays valid
+until the code stores to that memory: what other threads store does not meet it (``meta_for`` promises so), and barriers
+end a piece.  A scalar is set where its element is read in any case, and only where it is read again.  Loops of few
+constant trips are unrolled where that makes loads equal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
+
+from metafork.algebra.polynomial import Polynomial
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.kernel import OFFSET
+from metafork.ir.names import fresh
+from metafork.ir.program import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Conditional,
+    Declare,
+    Element,
+    Expr,
+    For,
+    If,
+    IntConst,
+    Stmt,
+    Var,
+    subexpressions,
+    walk_statements,
+)
+from metafork.ir.rewriting import assigned_variables, map_body, map_expression
+from metafork.lowering.jam import copied
+
+Body = tuple[Stmt, ...]
+_Key = tuple[str, Polynomial]
+_SIGNED = (ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG)
+MOST_TRIPS = 8
+MOST_STATEMENTS = 160
+"""Statements of a loop that is unrolled, all trips together."""
+
+
+def with_shared_loads(body: Body, taken: set[str]) -> Body:
+    """Return straight code, with loops and conditions in it, that loads no element twice where that is seen.
+
+    Code without loops is left to compilers, which see it and choose what stays in registers.  ``taken`` grows by the
+    names of scalars.
+    """
+    if not any(isinstance(stmt, For) for stmt in walk_statements(body)):
+        return body
+    unrolled = _unrolled(body, taken)
+    plain, flat = _Sharing.planned(body), _Sharing.planned(unrolled)
+    better = flat.reused.total() > plain.reused.total()
+    chosen, plan = (unrolled, flat) if better else (body, plain)
+    if not plan.reused:
+        return body
+    return _Sharing(_changing(chosen), taken, plan.reused, planning=False).body(chosen, _Here())
+
+
+def read_always(expr: Expr) -> Iterator[Element]:
+    """Yield the elements that an expression reads whatever its conditions are."""
+    match expr:
+        case Element():
+            yield expr
+        case Binary(op="&&" | "||", left=left):
+            yield from read_always(left)
+        case Conditional(condition=condition):
+            yield from read_always(condition)
+        case _:
+            for part in subexpressions(expr):
+                yield from read_always(part)
+
+
+@dataclass(slots=True)
+class _Here:
+    """What is known at a place: scalars as polynomials, and elements that are in scalars."""
+
+    scalars: dict[str, Polynomial] = field(default_factory=dict)
+    loaded: dict[_Key, Var] = field(default_factory=dict)
+
+    def inner(self) -> _Here:
+        return _Here(dict(self.scalars), dict(self.loaded))
+
+    def stored(self, body: Body) -> None:
+        arrays = {
+            stmt.target.array
+            for stmt in walk_statements(body)
+            if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
+        }
+        if arrays:
+            self.loaded = {key: value for key, value in self.loaded.items() if key[0] not in arrays}
+
+    def counts(self, variable: str) -> None:
+        """Forget what was known of another variable of that name."""
+        self.scalars[variable] = Polynomial.symbol(variable)
+        self.loaded = {key: value for key, value in self.loaded.items() if variable not in key[1].symbols}
+
+
+@dataclass(slots=True)
+class _Sharing:
+    """One walk.  While ``planning``, every element has a scalar, and ``reused`` counts how often each is read again."""
+
+    changing: frozenset[str]
+    taken: set[str]
+    reused: Counter[_Key]
+    planning: bool
+
+    @staticmethod
+    def planned(body: Body) -> _Sharing:
+        walk = _Sharing(_changing(body), set(), Counter(), planning=True)
+        walk.body(body, _Here())
+        walk.reused = +walk.reused
+        return walk
+
+    def body(self, body: Body, here: _Here) -> Body:
+        return tuple(new for stmt in body for new in self._statement(stmt, here))
+
+    def _statement(self, stmt: Stmt, here: _Here) -> Iterator[Stmt]:
+        match stmt:
+            case Declare(name=name, value=value):
+                if value is None:
+                    yield stmt
+                    return
+                if isinstance(value, Element) and name not in self.changing and value.type is stmt.type:
+                    key = self._key(value, here)
+                    if key is not None and key not in here.loaded:
+                        here.loaded[key] = Var(name, stmt.type)
+                        yield stmt
+                        return
+                yield from self._loads(value, here)
+                yield replace(stmt, value=self._rewritten(value, here))
+                known = None if name in self.changing or stmt.type not in _SIGNED else self._polynomial(value, here)
+                here.counts(name)
+                if known is not None:
+                    here.scalars[name] = known
+            case Assign(value=value):
+                yield from self._loads(value, here)
+                yield replace(stmt, value=self._rewritten(value, here))
+                here.stored((stmt,))
+            case If(condition=condition, then=then, otherwise=otherwise):
+                yield from self._loads(condition, here)
+                test = self._rewritten(condition, here)
+                yield replace(
+                    stmt,
+                    condition=test,
+                    then=self.body(then, here.inner()),
+                    otherwise=self.body(otherwise, here.inner()),
+                )
+                here.stored((stmt,))
+            case For(init=Declare(name=name), body=inner):
+                here.stored((stmt,))
+                inside = here.inner()
+                inside.counts(name)
+                yield replace(stmt, body=self.body(inner, inside))
+            case _:
+                raise AssertionError(f"{type(stmt).__name__} in straight code")
+
+    def _loads(self, expr: Expr, here: _Here) -> Iterator[Stmt]:
+        """Yield scalars for the elements that are read in any case and have none yet."""
+        for element in read_always(expr):
+            key = self._key(element, here)
+            if key is None or key in here.loaded or not (self.planning or key in self.reused):
+                continue
+            scalar = Var("" if self.planning else fresh("shared", self.taken), element.type)
+            here.loaded[key] = scalar
+            if self.planning:
+                self.reused[key] -= 1  # this very read is no second one
+            yield Declare(scalar.name, scalar.type, element)
+
+    def _rewritten(self, expr: Expr, here: _Here) -> Expr:
+        def change(part: Expr) -> Expr | None:
+            if not isinstance(part, Element):
+                return None
+            key = self._key(part, here)
+            found = None if key is None else here.loaded.get(key)
+            if key is not None and found is not None and self.planning:
+                self.reused[key] += 1
+            return found
+
+        return map_expression(expr, change)
+
+    def _key(self, element: Element, here: _Here) -> _Key | None:
+        (index,) = element.indices
+        offset = self._polynomial(index, here)
+        return None if offset is None else (element.array, offset)
+
+    def _polynomial(self, expr: Expr, here: _Here) -> Polynomial | None:
+        return exact_polynomial(expr, here.scalars, self.changing)
+
+
+def exact_polynomial(expr: Expr, scalars: Mapping[str, Polynomial], changing: Set[str]) -> Polynomial | None:
+    """Return signed arithmetic, in which nothing overflows, as a polynomial in scalars; ``None`` for other things.
+
+    ``scalars`` are known values, ``changing`` names without one value.
+    """
+    match expr:
+        case IntConst(value=value):
+            return Polynomial.constant(value)
+        case Var(name=name, type=type_):
+            return None if name in changing or type_ not in _SIGNED else scalars.get(name) or Polynomial.symbol(name)
+        case Call(name=name, arguments=(argument,)) if name == OFFSET:
+            return exact_polynomial(argument, scalars, changing)  # where it is an int, it fits
+        case Cast(type=type_, operand=operand) if type_ in _SIGNED and operand.type in _SIGNED:
+            return exact_polynomial(operand, scalars, changing) if type_.size >= operand.type.size else None
+        case Binary(op="+" | "-" | "*" as op, left=left, right=right) if expr.type in _SIGNED:
+            one, other = exact_polynomial(left, scalars, changing), exact_polynomial(right, scalars, changing)
+            if one is None or other is None:
+                return None
+            return one + other if op == "+" else one - other if op == "-" else one * other
+        case _:
+            return None
+
+
+def _without_zero(expr: Expr) -> Expr | None:
+    """Leave out a summand that a counter's first value has made zero."""
+    match expr:
+        case Binary(op="+", left=left, right=IntConst(value=0)) if left.type is expr.type:
+            return map_expression(left, _without_zero)
+        case _:
+            return None
+
+
+def _changing(body: Body) -> frozenset[str]:
+    """Return the scalars that code assigns, but for the counters of its loops, which are constant in an iteration."""
+    steps = {id(stmt.step) for stmt in walk_statements(body) if isinstance(stmt, For)}
+    return frozenset(
+        stmt.target.name
+        for stmt in walk_statements(body)
+        if isinstance(stmt, Assign) and isinstance(stmt.target, Var) and id(stmt) not in steps
+    )
+
+
+def _unrolled(body: Body, taken: set[str]) -> Body:
+    """Return code without its loops of few constant trips."""
+    result: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case For(
+                init=Declare(name=name, type=ScalarType.INT, value=IntConst(value=first)),
+                condition=Binary(op="<", left=Var(name=tested), right=IntConst(value=last)),
+                step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=1)),
+                body=inner,
+            ) if name == tested == stepped and name not in assigned_variables(inner):
+                straight = _unrolled(inner, taken)
+                trips = last - first
+                if 0 < trips <= MOST_TRIPS and trips * len(list(walk_statements(straight))) <= MOST_STATEMENTS:
+                    for number in range(first, last):
+                        values: Mapping[str, Expr] = {name: IntConst(number)}
+                        result += map_body(copied(straight, values, taken), _without_zero)
+                else:
+                    result.append(replace(stmt, body=straight))
+            case For(body=inner):
+                result.append(replace(stmt, body=_unrolled(inner, taken)))
+            case If(then=then, otherwise=otherwise):
+                result.append(replace(stmt, then=_unrolled(then, taken), otherwise=_unrolled(otherwise, taken)))
+            case _:
+                result.append(stmt)
+    return tuple(result)
