@@ -1,9 +1,11 @@
+import os
 import shutil
 import subprocess
 
 import pytest
 
 from metafork.ir.ir_strategies import SHUFFLE, STANDARD, Pipeline, passes_of
+from metafork.llvm import ptx_target
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import (
     ExternalFunctionError,
@@ -55,6 +57,12 @@ def test_ir_strategies_are_pipelines_and_the_last_decides():
 def test_what_llvm_cannot_do_is_an_error_with_its_reason(call, message):
     with pytest.raises(TargetError, match=message):
         call()
+
+
+def test_an_assertion_of_llvm_is_an_error_too(monkeypatch):
+    monkeypatch.setattr(ptx_target, "_run_passes", lambda *_: os.abort())
+    with pytest.raises(TargetError, match="LLVM does not end loop-reduce on its loops"):
+        optimize(IR, PRESSURE[1].passes)
 
 
 def test_a_function_without_exact_code_is_named():
