@@ -271,6 +271,10 @@ class _Play:
                 if isinstance(first, int) and isinstance(second, int) and left.type.integer and right.type.integer:
                     plain = replace(expr, left=IntConst(first, left.type), right=IntConst(second, right.type))
                     return integer_value(plain, {})
+                if expr.type.integer and (one := _neutral(op, first, second)) is not None:
+                    return (
+                        self._as(first, left.type, expr.type) if one == 1 else self._as(second, right.type, expr.type)
+                    )
                 return self._terms.of("binary", op, expr.type, left.type, right.type, first, second)
             case Unary(op=op, operand=operand):
                 inner = self._eval(operand)
@@ -284,3 +288,20 @@ class _Play:
                 return self._as(self._eval(chosen), chosen.type, expr.type)
             case Call(name=name, arguments=arguments):
                 return self._terms.of("call", name, expr.type, *(self._eval(argument) for argument in arguments))
+
+
+def _neutral(op: str, first: Value, second: Value) -> int | None:
+    """Return which operand of integers is what both make, 1 or 2: strategies drop the other one."""
+    match op, first, second:
+        case (("*" | "/"), _, 1):
+            return 1
+        case (("+" | "-" | "<<" | ">>"), _, 0):
+            return 1
+        case ("*", 1, _) | ("+", 0, _):
+            return 2
+        case "*", _, 0:
+            return 2
+        case (("*" | "/" | "%"), 0, _):
+            return 1
+        case _:
+            return None

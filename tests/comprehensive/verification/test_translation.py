@@ -293,6 +293,36 @@ def test_a_statement_left_out_of_two_equal_ones_is_refuted():
     assert validate(TWICE, once, points=0).verdict is Verdict.UNKNOWN
 
 
+def computed(value, parameters="int n, int B, const unsigned char x[n], int y[n]"):
+    return program(f"{GRID} {THREADS} {{ int p = i * B + u; y[p] = {value}; }}", parameters, "int blocks = n / B;")
+
+
+@pytest.mark.parametrize(
+    ("written", "left"),
+    [
+        ("x[p] * 1", "x[p]"),
+        ("1 * x[p]", "x[p]"),
+        ("x[p] / 1 + 0", "x[p]"),
+        ("0 + (x[p] - 0)", "x[p]"),
+        ("x[p] << 0 >> 0", "x[p]"),
+        ("x[p] * 0 + 3", "3"),
+        ("0 / (x[p] | 1)", "0"),
+    ],
+)
+def test_what_strategies_drop_computes_nothing(written, left):
+    """A random program with ``* 1`` was called refuted: the leaf had dropped it."""
+    assert validate(computed(written), computed(left)).verdict is not Verdict.NO
+    assert validate(computed(left), computed(written)).verdict is not Verdict.NO
+    assert validate(computed(written), computed("x[p] + 1")).verdict is Verdict.NO
+
+
+@pytest.mark.parametrize(
+    ("written", "left"), [("x[p] * 1", "1"), ("0 - x[p]", "x[p]"), ("1 / x[p]", "x[p]"), ("x[p] % 1", "x[p]")]
+)
+def test_what_is_not_neutral_stays(written, left):
+    assert validate(computed(written), computed(left)).verdict is Verdict.NO
+
+
 def test_what_reads_its_indices_from_memory_is_tested_or_open():
     gather = program(
         "meta_for (int i = 0; i < blocks; i++) meta_for (int u = 0; u < B; u++) y[i * B + u] = x[idx[i * B + u]];",
