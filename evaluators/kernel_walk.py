@@ -7,6 +7,7 @@ a barrier counts, a subclass says; so also how a loop counts in which the thread
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import assert_never
@@ -57,7 +58,7 @@ class UnknownCountError(Exception):
     """A kernel cannot be counted; the message says why."""
 
 
-class KernelWalk:
+class KernelWalk(ABC):
     """One walk over a kernel; a fresh object each time.
 
     ``in_global_memory`` are the names of its memories there, ``scope`` what is known of scalars where the walk is.
@@ -82,9 +83,9 @@ class KernelWalk:
             self.scope.values[f"blockDim.{letter}"] = threads
             self._within(f"threadIdx.{letter}", threads)
 
+    @abstractmethod
     def access(self, element: Element, *, stored: bool) -> Polynomial:
         """Return what an access counts; ``x += y`` has one of each kind."""
-        raise NotImplementedError
 
     def operation(self, expr: Expr) -> Polynomial:
         """Return what an operation counts, its operands apart."""

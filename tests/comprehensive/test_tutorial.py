@@ -1,6 +1,6 @@
-"""The tutorial, typed: its files are written, its commands run in its order, and they print what it shows.
+"""The tutorial and the README, typed: files are written, commands run in order, and they print what is shown.
 
-``python -m tests.comprehensive.test_tutorial`` puts what they print today in place of what it shows.
+``python -m tests.comprehensive.test_tutorial`` puts what they print today in place of what is shown.
 """
 
 import os
@@ -10,7 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
+ROOT = Path(__file__).parents[2]
+TUTORIAL, README = ROOT / "docs" / "tutorial.md", ROOT / "README.md"
 BLOCK = re.compile(
     r'(?<=^```)(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)(?=^```$)', re.DOTALL | re.MULTILINE
 )
@@ -34,8 +35,8 @@ def printed(command, folder):
     return completed.stdout
 
 
-def typed(page, folder):
-    """Return the page with what its commands print, where that is not what it shows."""
+def typed(path, folder):
+    """Return a page with what its commands print, where that is not what it shows."""
 
     def step(found):
         output, shown = printed(found["command"], folder), found["shown"]
@@ -52,16 +53,25 @@ def typed(page, folder):
             r"^\$ (?P<command>.*)\n(?P<shown>(?:(?!\$ ).*\n)*)", step, found["text"], flags=re.MULTILINE
         )
 
-    return BLOCK.sub(block, page)
+    (folder / "examples").symlink_to(ROOT / "examples")
+    return BLOCK.sub(block, path.read_text(encoding="utf-8"))
 
 
 def test_the_tutorial_is_as_it_says(tmp_path):
     page = TUTORIAL.read_text(encoding="utf-8")
     for command in ("gcc", "g++", "metafork optimize", "metafork verify", "METAFORK_TRACE=1 ./main"):
         assert f"\n$ {command}" in page
-    assert typed(page, tmp_path) == page
+    assert typed(TUTORIAL, tmp_path) == page
+
+
+def test_the_readme_is_as_it_says(tmp_path):
+    page = README.read_text(encoding="utf-8")
+    for command in ("metafork optimize", "metafork select", "metafork explain", "metafork check"):
+        assert f"\n$ {command}" in page
+    assert typed(README, tmp_path) == page
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        TUTORIAL.write_text(typed(TUTORIAL.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")
+    for page in (TUTORIAL, README):
+        with tempfile.TemporaryDirectory() as folder:
+            page.write_text(typed(page, Path(folder)), encoding="utf-8")

@@ -8,9 +8,9 @@ from metafork.printing.metafork_text import metafork_text
 from strategies.cse import STRATEGIES
 from strategies.granularity import STRATEGY as GRANULARITY
 from strategies.strategy import Applied, NotApplied
+from tests.metafork.interpreter import UndefinedBehaviourError, program, results
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
-from tests.strategies.interpreter import UndefinedBehaviourError, program, results
-from tests.strategies.random_code import BODIES, nest
+from tests.metafork.random_code import BODIES, nest
 
 CSE1, CSE2 = STRATEGIES
 

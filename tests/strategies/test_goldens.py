@@ -11,7 +11,7 @@ import pytest
 from comprehensive.application import applied
 from comprehensive.registry import OPTIONAL_STRATEGIES, STRATEGIES, strategies
 from metafork.printing.metafork_text import metafork_text
-from tests.strategies.interpreter import program, results
+from tests.metafork.interpreter import program, results
 
 GOLDEN = Path(__file__).parent / "golden"
 FILES = sorted(GOLDEN.glob("*/*.mf"))

@@ -12,8 +12,8 @@ from metafork.printing.metafork_text import metafork_text
 from strategies.cse import STRATEGIES
 from strategies.granularity import STRATEGY
 from strategies.strategy import Applied, NotApplied
+from tests.metafork.interpreter import memories, program, results, run
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
-from tests.strategies.interpreter import memories, program, results, run
 
 
 def applied(text):

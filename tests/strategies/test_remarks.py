@@ -9,8 +9,8 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.messages.source import NOWHERE
 from metafork.ir.program import Version
 from strategies.strategy import NotApplied
+from tests.metafork.interpreter import program
 from tests.metafork.programs import MATMUL
-from tests.strategies.interpreter import program
 
 DECLARED = (
     "int n, int m, int s, int B, const float a[n], const float b[n][n], const int lim[n], float y[n], float z[n][n]"

@@ -13,9 +13,9 @@ from metafork.printing.metafork_text import metafork_text
 from strategies.granularity import STRATEGY as GRANULARITY
 from strategies.scalar_replacement import STRATEGY
 from strategies.strategy import Applied, NotApplied
+from tests.metafork.interpreter import UndefinedBehaviourError, program, results
 from tests.metafork.kernel_runs import Case, run
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
-from tests.strategies.interpreter import UndefinedBehaviourError, program, results
 
 POINT = {"N": 3, "s": 2, "B": 2}
 

@@ -7,8 +7,8 @@ from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_th
 from metafork.algebra.positivity import Positivity
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.facts import program_facts
+from tests.metafork.interpreter import program
 from tests.metafork.programs import JACOBI
-from tests.strategies.interpreter import program
 
 X, Y, Z = (Polynomial.symbol(name) for name in "xyz")
 SMALL = st.integers(-3, 3)

@@ -27,8 +27,8 @@ from metafork.ir.program import (
 )
 from metafork.lowering.lowering import lower
 from strategies.strategy import Applied
+from tests.metafork.interpreter import program
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
-from tests.strategies.interpreter import program
 
 A = Element("a", (IntConst(0), IntConst(0)), ScalarType.INT)
 INT, FLOAT, LONG = ScalarType.INT, ScalarType.FLOAT, ScalarType.LONG

@@ -1,8 +1,8 @@
 import pytest
 
 from metafork.printing.metafork_text import metafork_text
+from tests.metafork.interpreter import program
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
-from tests.strategies.interpreter import program
 
 OWN_TILE = """
 void reverse(int n, int B, float scale, float a[n]) {

@@ -1,8 +1,8 @@
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
 from strategies.loops.dependence import iterations_independent
+from tests.metafork.interpreter import program
 from tests.metafork.programs import JACOBI, MATMUL, TRANSPOSE
-from tests.strategies.interpreter import program
 
 
 def test_the_papers_granularity_loops_are_independent():

@@ -9,7 +9,7 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Declare, Var
 from metafork.printing.expressions import expression, statements
 from strategies.loops.rolling import definition_of, rolled_bodies, shift_between
-from tests.strategies.interpreter import program, results
+from tests.metafork.interpreter import program, results
 
 
 def thread_code(body):

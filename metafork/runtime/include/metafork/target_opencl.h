@@ -25,8 +25,9 @@
 #pragma GCC optimize("fp-contract=off")
 #endif
 
-#include <dlfcn.h>
 #include <pthread.h>
+
+#include "metafork/library.h"
 
 /* ---- what stands in front of every kernel's text ---- */
 
@@ -281,10 +282,7 @@ static inline int metafork_opencl_choose(metafork_opencl *cl) {
 
 /* Open the library, find its functions, and choose a device. */
 static inline int metafork_opencl_open(metafork_opencl *cl) {
-    const struct {
-        const char *name;
-        void *place;
-    } wanted[] = {
+    const metafork_symbol wanted[] = {
         {"clGetPlatformIDs", &cl->platforms},
         {"clGetDeviceIDs", &cl->devices},
         {"clGetDeviceInfo", &cl->device_info},
@@ -312,17 +310,9 @@ static inline int metafork_opencl_open(metafork_opencl *cl) {
     };
     const char *path = getenv("METAFORK_OPENCL_LIBRARY");
     if (path == NULL || path[0] == '\0') path = "libOpenCL.so.1";
-    cl->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    bool lacks;
+    cl->library = metafork_library_open(path, wanted, sizeof wanted / sizeof wanted[0], &lacks);
     if (cl->library == NULL) return METAFORK_ENODEVICE;
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        void *const symbol = dlsym(cl->library, wanted[i].name);
-        if (symbol == NULL) {
-            dlclose(cl->library);
-            cl->library = NULL;
-            return METAFORK_ENODEVICE; /* something else of that name */
-        }
-        memcpy(wanted[i].place, &symbol, sizeof symbol);
-    }
     cl->next_address = (uintptr_t)1 << (8 * sizeof(uintptr_t) - 2); /* where no program has memory */
     return metafork_opencl_choose(cl);
 }

@@ -20,8 +20,9 @@
 #pragma GCC optimize("fp-contract=off")
 #endif
 
-#include <dlfcn.h>
 #include <pthread.h>
+
+#include "metafork/library.h"
 
 /* A kernel as PTX text, and what it became on each device. */
 typedef struct metafork_ptx {
@@ -129,10 +130,7 @@ static inline int metafork_taken(int result) {
 
 /* Open the library, find its functions, and see that there is a device. */
 static inline int metafork_driver_open(metafork_driver *driver) {
-    const struct {
-        const char *name;
-        void *place; /* of a pointer to a function */
-    } wanted[] = {
+    const metafork_symbol wanted[] = {
         {"cuInit", &driver->init},
         {"cuDeviceGetCount", &driver->device_count},
         {"cuDeviceGet", &driver->device_get},
@@ -156,17 +154,10 @@ static inline int metafork_driver_open(metafork_driver *driver) {
         {"cuStreamSynchronize", &driver->stream_finish},
         {"cuLaunchKernel", &driver->launch},
     };
-    driver->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (driver->library == NULL) return METAFORK_ENODEVICE;
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        void *const symbol = dlsym(driver->library, wanted[i].name);
-        if (symbol == NULL) {
-            dlclose(driver->library);
-            driver->library = NULL;
-            return METAFORK_EUNSUPPORTED; /* a driver that is older than any that compiles this PTX */
-        }
-        memcpy(wanted[i].place, &symbol, sizeof symbol);
-    }
+    bool lacks;
+    driver->library = metafork_library_open("libcuda.so.1", wanted, sizeof wanted / sizeof wanted[0], &lacks);
+    /* A driver that lacks one is older than any that compiles this PTX. */
+    if (driver->library == NULL) return lacks ? METAFORK_EUNSUPPORTED : METAFORK_ENODEVICE;
     int error = metafork_taken(driver->init(0));
     if (error == METAFORK_OK) error = metafork_taken(driver->device_count(&driver->count));
     if (error == METAFORK_OK && driver->count < 1) error = METAFORK_ENODEVICE;

@@ -36,15 +36,8 @@ class Standin:
 
     def run(self, command, stdin="", *, log, **variables):
         """Run a program with the stand-in in place of the driver; return it finished, and what its calls were."""
-        log.unlink(missing_ok=True)
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("METAFORK_")}
-        environment |= {"LD_LIBRARY_PATH": str(self.directory), "STANDIN_SOCKET": str(self.socket)}
-        environment |= {"STANDIN_LOG": str(log), **variables}
-        done = subprocess.run(
-            [str(part) for part in command], input=stdin, capture_output=True, text=True, check=False, env=environment,
-            timeout=120,
-        )  # fmt: skip
-        return done, calls_of(log.read_text() if log.exists() else "")
+        environment = {"LD_LIBRARY_PATH": str(self.directory), "STANDIN_SOCKET": str(self.socket), **variables}
+        return watched(command, stdin, log, environment)
 
 
 @dataclass
@@ -56,6 +49,17 @@ class Calls:
     left: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     ended: bool = False
+
+
+def watched(command, stdin, log, environment):
+    """Run a program whose library writes a log of its calls; return it finished, and what they were."""
+    log.unlink(missing_ok=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("METAFORK_")}
+    done = subprocess.run(
+        [str(part) for part in command], input=stdin, capture_output=True, text=True, check=False,
+        env={**kept, "STANDIN_LOG": str(log), **environment}, timeout=300,
+    )  # fmt: skip
+    return done, calls_of(log.read_text() if log.exists() else "")
 
 
 def calls_of(log):

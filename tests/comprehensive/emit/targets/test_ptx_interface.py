@@ -5,26 +5,22 @@ import shutil
 
 import pytest
 
-from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, Path, launched, program
+from comprehensive.emit.targets.ptx import TARGET as PTX
+from tests.comprehensive.emit.targets.building import (
+    compiled_as_c_and_as_cplusplus,
+    interface,
+    leaves,
+    refused_on_the_cpu,
+    used_by_cmake,
+)
+from tests.comprehensive.emit.targets.programs import Path, launched
 from tests.runtime.compiling import needs_nvcc, succeed
 
 
 @pytest.fixture(scope="module")
 def matmul(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("matmul")
-    text = (EXAMPLES / "matmul.mf").read_text()
-    one = program(text, "matmul.mf", directory, static={"s": (3,), "B0": (4,)})
     main = Path(__file__).with_name("interface.c")
-    objects = [directory / "kernels.o", directory / "host.o"]
-    warnings = ("-Wall", "-Wextra", "-Werror")
-    include = (f"-I{directory}", f"-I{directory}/include")
-    succeed(["gcc", "-std=gnu11", "-g", "-ffp-contract=off", *warnings, *include, main, *objects, *LIBRARIES, "-o",
-             directory / "interface"])  # fmt: skip
-    return one
-
-
-def leaves(one):
-    return [leaf.id for leaf in one.result.schedules[0].leaves]
+    return interface(main, tmp_path_factory.mktemp("matmul"), PTX)
 
 
 def test_every_leaf_is_launched_on_the_callers_memory(matmul, driver, tmp_path):
@@ -91,33 +87,16 @@ def test_the_compiler_of_nvidia_takes_the_ptx(matmul, tmp_path):
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="NO CMAKE")
 def test_the_cmake_package_needs_no_cuda(matmul, driver, tmp_path):
-    main = '#include "matmul.h"\nint main(void) { return matmul_k0_leaf_system(1) == 0; }\n'
-    (tmp_path / "main.c").write_text(main)
-    (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.18)\nproject(user LANGUAGES C)\n"
-        "find_package(matmul REQUIRED)\n"
-        "add_executable(main main.c)\ntarget_link_libraries(main PRIVATE matmul::matmul)\n"
-    )
-    prefix = tmp_path / "prefix"
-    succeed(["cmake", "-S", matmul.directory, "-B", tmp_path / "package", f"-DCMAKE_INSTALL_PREFIX={prefix}"])
-    succeed(["cmake", "--build", tmp_path / "package", "--target", "install"])
-    succeed(["cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}"])
-    succeed(["cmake", "--build", tmp_path / "build"])
-    done, calls = driver.run([tmp_path / "build" / "main"], log=tmp_path / "log")
+    done, calls = driver.run([used_by_cmake(matmul, tmp_path)], log=tmp_path / "log")
     assert (done.returncode, calls.names) == (0, [])
 
 
 def test_the_cpu_build_is_refused(matmul, tmp_path):
-    include = (f"-I{matmul.directory}", f"-I{matmul.directory}/include")
-    with pytest.raises(AssertionError, match="no CPU build: compile what metafork optimize --backend cuda writes"):
-        succeed(["gcc", "-DMETAFORK_CPU", *include, "-c", matmul.directory / "matmul_ptx.c", "-o", tmp_path / "a.o"])
+    refused_on_the_cpu(matmul, PTX, tmp_path)
 
 
 def test_the_kernels_are_c_of_1999_and_plus_plus(matmul, tmp_path):
-    source = matmul.directory / "matmul_ptx.c"
-    flags = ("-Wall", "-Wextra", "-Werror", f"-I{matmul.directory}", f"-I{matmul.directory}/include")
-    succeed(["gcc", "-std=gnu99", *flags, "-c", source, "-o", tmp_path / "a.o"])
-    succeed(["g++", "-x", "c++", "-std=c++17", *flags, "-c", source, "-o", tmp_path / "a.o"])
+    compiled_as_c_and_as_cplusplus(matmul, PTX, tmp_path)
 
 
 @needs_nvcc

@@ -2,6 +2,8 @@
 
 import pytest
 
+from comprehensive.emit.targets.ptx import TARGET as PTX
+from tests.comprehensive.emit.targets.building import two_files
 from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, launched, program
 from tests.runtime.compiling import succeed
 
@@ -140,59 +142,15 @@ int main(void) {
     assert len(calls.ran) == 3
 
 
-TWO = """
-#include "smooth.h"
-#include "center.h"
-#include <dlfcn.h>
-#include <stdio.h>
-static float x[402], y[402], z[402], zero[402];
-int main(int argc, char **argv) {
-  void (*one)(int, int, int, const float *, float *) = 0;
-  (void)argc, (void)one;
-  for (int i = 0; i < 402; i++) x[i] = (float)i;
-#ifdef LIBRARIES
-  for (int i = 0; i < 2; i++) {
-    void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-    if (!library) return puts(dlerror()), 2;
-    *(void **)&one = dlsym(library, "smooth");
-    one(402, 2, 16, x, y);
-    dlclose(library);
-    if (y[5] != 5) return 1;
-    y[5] = 0;
-  }
-  return 0;
-#else
-  (void)argv;
-  smooth(402, 2, 16, x, y);
-  center(402, 17, y, z);
-  return y[5] != 5 || z[5] == zero[5];
-#endif
-}
-"""
-
-
 def test_files_of_one_program_share_the_driver(driver, tmp_path):
     """Contexts are retained once for all; a library that is closed gives back all that it has loaded."""
-    options = {"counters": ("shared_memory",), "strategies": ()}
-    objects = []
-    include = []
-    for name in ("smooth", "center"):
-        program((EXAMPLES / f"{name}.mf").read_text(), f"{name}.mf", tmp_path / name, **options)
-        objects += [tmp_path / name / "kernels.o", tmp_path / name / "host.o"]
-        include += [f"-I{tmp_path / name}", f"-I{tmp_path / name / 'include'}"]
-    main = tmp_path / "main.c"
-    main.write_text(TWO)
-    succeed(["gcc", "-std=gnu11", *include, main, *objects, *LIBRARIES, "-o", tmp_path / "main"])
-    done, calls = driver.run([tmp_path / "main"], log=tmp_path / "log", METAFORK_TRACE="1")
+    two = two_files(tmp_path, PTX)
+    done, calls = driver.run([two.main], log=tmp_path / "log", METAFORK_TRACE="1")
     assert (done.returncode, calls.violations, calls.left) == (0, [], []), done.stderr
     assert calls.ran == launched(done)
     assert len(calls.ran) == 2
     assert calls.names.count("cuInit") == calls.names.count("cuDevicePrimaryCtxRetain") == 1
-    sources = [tmp_path / "smooth" / name for name in ("smooth_ptx.c", "smooth_host.c")]
-    library = tmp_path / "libsmooth.so"
-    succeed(["gcc", "-std=gnu11", "-shared", "-fPIC", *include, *sources, *LIBRARIES, "-o", library])
-    succeed(["gcc", "-std=gnu11", "-DLIBRARIES", *include, main, *LIBRARIES, "-o", tmp_path / "loader"])
-    done, calls = driver.run([tmp_path / "loader", library], log=tmp_path / "log")
+    done, calls = driver.run([two.loader, two.library], log=tmp_path / "log")
     assert (done.returncode, calls.violations, calls.left) == (0, [], []), done.stdout
     assert len(calls.ran) == 2
     # The library is another one the second time, and the first had given everything back when it was closed.

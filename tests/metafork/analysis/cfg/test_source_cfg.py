@@ -14,9 +14,9 @@ from metafork.ir.rewriting import (
 )
 from metafork.printing.expressions import expression, statements
 from metafork.printing.metafork_text import metafork_text
+from tests.metafork.interpreter import Interpreter, UndefinedBehaviourError, program, results
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
-from tests.strategies.interpreter import Interpreter, UndefinedBehaviourError, program, results
-from tests.strategies.random_code import BODIES, nest
+from tests.metafork.random_code import BODIES, nest
 
 PAPER = [JACOBI, MATADD, MATMUL, TRANSPOSE]
 

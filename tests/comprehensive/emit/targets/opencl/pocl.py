@@ -1,14 +1,12 @@
 """PoCL, an OpenCL on the processor, behind a library that checks and counts every call (``libopencl.c``)."""
 
-import os
-import subprocess
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from tests.comprehensive.emit.targets.standin import calls_of
+from tests.comprehensive.emit.targets.standin import watched
 from tests.runtime.compiling import succeed
 
 
@@ -21,16 +19,10 @@ class Pocl:
 
     def run(self, command, stdin="", *, log, **variables):
         """Run a program on PoCL; return it finished, and what its calls were."""
-        log.unlink(missing_ok=True)
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("METAFORK_")}
-        environment |= {"LD_LIBRARY_PATH": str(self.directory), "STANDIN_POCL": str(self.vendor)}
+        environment = {"LD_LIBRARY_PATH": str(self.directory), "STANDIN_POCL": str(self.vendor)}
         # Kernels that were compiled before are kept for the other tests, and for nobody else.
-        environment |= {"STANDIN_LOG": str(log), "POCL_CACHE_DIR": str(self.directory / "cache"), **variables}
-        done = subprocess.run(
-            [str(part) for part in command], input=stdin, capture_output=True, text=True, check=False, env=environment,
-            timeout=300,
-        )  # fmt: skip
-        return done, calls_of(log.read_text() if log.exists() else "")
+        environment |= {"POCL_CACHE_DIR": str(self.directory / "cache"), **variables}
+        return watched(command, stdin, log, environment)
 
 
 def pocl(directory):

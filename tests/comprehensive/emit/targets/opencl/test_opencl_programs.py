@@ -4,9 +4,10 @@ import pytest
 
 from comprehensive.emit.targets.opencl import TARGET as OPENCL
 from tests.comprehensive.constructs.test_atomics import OWN
+from tests.comprehensive.emit.targets.building import two_files
 from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, launched, optimized, program
 from tests.comprehensive.emit.targets.test_ptx_leaves import CALLS, FLOATS
-from tests.comprehensive.emit.targets.test_ptx_programs import NAMES, NUMBERS, STRIDING, SWIZZLE, TWO, TYPES
+from tests.comprehensive.emit.targets.test_ptx_programs import NAMES, NUMBERS, STRIDING, SWIZZLE, TYPES
 from tests.runtime.compiling import succeed
 from tests.sampling import sampled
 
@@ -207,26 +208,14 @@ int main(void) {
 
 @pytest.mark.slow
 def test_files_of_one_program_share_the_device(opencl, tmp_path):
-    options = {"counters": ("shared_memory",), "strategies": ()}
-    objects, include = [], []
-    for name in ("smooth", "center"):
-        program((EXAMPLES / f"{name}.mf").read_text(), f"{name}.mf", tmp_path / name, OPENCL, **options)
-        objects += [tmp_path / name / "kernels.o", tmp_path / name / "host.o"]
-        include += [f"-I{tmp_path / name}", f"-I{tmp_path / name / 'include'}"]
-    main = tmp_path / "main.c"
-    main.write_text(TWO)
-    succeed(["gcc", "-std=gnu11", *include, main, *objects, *LIBRARIES, "-o", tmp_path / "main"])
-    done, calls = opencl.run([tmp_path / "main"], log=tmp_path / "log", METAFORK_TRACE="1")
+    two = two_files(tmp_path, OPENCL)
+    done, calls = opencl.run([two.main], log=tmp_path / "log", METAFORK_TRACE="1")
     assert (done.returncode, calls.violations, calls.left) == (0, [], []), done.stderr
     assert calls.ran == launched(done)
     assert len(calls.ran) == 2
     assert calls.names.count("clCreateContext") == calls.names.count("clReleaseContext") == 1
     # A library that is closed gives back all that it has built.
-    sources = [tmp_path / "smooth" / name for name in ("smooth_opencl.c", "smooth_host.c")]
-    library = tmp_path / "libsmooth.so"
-    succeed(["gcc", "-std=gnu11", "-shared", "-fPIC", *include, *sources, *LIBRARIES, "-o", library])
-    succeed(["gcc", "-std=gnu11", "-DLIBRARIES", *include, main, *LIBRARIES, "-o", tmp_path / "loader"])
-    done, calls = opencl.run([tmp_path / "loader", library], log=tmp_path / "log")
+    done, calls = opencl.run([two.loader, two.library], log=tmp_path / "log")
     assert (done.returncode, calls.violations, calls.left) == (0, [], []), done.stdout
     assert len(calls.ran) == 2
     assert calls.names.count("clCreateContext") == calls.names.count("clReleaseContext") == 2
