@@ -7,10 +7,12 @@ discussion becomes a ``ScheduleTree``.  ``Result`` carries them with the texts t
 from __future__ import annotations
 
 import time
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -108,13 +110,18 @@ class Result:
         return report.markdown(self.document, self.schedules, promises)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Show the drawing in a notebook, as HTML: where there is Markdown too, JupyterLab shows that and no SVG."""
+        """Show the drawing in a notebook: an image in HTML.
+
+        Where there is Markdown too, JupyterLab shows that and no SVG; of SVG within HTML, in a notebook that it does
+        not trust, it shows the words only.
+        """
         try:
             drawing = self.to_svg()
         except (render.NoGraphvizError, render.TooLargeError):
             return {"text/markdown": self.to_report(), "text/plain": repr(self)}
-        element = drawing[drawing.index("<svg") :]  # less the XML declaration, which HTML does not have
-        return {"text/html": f'<div style="overflow-x: auto">{element}</div>', "text/plain": repr(self)}
+        image = f"data:image/svg+xml;base64,{b64encode(drawing.encode()).decode()}"
+        element = f'<img src="{image}" alt="{escape(repr(self))}" style="max-width: none"/>'
+        return {"text/html": f'<div style="overflow: auto; max-height: 80vh">{element}</div>', "text/plain": repr(self)}
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{tree.program.name}: {len(tree.leaves)} leaves" for tree in self.schedules)
