@@ -120,6 +120,7 @@ def command(
                     static=asked_static(static, "auto"),
                     order=order,
                     fma=fma,
+                    warp_size=way.warp_size,
                 )
             except DiagnosticsError as error:
                 found += error.diagnostics

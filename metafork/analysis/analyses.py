@@ -3,6 +3,8 @@
 Counters and strategies ask for the same facts, references, plans and kernels of the same few programs.  An
 ``Analyses`` is made for a run and handed to them; nothing of it outlives the run.  Facts and references depend on what
 a program computes alone, so versions that differ in their mappings share them.
+
+A run is for machines of one width of warp: counters and strategies ask for it here.
 """
 
 from __future__ import annotations
@@ -22,11 +24,18 @@ from metafork.ir.program import Program
 S = TypeVar("S", bound=Hashable)
 T = TypeVar("T")
 
+WARP_SIZE = 32
+"""Threads of a warp where neither machine nor back end says otherwise."""
+
 
 class Analyses:
-    """Results by analysis and subjects; subjects are compared by value, and hashed once each."""
+    """Results by analysis and subjects; subjects are compared by value, and hashed once each.
 
-    def __init__(self) -> None:
+    ``warp_size`` is how many threads the hardware runs together, and hands out registers to.
+    """
+
+    def __init__(self, warp_size: int = WARP_SIZE) -> None:
+        self.warp_size = warp_size
         self._kept: dict[Hashable, Hashable] = {}
         # A subject is a whole program: once hashed it is known by its identity, and kept alive for that.
         self._known: dict[int, tuple[Hashable, Hashable]] = {}

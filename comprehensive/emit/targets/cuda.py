@@ -74,6 +74,7 @@ class Cuda:
     """Kernels are functions of the ``.cu`` file; leaves of IR strategies are PTX in it, loaded by the runtime."""
 
     name: str = "cuda"
+    warp_size: int = 32
     headers: tuple[str, ...] = (
         "arrays.h", "cpu_blocks.h", "device.h", "dispatch.h", "exact.h", "host.h", "launch.h", "machine.h",
         "machine_query.h", "race.h", "residents.h", "target_cuda.h",

@@ -60,9 +60,14 @@ class Hip:
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
+    @property
+    def warp_size(self) -> int:
+        """Return 64 for GCN and CDNA (``gfx9..`` and older), 32 for RDNA, for which HIP compiles so."""
+        return 64 if int(self.architecture[3:-2]) < 10 else 32
+
     def aimed_at(self, architecture: str) -> Target:
         """Return the back end whose CMake package compiles for that GPU.  Raises ``TargetOptionError``."""
-        if not re.fullmatch(r"gfx[0-9a-f]+", architecture):
+        if not re.fullmatch(r"gfx[0-9]+[0-9a-f]{2}", architecture):
             raise TargetOptionError(f"{architecture} is no target of --backend hip; targets look like gfx90a")
         return replace(self, architecture=architecture)
 

@@ -42,6 +42,7 @@ class OpenCl:
     """Kernels are strings; each is built twice at most, for grids of the program and for those that it walks."""
 
     name: str = "opencl"
+    warp_size: int = 32
     headers: tuple[str, ...] = (
         "arrays.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h", "machine_query.h",
         "residents.h", "target_opencl.h",

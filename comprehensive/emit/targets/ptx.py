@@ -52,6 +52,7 @@ class Ptx:
 
     architecture: str = EMBEDDED_TARGET
     name: str = "ptx"
+    warp_size: int = 32
     headers: tuple[str, ...] = (
         "arrays.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h", "machine_query.h",
         "residents.h", "target_ptx.h",

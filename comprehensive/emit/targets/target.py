@@ -62,6 +62,11 @@ class Target(Protocol):
         ...
 
     @property
+    def warp_size(self) -> int:
+        """How many threads its GPUs run together; where that differs, the most, with which no counter is too small."""
+        ...
+
+    @property
     def headers(self) -> tuple[str, ...]:
         """Headers of the runtime, by name, that its generated files include, whatever way they are built."""
         ...
