@@ -102,10 +102,13 @@ class Result:
         """
         return render.svg(self.to_dot(), seconds)
 
-    def to_report(self) -> str:
-        """Return ``report.md``: what was measured, tried, refused, and why."""
+    def to_report(self, compiled: Mapping[str, str] | None = None) -> str:
+        """Return ``report.md``: what was measured, tried, refused, and why.
+
+        ``compiled`` is what is to be said of the code of kernels, by their names.
+        """
         promises = [schedule.promises for schedule in self.unit.schedules]
-        return report.markdown(self.document, self.schedules, promises)
+        return report.markdown(self.document, self.schedules, promises, compiled)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Show the drawing in a notebook, as HTML: where there is Markdown too, JupyterLab shows that and no SVG."""
