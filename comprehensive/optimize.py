@@ -33,7 +33,7 @@ from comprehensive.tree import render, report, tree_json
 from comprehensive.tree.document import TreeDocument, document_of, is_sign
 from comprehensive.tree.schedule_tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics
 from evaluators.counter import Counter, details_of
-from metafork.analysis.analyses import WARP_SIZE, Analyses
+from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse, read_source
@@ -138,7 +138,7 @@ def optimize(
     static: Static | None = None,
     order: Order = "cost",
     fma: bool = False,
-    warp_size: int = WARP_SIZE,
+    hardware: Hardware = NVIDIA,
 ) -> Result:
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
@@ -149,8 +149,8 @@ def optimize(
     are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``; ``"auto"``: typical values, where they
     make the code of a leaf simpler.  ``order`` says which leaf goes first where several are possible: ``"cost"`` one
     that is proved to do less work and to ask for no more sectors, ``"paper"`` that of the algorithm.  ``fma`` fuses
-    sums of products (``metafork.ir.contraction``) where the text does not forbid it.  ``warp_size`` is the number of
-    threads that the hardware runs together, which is that of ``machine`` where it has one.
+    sums of products (``metafork.ir.contraction``) where the text does not forbid it.  ``hardware`` says how wide
+    warps are, where ``machine`` does not, and how registers are counted.
 
     ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
     thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
@@ -182,7 +182,7 @@ def optimize(
     unit = contracted_unit(unit, everywhere=fma)
     taken = identifiers(source.text)
     trees: list[ScheduleTree] = []
-    analyses = Analyses(_width(fixed, warp_size))
+    analyses = Analyses(replace(hardware, warp_size=_width(fixed, hardware.warp_size)))
     for schedule in unit.schedules:
         program = schedule.program
         report_on = None if progress is None else _named_progress(progress, program.name)
@@ -252,7 +252,7 @@ def discuss(
         with suppress(OutOfTimeError), until(deadline, LEAST_READING):
             tree = replace(tree, for_no_machine=leaves_for_no_machine(start, tree.leaves, tree.derived))
     if static == "auto":
-        combinations = typical_values(program, analyses.warp_size)
+        combinations = typical_values(program, analyses.hardware.warp_size)
     else:
         known = static_parameters(program)
         named = {name: values for name, values in (static or {}).items() if name in known}

@@ -1,6 +1,6 @@
 """registers_per_block: registers per thread, times threads rounded up to whole warps (DESIGN section 4).
 
-The hardware hands out registers to whole warps, of 32 threads or of 64 (``Analyses.warp_size``).  The number of warps
+The hardware hands out registers to whole warps, of 32 threads or of 64 (``Hardware.warp_size``).  The number of warps
 is a ceiling, so a derived symbol: ``B0*B1`` threads of 20 registers take ``640*warps`` registers with
 ``warps = ceil((B0*B1)/32)``.
 """
@@ -43,11 +43,11 @@ class RegistersPerBlock:
             return per_thread
         # Every symbol of the product of extents is a constant of the launch.
         scope = Scope({}, threads.numerator.symbols, threads.derived)
-        warps = scope.quotient("ceiling", threads.numerator, Polynomial.constant(analyses.warp_size), "warps")
+        warps = scope.quotient("ceiling", threads.numerator, Polynomial.constant(analyses.hardware.warp_size), "warps")
         if warps is None:
             return NotKnown(f"{threads.numerator} threads are no whole number of warps that is known")
         return CounterValue(
-            warps * analyses.warp_size * per_thread, derived=tuple(scope.derived), domain=threads.domain
+            warps * analyses.hardware.warp_size * per_thread, derived=tuple(scope.derived), domain=threads.domain
         )
 
 

@@ -44,7 +44,7 @@ class ThreadStriding:
         """Return the version with fewer threads."""
         if version.program.mapping.striding is not None:
             return NotApplied("threads stride over this block already")
-        program = version.program.mapped(striding=analyses.warp_size)
+        program = version.program.mapped(striding=analyses.hardware.warp_size)
         note = "a warp or more threads walk the thread loops of a block"
         try:
             private = {

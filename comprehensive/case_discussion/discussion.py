@@ -62,7 +62,7 @@ class Discussion(Generic[V]):
         self._counters = tuple(sorted(counters, key=lambda counter: counter.kind == "performance"))
         self._strategies = tuple(strategies)
         analyses = analyses or Analyses()
-        self._warp_size = analyses.warp_size
+        self._warp_size = analyses.hardware.warp_size
         self._measured: Measurements[V] = Measurements(start, self.systems, self.statistics, analyses, self._deadline)
         self._notes: dict[tuple[str, str], None] = {}
         self._cases: list[Case[V]] = []

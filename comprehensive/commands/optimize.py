@@ -128,7 +128,7 @@ def command(
                     static=asked_static(static, "auto"),
                     order=order,
                     fma=fma,
-                    warp_size=way.warp_size,
+                    hardware=way.hardware,
                 )
             except DiagnosticsError as error:
                 found += error.diagnostics

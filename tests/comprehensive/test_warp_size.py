@@ -11,7 +11,7 @@ from comprehensive.verification import Options, verify
 from evaluators.registers_per_block import COUNTER
 from evaluators.registers_per_thread import registers
 from metafork.algebra.polynomial import Polynomial
-from metafork.analysis.analyses import Analyses
+from metafork.analysis.analyses import Analyses, Hardware
 from metafork.ir.program import Version
 from tests.comprehensive.metafork_command import metafork
 from tests.metafork.programs import MATMUL, program
@@ -38,7 +38,7 @@ void thirds(int n, int B, const float x[n], float y[n]) {
 
 @pytest.mark.parametrize("warp_size", [32, 64])
 def test_registers_are_handed_out_to_whole_warps(warp_size):
-    version, analyses = Version(program(MATMUL)), Analyses(warp_size)
+    version, analyses = Version(program(MATMUL)), Analyses(Hardware(warp_size))
     value = COUNTER.evaluate(version, analyses)
     (warps,) = (symbol for symbol in value.derived if symbol.name == "warps")
     assert value.numerator == Polynomial.symbol(warps.name) * warp_size * registers(version, analyses)
@@ -52,7 +52,7 @@ def test_registers_are_handed_out_to_whole_warps(warp_size):
 )  # fmt: skip
 def test_a_machine_decides_before_the_back_end(machine, warp_size):
     """The back end's waves are 64 wide here."""
-    result = optimize(LINE, counters=["registers_per_block"], strategies=[], machine=machine, warp_size=64)
+    result = optimize(LINE, counters=["registers_per_block"], strategies=[], machine=machine, hardware=Hardware(64))
     (tree,) = result.schedules
     assert [str(symbol.operands[1]) for symbol in tree.derived if symbol.name == "warps"] == [str(warp_size)]
 
@@ -69,7 +69,9 @@ def test_the_back_end_says_it_where_no_machine_does(tmp_path, options, warp_size
 
 
 def test_which_waves_are_wide():
-    widths = {name: HIP.aimed_at(name).warp_size for name in ("gfx803", "gfx90c", "gfx942", "gfx1030", "gfx1201")}
+    widths = {
+        name: HIP.aimed_at(name).hardware.warp_size for name in ("gfx803", "gfx90c", "gfx942", "gfx1030", "gfx1201")
+    }
     assert widths == {"gfx803": 64, "gfx90c": 64, "gfx942": 64, "gfx1030": 32, "gfx1201": 32}
 
 

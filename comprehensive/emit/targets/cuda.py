@@ -9,7 +9,7 @@ from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode, leaf_code
 from comprehensive.emit.targets.target import Attempt, Package, Target, embedded, launching_a_function, loading
 from comprehensive.tree.schedule_tree import Leaf
-from metafork.analysis.analyses import Analyses
+from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.ir.kernel import Kernel
 
 _OPENING = """\
@@ -74,7 +74,7 @@ class Cuda:
     """Kernels are functions of the ``.cu`` file; leaves of IR strategies are PTX in it, loaded by the runtime."""
 
     name: str = "cuda"
-    warp_size: int = 32
+    hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
         "arrays.h", "cpu_blocks.h", "device.h", "dispatch.h", "exact.h", "host.h", "launch.h", "machine.h",
         "machine_query.h", "race.h", "residents.h", "target_cuda.h",

@@ -14,7 +14,7 @@ from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode, kernel_of
 from comprehensive.emit.targets.target import Attempt, NoCodeError, Package, Target, TargetOptionError
 from comprehensive.tree.schedule_tree import Leaf
-from metafork.analysis.analyses import Analyses
+from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.ir.kernel import Kernel
 from metafork.printing.opencl import NoOpenClError, OpenClText, kernel_text
 
@@ -42,7 +42,7 @@ class OpenCl:
     """Kernels are strings; each is built twice at most, for grids of the program and for those that it walks."""
 
     name: str = "opencl"
-    warp_size: int = 32
+    hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
         "arrays.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h", "machine_query.h",
         "residents.h", "target_opencl.h",

@@ -22,7 +22,7 @@ from comprehensive.emit.targets.target import (
     loading,
 )
 from comprehensive.tree.schedule_tree import Leaf
-from metafork.analysis.analyses import Analyses
+from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 
 _OPENING = """\
  *   cc -std=gnu11 -O2 -ffp-contract=off -I"$(metafork include-dir)" -c @NAME@_ptx.c      (link with -ldl -lpthread)
@@ -52,7 +52,7 @@ class Ptx:
 
     architecture: str = EMBEDDED_TARGET
     name: str = "ptx"
-    warp_size: int = 32
+    hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
         "arrays.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h", "machine_query.h",
         "residents.h", "target_ptx.h",

@@ -14,7 +14,7 @@ from typing import Protocol
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.tree.schedule_tree import Leaf
-from metafork.analysis.analyses import Analyses
+from metafork.analysis.analyses import Analyses, Hardware
 
 
 class NoCodeError(Exception):
@@ -62,8 +62,8 @@ class Target(Protocol):
         ...
 
     @property
-    def warp_size(self) -> int:
-        """How many threads its GPUs run together; where that differs, the most, with which no counter is too small."""
+    def hardware(self) -> Hardware:
+        """What counters are to know of its GPUs; where they differ, so that no counter is too small for any."""
         ...
 
     @property

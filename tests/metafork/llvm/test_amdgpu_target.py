@@ -53,7 +53,7 @@ def test_notes_say_what_llvm_says_in_its_text(text, gpu):
         lds_bytes=int(said["group_segment_fixed_size"]),
         scratch_bytes=int(said["private_segment_fixed_size"]),
         spilled=int(said["vgpr_spill_count"]),
-        wave_size=Hip(gpu).warp_size,
+        wave_size=Hip(gpu).hardware.warp_size,
         most_threads=1024,
     )
 
