@@ -31,7 +31,7 @@ from comprehensive.emit.header_file import header_file
 from comprehensive.emit.host_file import host_file
 from comprehensive.emit.leaf_code import CodeOf, LeafCode, with_instances
 from comprehensive.emit.targets.cuda import TARGET as CUDA
-from comprehensive.emit.targets.target import Target
+from comprehensive.emit.targets.target import Target, handles_of
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
 from metafork.ir.translation_unit import TranslationUnit
 
@@ -84,7 +84,7 @@ def rendered_files(
     runtime = number_of(headers)
     device = target.device_name(name)
     texts = {
-        f"{name}.h": header_file(unit, trees),
+        f"{name}.h": header_file(unit, trees, handles_of(target)),
         device: device_file(unit, trees, codes, target) + runtime_check(device, headers, runtime),
         f"{name}_host.c": host_file(unit, trees) + runtime_check(f"{name}_host.c", headers, runtime),
     }

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode, kernel_of
-from comprehensive.emit.targets.target import Attempt, NoCodeError, Package, Target, TargetOptionError
+from comprehensive.emit.targets.target import Attempt, Handles, NoCodeError, Package, Target, TargetOptionError
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.ir.kernel import Kernel
@@ -36,6 +36,10 @@ include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 """
 
+_HANDLES = Handles(
+    "cl", "struct _cl_command_queue *", "struct _cl_mem *", ("struct _cl_command_queue;", "struct _cl_mem;")
+)
+
 
 @dataclass(frozen=True, slots=True)
 class OpenCl:
@@ -48,6 +52,7 @@ class OpenCl:
         "residents.h", "target_opencl.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    handles: Handles = _HANDLES
 
     def aimed_at(self, architecture: str) -> Target:
         """Refuse ``--target``."""

@@ -53,6 +53,19 @@ class Package:
     remark: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Handles:
+    """Types of C that a library has for queues and memory, where pointers of no type stand for them elsewhere.
+
+    ``NAME_launch_SUFFIX`` takes them.  ``declared`` stands in the header, which includes none of the library's.
+    """
+
+    suffix: str
+    queue: str
+    memory: str
+    declared: tuple[str, ...]
+
+
 class Target(Protocol):
     """A back end.  It has no state: everything that it says follows from its arguments and fields."""
 
@@ -103,6 +116,12 @@ class Target(Protocol):
     def package(self, stem: str, *, allow_fma: bool) -> Package:
         """Return how the generated files are built.  Raises ``TargetOptionError``."""
         ...
+
+
+def handles_of(target: object) -> Handles | None:
+    """Return the types of a back end's handles; it says so in the attribute ``handles``, which it may leave out."""
+    found = getattr(target, "handles", None)
+    return found if isinstance(found, Handles) else None
 
 
 def loading(code: LeafCode) -> list[str]:
