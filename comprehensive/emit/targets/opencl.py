@@ -49,7 +49,7 @@ class OpenCl:
     hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
         "arrays.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h", "machine_query.h",
-        "residents.h", "target_opencl.h",
+        "program_cache.h", "residents.h", "target_opencl.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     handles: Handles = _HANDLES
