@@ -40,6 +40,7 @@ if(METAFORK_CPU)
     target_compile_definitions(${metafork_target} PRIVATE METAFORK_CHECK)
   endif()
   target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
+  set(metafork_libraries -lstdc++)
 else()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80)
@@ -51,6 +52,7 @@ else()
 @FMAD@  target_compile_options(${metafork_target} PRIVATE
     $<$<COMPILE_LANGUAGE:C>:-ffp-contract=off>)
   target_link_libraries(${metafork_target} PUBLIC CUDA::cudart)
+  set(metafork_libraries "-L${CUDAToolkit_LIBRARY_DIR} -lcudart -lstdc++")
 endif()
 """
 

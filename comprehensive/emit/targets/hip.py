@@ -42,6 +42,7 @@ add_library(${metafork_target} STATIC @NAME@_hip.cpp @NAME@_host.c)
 set_source_files_properties(@NAME@_hip.cpp PROPERTIES LANGUAGE HIP)
 target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
 target_link_libraries(${metafork_target} PUBLIC hip::host)
+set(metafork_libraries "-L${hip_LIB_INSTALL_DIR} -lamdhip64 -lstdc++")
 set_target_properties(${metafork_target} PROPERTIES HIP_STANDARD 17)
 """
 

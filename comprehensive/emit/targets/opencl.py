@@ -29,6 +29,7 @@ find_package(Threads REQUIRED)
 add_library(${metafork_target} STATIC @NAME@_opencl.c @NAME@_host.c)
 target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
 target_link_libraries(${metafork_target} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+set(metafork_libraries "-ldl -lpthread")
 """
 
 _DEPENDENCIES = """\

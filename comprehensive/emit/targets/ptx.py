@@ -35,6 +35,7 @@ find_package(Threads REQUIRED)
 add_library(${metafork_target} STATIC @NAME@_ptx.c @NAME@_host.c)
 target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
 target_link_libraries(${metafork_target} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+set(metafork_libraries "-ldl -lpthread")
 """
 
 _DEPENDENCIES = """\

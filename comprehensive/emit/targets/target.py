@@ -43,8 +43,9 @@ class Package:
     """What a target adds to ``CMakeLists.txt``.
 
     ``languages`` are those of the project; ``library`` are commands that make the static library
-    ``${metafork_target}`` of the generated files, and ``dependencies`` those that find what it links against, in the
-    package's configuration file (without quotes; variables have their values of the build).  ``remark`` ends a comment.
+    ``${metafork_target}`` of the generated files, and set ``metafork_libraries`` to what a linker is told beside it
+    (for pkg-config); ``dependencies`` are those that find what it links against, in the package's configuration file
+    (without quotes; variables have their values of the build).  ``remark`` ends a comment.
     """
 
     languages: str
