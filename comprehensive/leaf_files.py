@@ -1,4 +1,4 @@
-"""Each leaf for people to read: its MetaFork source, its LLVM IR and, where asked for, its PTX (``leaves/``).
+"""Each leaf by itself (``leaves/``): its MetaFork source, its LLVM IR and, where asked for, its PTX or object code.
 
 Making the code of many leaves may take longer than finding them.  Where a time limit ends it, the leaves whose code is
 made, the first ones of every tree, stay, and the tree has no leaf where the others were; nor has it one that the back
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.emit import LeafCode
@@ -20,6 +21,9 @@ from comprehensive.tree.left_out import without_leaves
 from comprehensive.tree.page import LeafSource
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
 from metafork.analysis.analyses import Analyses
+
+if TYPE_CHECKING:  # LLVM takes time to load
+    from metafork.llvm.amdgpu_target import AmdgpuObject
 
 LEAST_MAKING = 2.0
 """Seconds of processor time for the code of what was found when the time limit has passed already."""
@@ -33,15 +37,23 @@ _NOT_MADE = "time limit reached before the code of this leaf was made"
 class LeafTexts:
     """The code of the leaves of one result for a back end, made once for whoever needs it.
 
-    With ``ptx_target`` there is PTX for that GPU beside it.
+    With ``ptx_target`` there is PTX for that GPU beside it, with ``object_target`` object code for that one of AMD's.
     """
 
-    def __init__(self, analyses: Analyses, ptx_target: str | None = None, target: Target = CUDA) -> None:
+    def __init__(
+        self,
+        analyses: Analyses,
+        ptx_target: str | None = None,
+        target: Target = CUDA,
+        object_target: str | None = None,
+    ) -> None:
         self._analyses = analyses
         self._ptx_target = ptx_target
+        self._object_target = object_target
+        self._compiled: dict[str, str] = {}
         self._target = target
         self._codes: dict[str, LeafCode] = {}
-        self._files: dict[str, tuple[dict[str, str], str | None]] = {}
+        self._files: dict[str, tuple[dict[str, str | bytes], str | None]] = {}
 
     def code_of(self, leaf: Leaf) -> LeafCode:
         """Return the code of a leaf.  Raises ``metafork.lowering.lowering.CannotLowerError``, ``NoCodeError``."""
@@ -80,14 +92,15 @@ class LeafTexts:
             # A later leaf, and its kernel, have the name of one that was left out.
             self._codes.clear()
             self._files.clear()
+            self._compiled.clear()
         return replace(result, schedules=trees)
 
-    def files(self, result: Result) -> tuple[dict[str, str], list[str]]:
+    def files(self, result: Result) -> tuple[dict[str, str | bytes], list[str]]:
         """Return the files by path, and a sentence for each text that could not be made.
 
         Raises ``CannotLowerError``, ``ExternalFunctionError``, and ``TargetError`` for the target.
         """
-        files: dict[str, str] = {}
+        files: dict[str, str | bytes] = {}
         problems: list[str] = []
         for one in (one for tree in result.schedules for leaf in tree.leaves for one in _kernels(leaf)):
             texts, problem = self._files_of(one)
@@ -95,7 +108,11 @@ class LeafTexts:
             problems += [problem] if problem is not None else []
         return files, problems
 
-    def _files_of(self, leaf: Leaf) -> tuple[dict[str, str], str | None]:
+    def compiled(self) -> Mapping[str, str]:
+        """Return what is said of the object code of each kernel that has some, by its name."""
+        return self._compiled
+
+    def _files_of(self, leaf: Leaf) -> tuple[dict[str, str | bytes], str | None]:
         from metafork.llvm import llvm_ir
         from metafork.printing.metafork_text import metafork_text
 
@@ -103,7 +120,7 @@ class LeafTexts:
             path = f"leaves/{leaf.kernel}"
             code = self.code_of(leaf)
             module = code.ir if code.ir is not None else llvm_ir.module_text(code.kernel)
-            texts = {f"{path}.mf": metafork_text(leaf.version.program), f"{path}.ll": module}
+            texts: dict[str, str | bytes] = {f"{path}.mf": metafork_text(leaf.version.program), f"{path}.ll": module}
             problem: str | None = None
             if self._ptx_target is not None:
                 text = _ptx(code, leaf, module, self._ptx_target)
@@ -111,6 +128,13 @@ class LeafTexts:
                     texts[f"{path}.ptx"] = text
                 else:
                     problem = f"{leaf.kernel} has no PTX file: {text}"
+            if self._object_target is not None:
+                made = _object(code, leaf, self._object_target)
+                if isinstance(made, Exception):
+                    problem = f"{leaf.kernel} has no object file: {made}"
+                else:
+                    texts[f"{path}.o"] = made.code
+                    self._compiled[leaf.kernel] = f"as object code for {self._object_target}: {made.resources}"
             self._files[leaf.kernel] = texts, problem
         return self._files[leaf.kernel]
 
@@ -138,6 +162,18 @@ def _left(tree: ScheduleTree, reasons: Mapping[int, str], late: Collection[str])
         notes.append(("time limit", f"the code of {len(not_made)} of {len(tree.leaves)} leaves was not made"))
     left = without_leaves(tree, {**reasons, **not_made})
     return replace(left, notes=(*left.notes, *notes), complete=left.complete and not not_made)
+
+
+def _object(code: LeafCode, leaf: Leaf, target: str) -> AmdgpuObject | Exception:
+    from metafork.ir.ir_strategies import SHUFFLE
+    from metafork.llvm import amdgpu_target, ptx_target
+
+    if SHUFFLE in leaf.version.ir_strategies:
+        return ptx_target.TargetError("its warp shuffles are in PTX alone")
+    try:
+        return amdgpu_target.amdgpu_object(code.kernel, leaf.version.ir_strategies, target)
+    except ptx_target.ExternalFunctionError as error:
+        return error
 
 
 def _ptx(code: LeafCode, leaf: Leaf, module: str, target: str) -> str | Exception:

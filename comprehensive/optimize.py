@@ -35,7 +35,7 @@ from comprehensive.tree import render, report, tree_json
 from comprehensive.tree.document import TreeDocument, document_of, is_sign
 from comprehensive.tree.schedule_tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics
 from evaluators.counter import Counter, details_of
-from metafork.analysis.analyses import Analyses
+from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse, read_source
@@ -104,10 +104,13 @@ class Result:
         """
         return render.svg(self.to_dot(), seconds)
 
-    def to_report(self) -> str:
-        """Return ``report.md``: what was measured, tried, refused, and why."""
+    def to_report(self, compiled: Mapping[str, str] | None = None) -> str:
+        """Return ``report.md``: what was measured, tried, refused, and why.
+
+        ``compiled`` is what is to be said of the code of kernels, by their names.
+        """
         promises = [schedule.promises for schedule in self.unit.schedules]
-        return report.markdown(self.document, self.schedules, promises)
+        return report.markdown(self.document, self.schedules, promises, compiled)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Show the drawing in a notebook: an image in HTML.
@@ -142,6 +145,7 @@ def optimize(
     static: Static | None = None,
     order: Order = "cost",
     fma: bool = False,
+    hardware: Hardware = NVIDIA,
 ) -> Result:
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
@@ -152,7 +156,8 @@ def optimize(
     are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``; ``"auto"``: typical values, where they
     make the code of a leaf simpler.  ``order`` says which leaf goes first where several are possible: ``"cost"`` one
     that is proved to do less work and to ask for no more sectors, ``"paper"`` that of the algorithm.  ``fma`` fuses
-    sums of products (``metafork.ir.contraction``) where the text does not forbid it.
+    sums of products (``metafork.ir.contraction``) where the text does not forbid it.  ``hardware`` says how wide
+    warps are, where ``machine`` does not, and how registers are counted.
 
     ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
     thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
@@ -184,7 +189,7 @@ def optimize(
     unit = contracted_unit(unit, everywhere=fma)
     taken = identifiers(source.text)
     trees: list[ScheduleTree] = []
-    analyses = Analyses()
+    analyses = Analyses(replace(hardware, warp_size=_width(fixed, hardware.warp_size)))
     for schedule in unit.schedules:
         program = schedule.program
         report_on = None if progress is None else _named_progress(progress, program.name)
@@ -195,6 +200,12 @@ def optimize(
             trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on, analyses, static, order))
     names = tuple(c.name for c in chosen), tuple(s.name for s in transformers)
     return Result(unit, tuple(trees), *names, warnings, analyses, (chosen, transformers))
+
+
+def _width(fixed: Mapping[str, Number | Between], otherwise: int) -> int:
+    """Return how wide warps are on a machine; the widest of several, which no counter takes for less than it is."""
+    width = fixed.get("warp_size", otherwise)
+    return int(width.most if isinstance(width, Between) else width)
 
 
 def _named_progress(progress: Progress, name: str) -> Callable[[Statistics], None]:
@@ -248,7 +259,7 @@ def discuss(
         with suppress(OutOfTimeError), until(deadline, LEAST_READING):
             tree = replace(tree, for_no_machine=leaves_for_no_machine(start, tree.leaves, tree.derived))
     if static == "auto":
-        combinations = typical_values(program)
+        combinations = typical_values(program, analyses.hardware.warp_size)
     else:
         known = static_parameters(program)
         named = {name: values for name, values in (static or {}).items() if name in known}

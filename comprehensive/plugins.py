@@ -27,8 +27,8 @@ GROUP = "metafork.plugins"
 
 _COUNTER = ("name", "kind", "symbol", "less_is_better", "default_target", "evaluate")
 _STRATEGY = ("name", "improves", "on_ir", "at_leaf", "apply")
-_TARGET = ("name", "headers", "own_headers", "aimed_at", "leaf_code", "device_name", "opening", "kernel", "launching",
-           "package")  # fmt: skip
+_TARGET = ("name", "hardware", "headers", "own_headers", "aimed_at", "leaf_code", "device_name", "opening", "kernel",
+           "launching", "package")  # fmt: skip
 
 
 class PluginError(ValueError):

@@ -1,7 +1,8 @@
 """registers_per_block: registers per thread, times threads rounded up to whole warps (DESIGN section 4).
 
-The hardware hands out registers to warps of 32 threads.  The number of warps is a ceiling, so a derived symbol:
-``B0*B1`` threads of 20 registers take ``640*warps`` registers with ``warps = ceil((B0*B1)/32)``.
+The hardware hands out registers to whole warps, of 32 threads or of 64 (``Hardware.warp_size``).  The number of warps
+is a ceiling, so a derived symbol: ``B0*B1`` threads of 20 registers take ``640*warps`` registers with
+``warps = ceil((B0*B1)/32)``.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.ir.program import Version
 
-WARP = 32
-
 
 @dataclass(frozen=True, slots=True)
 class RegistersPerBlock:
@@ -35,7 +34,7 @@ class RegistersPerBlock:
     )
 
     def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
-        """Return ``registers * 32 * ceil(threads / 32)``; not known where either factor is not."""
+        """Return ``registers * warp_size * ceil(threads / warp_size)``; not known where either factor is not."""
         threads = THREADS_PER_BLOCK.evaluate(version, analyses)
         if isinstance(threads, NotKnown):
             return threads
@@ -44,10 +43,12 @@ class RegistersPerBlock:
             return per_thread
         # Every symbol of the product of extents is a constant of the launch.
         scope = Scope({}, threads.numerator.symbols, threads.derived)
-        warps = scope.quotient("ceiling", threads.numerator, Polynomial.constant(WARP), "warps")
+        warps = scope.quotient("ceiling", threads.numerator, Polynomial.constant(analyses.hardware.warp_size), "warps")
         if warps is None:
             return NotKnown(f"{threads.numerator} threads are no whole number of warps that is known")
-        return CounterValue(warps * WARP * per_thread, derived=tuple(scope.derived), domain=threads.domain)
+        return CounterValue(
+            warps * analyses.hardware.warp_size * per_thread, derived=tuple(scope.derived), domain=threads.domain
+        )
 
 
 COUNTER = RegistersPerBlock()

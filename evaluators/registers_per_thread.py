@@ -1,8 +1,8 @@
 """registers_per_thread: how many 32-bit registers a thread of the kernel needs (DESIGN section 4).
 
 program + lambda -> kernel -> LLVM IR -> pipelines -> PTX -> live values -> calibrated number.  The value is
-this project's own estimate, the same on every machine: nvcc is never asked.  How well it follows ``ptxas`` for sm_80 is
-measured by ``bench/registers``.
+this project's own estimate, the same on every machine of NVIDIA's: nvcc is never asked.  How well it follows ``ptxas``
+for sm_80 is measured by ``bench/registers``.  Other hardware counts for itself (``Hardware.count_registers``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 from evaluators.counter import CounterValue, Details, Measure, NotKnown
 from evaluators.registers.model import measure, shipped_model
 from metafork.algebra.polynomial import Polynomial
-from metafork.analysis.analyses import Analyses
+from metafork.analysis.analyses import Analyses, NotCountedError
 from metafork.ir.program import Version
 from metafork.llvm.ptx_target import TargetError
 from metafork.lowering.lowering import CannotLowerError, lower
@@ -49,9 +49,12 @@ def _registers(version: Version, analyses: Analyses) -> int | NotKnown:
         kernel = lower(version.program, version.program.name, analyses)
     except CannotLowerError as error:
         return NotKnown(f"no kernel: {error}")
+    counted = analyses.hardware.count_registers
     try:
+        if counted is not None:
+            return counted(kernel, version.ir_strategies)
         return shipped_model().registers(measure(kernel, version.ir_strategies, analyses))
-    except TargetError as error:
+    except (TargetError, NotCountedError) as error:
         return NotKnown(f"no code: {error}")
 
 

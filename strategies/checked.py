@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.program import Version
-from strategies.strategy import Applied, NotApplied, Sign, Strategy, at_fork, by_choice, least, sign_of
+from strategies.strategy import Applied, Least, NotApplied, Sign, Strategy, at_fork, by_choice, least, sign_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Checked:
         return by_choice(self.strategy)
 
     @property
-    def least(self) -> Mapping[str, int]:
+    def least(self) -> Mapping[str, Least]:
         """What counters must be at least for the strategy to pay."""
         return least(self.strategy)
 

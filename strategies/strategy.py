@@ -135,7 +135,11 @@ def by_choice(strategy: object) -> bool:
     return getattr(strategy, "by_choice", False) is True
 
 
-def least(strategy: object) -> Mapping[str, int]:
+Least = int | Literal["warp_size"]
+"""What a counter must be at least: a number, or the threads of a warp of the machine."""
+
+
+def least(strategy: object) -> Mapping[str, Least]:
     """Return counters that must be so large afterwards for a strategy at a fork to pay; the leaf is split there too.
 
     It says so in the attribute ``least``, which it may leave out.

@@ -34,9 +34,7 @@ from metafork.ir.program import Program, Version
 from metafork.ir.rewriting import private_arrays
 from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Effect, NotApplied
-
-WARP = 32
+from strategies.strategy import Applied, Effect, Least, NotApplied
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class ThreadCoarsening:
     on_ir: bool = False
     at_leaf: bool = True
     at_fork: ClassVar[bool] = True
-    least: ClassVar[Mapping[str, int]] = {"threads_per_block": WARP}
+    least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
     most: int = 8
 
     def __post_init__(self) -> None:

@@ -27,9 +27,6 @@ from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
 from strategies.strategy import Applied, Effect, NotApplied
 
-WARP = 32
-"""The threads that a striding block is counted with."""
-
 
 @dataclass(frozen=True, slots=True)
 class ThreadStriding:
@@ -47,7 +44,7 @@ class ThreadStriding:
         """Return the version with fewer threads."""
         if version.program.mapping.striding is not None:
             return NotApplied("threads stride over this block already")
-        program = version.program.mapped(striding=WARP)
+        program = version.program.mapped(striding=analyses.hardware.warp_size)
         note = "a warp or more threads walk the thread loops of a block"
         try:
             private = {

@@ -61,9 +61,9 @@ class Discussion(Generic[V]):
         # As in the paper, resource counters stand before performance counters.
         self._counters = tuple(sorted(counters, key=lambda counter: counter.kind == "performance"))
         self._strategies = tuple(strategies)
-        self._measured: Measurements[V] = Measurements(
-            start, self.systems, self.statistics, analyses or Analyses(), self._deadline
-        )
+        analyses = analyses or Analyses()
+        self._warp_size = analyses.hardware.warp_size
+        self._measured: Measurements[V] = Measurements(start, self.systems, self.statistics, analyses, self._deadline)
         self._notes: dict[tuple[str, str], None] = {}
         self._cases: list[Case[V]] = []
         self._complete = True
@@ -298,7 +298,7 @@ class Discussion(Generic[V]):
             # Where registers are to be had, others that were too dear may come with it.
             dearer = self._extended(finished, [one for one in finished.remaining if self._to_come(one, finished)])
             floors = [
-                (one, name, number)
+                (one, name, self._warp_size if number == "warp_size" else number)
                 for one in finished.remaining
                 if self._to_come(one, finished) and one.name in dearer.applied
                 for name, number in least(one).items()

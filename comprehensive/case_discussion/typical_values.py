@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from math import prod
 
+from metafork.analysis.analyses import WARP_SIZE
 from metafork.analysis.counted_loops import counted_loop
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import (
@@ -37,7 +38,7 @@ from metafork.printing.expressions import representable
 
 MOST_TYPICAL = 4
 """Most instances of a leaf that nobody asked for."""
-FEWEST_THREADS, MOST_THREADS = 32, 1024
+MOST_THREADS = 1024
 
 Values = Mapping[str, int]
 
@@ -46,7 +47,7 @@ BLOCKS: Mapping[int, tuple[tuple[int, ...], ...]] = {
     2: ((16, 16), (8, 32), (32, 16), (4, 8)),
     3: ((2, 4, 32), (4, 8, 8)),
 }
-"""Extents of a block of which so many are parameters, x last; those count that make 32 to 1024 threads of it."""
+"""Extents of a block of which so many are parameters, x last; those count that make a warp to 1024 threads of it."""
 SQUARES = (16, 32, 8, 4)
 """Extents of a block in which one parameter stands for several."""
 RESULTS: Mapping[int, tuple[tuple[int, ...], ...]] = {1: ((4,), (2,)), 2: ((4, 4), (2, 4))}
@@ -55,11 +56,14 @@ STEPS = (16, 32)
 """Steps of a sum that are done at a time."""
 
 
-def typical_values(program: Program) -> tuple[Values, ...]:
-    """Return combinations of values, the commonest first; none where no parameter has a purpose that is known."""
+def typical_values(program: Program, warp_size: int = WARP_SIZE) -> tuple[Values, ...]:
+    """Return combinations of values, the commonest first; none where no parameter has a purpose that is known.
+
+    No block has fewer threads than a warp.
+    """
     free = static_parameters(program)
     extents = next((phase.threads for phase in walk_statements(program.body) if isinstance(phase, Phase)), ())
-    blocks = _blocks([loop.extent for loop in extents], free)
+    blocks = _blocks([loop.extent for loop in extents], free, warp_size)
     trips = [name for name in _trip_counts(program) if name in free and not any(name in block for block in blocks)]
     shrinking, between = _of_the_grid(program), _between_grid_and_threads(program)
     results = [name for name in trips if name in shrinking]
@@ -83,7 +87,7 @@ def _around_the_first(*parts: Sequence[Values]) -> Iterator[Values]:
         yield from ({**first, **other} for other in turn if other is not None)
 
 
-def _blocks(extents: Sequence[Expr], free: frozenset[str]) -> list[Values]:
+def _blocks(extents: Sequence[Expr], free: frozenset[str], fewest: int) -> list[Values]:
     """Return what parameters that are extents of a block may be; nothing where some extent is another expression."""
     names = [extent.name for extent in extents if isinstance(extent, Var) and extent.name in free]
     rest = [extent.value for extent in extents if isinstance(extent, IntConst)]
@@ -93,7 +97,7 @@ def _blocks(extents: Sequence[Expr], free: frozenset[str]) -> list[Values]:
     several = len(different) == 1 < len(names)
     tried = [(value,) for value in SQUARES] if several else BLOCKS.get(len(different), ())
     found: list[Values] = [dict(zip(different, values, strict=True)) for values in tried]
-    return [one for one in found if FEWEST_THREADS <= prod(rest) * prod(one[n] for n in names) <= MOST_THREADS]
+    return [one for one in found if fewest <= prod(rest) * prod(one[n] for n in names) <= MOST_THREADS]
 
 
 def _trip_counts(program: Program) -> list[str]:

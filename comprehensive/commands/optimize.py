@@ -51,11 +51,19 @@ _LEAST_DRAWN = 1.0
 @static_option
 @order_option
 @fma_option
-@click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
+@click.option(
+    "--emit",
+    type=click.Choice(["ptx", "object"]),
+    help="Write the PTX of every leaf too, or its object code for a GPU of AMD's.",
+)
 @click.option(
     "--backend", default="cuda", show_default=True, help="What kernels become: cuda, ptx, hip, opencl, or a plugin's."
 )
-@click.option("--target", help="The GPU that PTX is for: sm_80 with --emit ptx, sm_75 with --backend ptx by default.")
+@click.option(
+    "--target",
+    help="The GPU that code is for: by default sm_80 with --emit ptx, sm_75 with --backend ptx, "
+    "gfx90a with --backend hip and --emit object.",
+)
 @click.option("--allow-fma", is_flag=True, help="Let nvcc contract a*b + c as it likes (results may differ).")
 @click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON; files are written only with -o.")
 @click.option(
@@ -120,6 +128,7 @@ def command(
                     static=asked_static(static, "auto"),
                     order=order,
                     fma=fma,
+                    hardware=way.hardware,
                 )
             except DiagnosticsError as error:
                 found += error.diagnostics
@@ -131,8 +140,8 @@ def command(
         found += result.warnings
         folder = _folder(path, output, len(files) > 1)
         if output is not None or not as_json:
-            ptx_target = (target or "sm_80") if emit == "ptx" else None
-            result = _write(result, folder, way, ptx_target, allow_fma, depfile, deadline)
+            emitted = None if emit is None else (emit, target)
+            result = _write(result, folder, way, emitted, allow_fma, depfile, deadline)
         if not result.complete:
             incomplete.append((path, "the time limit ended the run early; the tree is incomplete"))
         if as_json:
@@ -181,12 +190,15 @@ def _write(
     result: Result,
     folder: Path,
     way: Target,
-    ptx_target: str | None,
+    emitted: tuple[str, str | None] | None,
     allow_fma: bool,
     depfile: Path | None,
     deadline: float | None,
 ) -> Result:
-    """Write the files of a result; return what of it was written, less than all where the deadline has passed."""
+    """Write the files of a result; return what of it was written, less than all where the deadline has passed.
+
+    ``emitted`` is what ``--emit`` asks for, and the GPU.
+    """
     from comprehensive.emit import ComputationError, TabulationError, write_outputs
     from comprehensive.leaf_files import LEFT_OUT, LeafTexts
     from comprehensive.tree import page, render
@@ -194,7 +206,13 @@ def _write(
     from metafork.lowering.lowering import CannotLowerError
 
     stem = result.unit.name
-    texts = LeafTexts(result.analyses, ptx_target, way)
+    match emitted:
+        case "ptx", gpu:
+            texts = LeafTexts(result.analyses, gpu or "sm_80", way)
+        case "object", gpu:
+            texts = LeafTexts(result.analyses, None, way, gpu or "gfx90a")
+        case _:
+            texts = LeafTexts(result.analyses, None, way)
     try:
         result = texts.in_time(result, deadline)
         leaves, problems = texts.files(result)
@@ -207,7 +225,7 @@ def _write(
     extra = {
         f"{stem}.tree.json": result.to_json(),
         f"{stem}.tree.dot": result.to_dot(),
-        "report.md": result.to_report(),
+        "report.md": result.to_report(texts.compiled()),
         "report.html": page.html(result.document, result.schedules, texts.sources(result)),
         **leaves,
     }

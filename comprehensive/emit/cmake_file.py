@@ -1,4 +1,7 @@
-"""``CMakeLists.txt`` of the output directory: the package ``NAME::NAME``, built as its target says."""
+"""``CMakeLists.txt`` of the output directory: the package ``NAME::NAME``, built as its target says.
+
+An installation has ``NAME.pc`` too, for those who build with pkg-config; it finds its folders from where it lies.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,14 @@ export(TARGETS ${metafork_target} NAMESPACE @NAME@:: FILE ${CMAKE_CURRENT_BINARY
 install(TARGETS ${metafork_target} EXPORT @NAME@Targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT @NAME@Targets NAMESPACE @NAME@:: DESTINATION ${metafork_package_dir})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/@NAME@Config.cmake DESTINATION ${metafork_package_dir})
+file(RELATIVE_PATH metafork_includes ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/@NAME@.pc "Name: @NAME@
+Description: the functions of @NAME@, made by metafork
+Version: 1
+Cflags: -I\\${pcfiledir}/${metafork_includes}
+Libs: -L\\${pcfiledir}/.. -lmetafork_@NAME@ ${metafork_libraries} -lm
+")
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/@NAME@.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES @NAME@.h @NAME@_generation.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES include/metafork/machine.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/metafork)
 """

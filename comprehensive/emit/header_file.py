@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from comprehensive.emit.identifiers import c_comment, safe_identifiers
-from comprehensive.emit.launch_text import launch_declaration
+from comprehensive.emit.launch_text import launch_declaration, typed_declaration
 from comprehensive.emit.select_text import select_declaration
 from comprehensive.emit.signature import element_type, signature_of
+from comprehensive.emit.targets.target import Handles
 from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES
 from metafork.ir.program import Expr
@@ -37,8 +38,8 @@ def shadows_a_header(unit: TranslationUnit) -> bool:
     return f"{unit.name}.h" in (*named, *(PurePath(header).name for header in unit.headers))
 
 
-def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
-    """Return the text of the header."""
+def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], handles: Handles | None = None) -> str:
+    """Return the text of the header; ``handles`` are types for a launch that takes them."""
     guard = f"METAFORK_GENERATED_{unit.name.upper()}_H"
     opening = [f"#ifndef {guard}"]
     if shadows_a_header(unit):
@@ -64,6 +65,7 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
         "/* NAME_select: the leaf for a machine and parameters, 0 where there is none.",
         " * NAME_leaf_system: the conditions under which a leaf is chosen; NULL where there is no such leaf.",
         " * NAME_launch: on device pointers; 0, a positive CUDA error or a negative METAFORK_E... code. */",
+        *(handles.declared if handles is not None else ()),
     ]
     for tree in trees:
         signature = signature_of(tree.program)
@@ -73,6 +75,7 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
             f"int {select_declaration(signature)};",
             f"const char *{signature.name}_leaf_system(int {signature.leaf});",
             f"int {launch_declaration(signature)};",
+            *([f"int {typed_declaration(signature, handles)};"] if handles is not None else []),
         ]
     public = [
         function

@@ -15,7 +15,7 @@ from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.emit.select_text import derived_definitions, target_names
 from comprehensive.emit.signature import Signature, touched_arrays
-from comprehensive.emit.targets.target import Attempt, Target
+from comprehensive.emit.targets.target import Attempt, Handles, Target, handles_of
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Argument, Kernel, Space
@@ -42,6 +42,9 @@ def launch_text(
             lines += [*_attempt_instances(signature, leaf), ""]
     lines += [*_attempt_any(tree, signature), ""]
     lines += [*_launch(signature, any(leaf.instances for leaf in tree.leaves)), ""]
+    handles = handles_of(target)
+    if handles is not None:
+        lines += [*_typed_launch(signature, handles), ""]
     lines += _run(tree, signature, values)
     return "\n".join(lines) + "\n"
 
@@ -50,6 +53,14 @@ def launch_declaration(signature: Signature) -> str:
     """Return the declarator of ``NAME_launch``."""
     declarations = [f"int {signature.leaf}", f"void *{signature.stream}", *_inputs(signature)]
     return f"{signature.name}_launch({', '.join(declarations)})"
+
+
+def typed_declaration(signature: Signature, handles: Handles) -> str:
+    """Return the declarator of the launch that takes handles of a library."""
+    memories = [f"{handles.memory}{array}" for array in signature.arrays.values()]
+    inputs = [*signature.integers(), *signature.value_declarations(), *memories]
+    declarations = [f"int {signature.leaf}", f"{handles.queue}{signature.stream}", *inputs]
+    return f"{signature.name}_launch_{handles.suffix}({', '.join(declarations)})"
 
 
 def run_types(signature: Signature) -> str:
@@ -231,6 +242,20 @@ def _launch(signature: Signature, instances: bool) -> list[str]:
         lines.append("    metafork_shape metafork_s = METAFORK_NONE;")
         call = f"{signature.name}_attempt({arguments}, true, &metafork_s, {signature.stream}, metafork_d)"
     return [*lines, f"    return {call};", "}"]
+
+
+def _typed_launch(signature: Signature, handles: Handles) -> list[str]:
+    memories = [
+        f"({signature.pointer_type(array)}){signature.arrays[array.name]}" for array in signature.program.arrays
+    ]
+    scalars = [*signature.parameters.values(), *signature.values.values()]
+    arguments = [signature.leaf, f"(void *){signature.stream}", *scalars, *memories]
+    return [
+        f"int {typed_declaration(signature, handles)}",
+        "{",
+        f"    return {signature.name}_launch({', '.join(arguments)});",
+        "}",
+    ]
 
 
 def _inputs_variable(signature: Signature) -> str:

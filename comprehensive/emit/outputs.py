@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -31,7 +31,7 @@ from comprehensive.emit.header_file import header_file
 from comprehensive.emit.host_file import host_file
 from comprehensive.emit.leaf_code import CodeOf, LeafCode, with_instances
 from comprehensive.emit.targets.cuda import TARGET as CUDA
-from comprehensive.emit.targets.target import Target
+from comprehensive.emit.targets.target import Target, handles_of
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
 from metafork.ir.translation_unit import TranslationUnit
 
@@ -84,7 +84,7 @@ def rendered_files(
     runtime = number_of(headers)
     device = target.device_name(name)
     texts = {
-        f"{name}.h": header_file(unit, trees),
+        f"{name}.h": header_file(unit, trees, handles_of(target)),
         device: device_file(unit, trees, codes, target) + runtime_check(device, headers, runtime),
         f"{name}_host.c": host_file(unit, trees) + runtime_check(f"{name}_host.c", headers, runtime),
     }
@@ -112,7 +112,7 @@ def write_outputs(
     *,
     code_of: CodeOf | None = None,
     allow_fma: bool = False,
-    extra: Mapping[str, str] | None = None,
+    extra: Mapping[str, str | bytes] | None = None,
     depfile: Path | None = None,
     target: Target = CUDA,
 ) -> tuple[Path, ...]:
@@ -122,7 +122,7 @@ def write_outputs(
     where the directory cannot be written, or a folder or a link stands in the way; nothing is changed then.
     """
     linked = rendered_files(result, code_of=code_of, allow_fma=allow_fma, target=target)
-    files = {**linked, **(extra or {})}
+    files: dict[str, str | bytes] = {**linked, **(extra or {})}
     outputs = dict(files)
     if depfile is not None:
         targets = [str(directory / name) for name in files if "/" not in name]
@@ -134,7 +134,7 @@ def write_outputs(
     return written[: len(files)]
 
 
-def write_files(directory: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
+def write_files(directory: Path, files: Mapping[str, str | bytes]) -> tuple[Path, ...]:
     """Write files so that each is either the old one or complete, and none is new unless all are complete.
 
     Raises ``OSError``, where a folder stands in the place of a file or a link in that of a folder inside of
@@ -149,8 +149,8 @@ def write_files(directory: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             pending.append((Path(temporary), path))
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(text.encode() if isinstance(text, str) else text)
                 # mkstemp makes files for their owner alone; outputs have the modes of other new files.
                 os.fchmod(stream.fileno(), 0o666 & ~_umask())
         with _signals_held():
@@ -189,9 +189,9 @@ def _signals_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, old)
 
 
-def _remove_stale_leaves(directory: Path, stem: str, files: Mapping[str, str]) -> None:
+def _remove_stale_leaves(directory: Path, stem: str, files: Collection[str]) -> None:
     """Remove leaf files of an earlier run that had more leaves; nothing else, and nothing behind a link."""
-    pattern = re.compile(rf"{re.escape(stem)}_k\d+_leaf\d+(?:_instance\d+)?\.(?:mf|ll|ptx)")
+    pattern = re.compile(rf"{re.escape(stem)}_k\d+_leaf\d+(?:_instance\d+)?\.(?:mf|ll|ptx|o)")
     leaves = directory / "leaves"
     for path in () if leaves.is_symlink() else leaves.glob(f"{stem}_k*"):
         if pattern.fullmatch(path.name) and f"leaves/{path.name}" not in files:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
 from comprehensive.tree.remarks import as_list, for_no_machine
@@ -20,8 +20,16 @@ from comprehensive.tree.schedule_tree import (
 from metafork.ir.translation_unit import Promise
 
 
-def markdown(document: TreeDocument, trees: Sequence[ScheduleTree], promises: Sequence[Sequence[Promise]] = ()) -> str:
-    """Return the report of a file; ``promises`` are those of each schedule."""
+def markdown(
+    document: TreeDocument,
+    trees: Sequence[ScheduleTree],
+    promises: Sequence[Sequence[Promise]] = (),
+    compiled: Mapping[str, str] | None = None,
+) -> str:
+    """Return the report of a file.
+
+    ``promises`` are those of each schedule, ``compiled`` what is to be said of the code of kernels, by their names.
+    """
     lines = [f"# {document.source}", ""]
     if not document.schedules:
         lines += ["There is no `meta_schedule` in this file.", ""]
@@ -29,7 +37,7 @@ def markdown(document: TreeDocument, trees: Sequence[ScheduleTree], promises: Se
         lines += _in_short(schedule, tree)
         lines += _promised(promises[number] if promises else ())
     for schedule, tree in zip(document.schedules, trees, strict=True):
-        lines += _schedule(schedule, tree)
+        lines += _schedule(schedule, tree, compiled or {})
     return "\n".join(lines)
 
 
@@ -50,7 +58,7 @@ def _promised(promises: Sequence[Promise]) -> list[str]:
     return ["Taken on trust, by `#pragma metafork disjoint`:", "", *lines, ""]
 
 
-def _schedule(schedule: ScheduleDocument, tree: ScheduleTree) -> list[str]:
+def _schedule(schedule: ScheduleDocument, tree: ScheduleTree, compiled: Mapping[str, str]) -> list[str]:
     count = len(schedule.leaves)
     lines = [
         f"## {schedule.name}: the schedule at line {schedule.line}, function `{schedule.function}`",
@@ -74,7 +82,7 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree) -> list[str]:
     order = [sentence for subject, sentence in tree.notes if subject == ORDER]
     lines += [*(f"- {sentence}" for sentence in order), *([""] if order else [])]
     for leaf in schedule.leaves:
-        lines += _leaf(schedule, leaf)
+        lines += _leaf(schedule, leaf, compiled)
     if not schedule.leaves:
         lines += ["None: no parameter values satisfy the conditions above and the machine's limits.", ""]
     if tree.for_no_machine:
@@ -86,7 +94,7 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree) -> list[str]:
     return lines + _statistics(tree.statistics)
 
 
-def _leaf(schedule: ScheduleDocument, leaf: LeafDocument) -> list[str]:
+def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, compiled: Mapping[str, str]) -> list[str]:
     signs = "".join(f"({sign})" for sign in leaf.trace)
     lines = [
         f"**Leaf {leaf.id}**, `{leaf.kernel}`: {leaf.title}",
@@ -100,7 +108,10 @@ def _leaf(schedule: ScheduleDocument, leaf: LeafDocument) -> list[str]:
         unit = units.get(name)
         sampled = f" (sampled: {value.sampled})" if value.sampled else ""
         lines.append(f"- {name}: `{schedule.value_text(value)}`{f' {unit}' if unit else ''}{sampled}")
-    lines += [f"- instance {one.number}, `{one.kernel}`: when `{values_text(one.values)}`" for one in leaf.instances]
+    lines += [f"- {compiled[leaf.kernel]}"] if leaf.kernel in compiled else []
+    for one in leaf.instances:
+        lines.append(f"- instance {one.number}, `{one.kernel}`: when `{values_text(one.values)}`")
+        lines += [f"  - {compiled[one.kernel]}"] if one.kernel in compiled else []
     if leaf.witness is not None:
         lines.append(f"- for example {_code(f'{name} = {value}' for name, value in leaf.witness.items())}")
     else:

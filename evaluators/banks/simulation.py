@@ -2,7 +2,7 @@
 
 Shared memory has 32 banks of one word.  The accesses of a warp to different words of one bank are served one after the
 other; the *bank degree* is the largest number of different words asked of one bank.  Elements of two words are served
-half a warp at a time.
+half a warp at a time.  A wave of 64 threads is served half by half too, so that a warp here is always 32.
 
 *Listed shapes*: parameters that the block's extents depend on take the values ``BLOCK_EXTENTS``, other program
 parameters ``FACTORS``, data parameters ``DATA_EXTENTS``; points with more than 1024 threads, and points at which an

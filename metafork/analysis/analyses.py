@@ -3,6 +3,8 @@
 Counters and strategies ask for the same facts, references, plans and kernels of the same few programs.  An
 ``Analyses`` is made for a run and handed to them; nothing of it outlives the run.  Facts and references depend on what
 a program computes alone, so versions that differ in their mappings share them.
+
+A run is for one kind of hardware: counters and strategies ask here how wide warps are and who counts registers.
 """
 
 from __future__ import annotations
@@ -16,17 +18,46 @@ from metafork.algebra.prover import Answers, Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.facts import Facts, program_facts
 from metafork.analysis.references import Reference, references
+from metafork.ir.ir_strategies import IrStrategy
+from metafork.ir.kernel import Kernel
 from metafork.ir.mapping import UNMAPPED
 from metafork.ir.program import Program
 
 S = TypeVar("S", bound=Hashable)
 T = TypeVar("T")
 
+WARP_SIZE = 32
+"""Threads of a warp where neither machine nor back end says otherwise."""
+
+
+CountRegisters = Callable[[Kernel, tuple[IrStrategy, ...]], int]
+"""Registers of a thread of a kernel under the IR strategies of its leaf; raises ``NotCountedError``."""
+
+
+class NotCountedError(Exception):
+    """The registers of a kernel are not known; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What counters ask of a kind of GPU beside the limits of a machine.
+
+    ``warp_size`` threads run together, and registers are handed out to as many.  ``count_registers`` counts those of a
+    thread; ``None`` stands for the model of NVIDIA's compiler.
+    """
+
+    warp_size: int = WARP_SIZE
+    count_registers: CountRegisters | None = None
+
+
+NVIDIA = Hardware()
+
 
 class Analyses:
     """Results by analysis and subjects; subjects are compared by value, and hashed once each."""
 
-    def __init__(self) -> None:
+    def __init__(self, hardware: Hardware = NVIDIA) -> None:
+        self.hardware = hardware
         self._kept: dict[Hashable, Hashable] = {}
         # A subject is a whole program: once hashed it is known by its identity, and kept alive for that.
         self._known: dict[int, tuple[Hashable, Hashable]] = {}

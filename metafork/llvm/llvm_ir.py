@@ -1,4 +1,4 @@
-"""LLVM IR of a kernel for NVPTX, with exactly the meaning of its CUDA text compiled with ``-fmad=false``.
+"""LLVM IR of a kernel for a GPU, with exactly the meaning of its CUDA text compiled with ``-fmad=false``.
 
 Every scalar is a stack slot (the optimizer makes registers of them), every expression is computed in the type that C
 gives it: integer promotion and the usual arithmetic conversions, wrapping unsigned and non-wrapping signed arithmetic
@@ -36,7 +36,7 @@ from metafork.ir.program import (
     While,
 )
 from metafork.llvm.expressions import ExpressionLowering, Typed, llvm_type
-from metafork.llvm.targets import Nvptx, Target, opaque
+from metafork.llvm.targets import Nvptx, Target, stack_slot
 from metafork.llvm.unroll_hints import unroll_factor
 
 INT = ScalarType.INT
@@ -111,14 +111,14 @@ class Lowering(ExpressionLowering):
                     if not isinstance(memory.extent, IntConst):
                         raise ValueError(f"the extent of the private memory {memory.name} is no constant")
                     array = ir.ArrayType(llvm_type(memory.element), memory.extent.value)
-                    address = opaque(self.builder.alloca(array, name=memory.name), 0)
+                    address = stack_slot(self, array, memory.name)
                 case _:
                     assert_never(memory.space)
             self.memories[memory.name] = (address, memory)
 
     def _slot(self, name: str, type_: ScalarType) -> ir.Value:
         with self.builder.goto_entry_block():
-            slot = opaque(self.builder.alloca(llvm_type(type_), name=name), 0)
+            slot = stack_slot(self, llvm_type(type_), name)
         self.scopes[-1][name] = (slot, type_)
         return slot
 

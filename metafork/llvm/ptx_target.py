@@ -52,9 +52,9 @@ class TargetError(ValueError):
 class ExternalFunctionError(TargetError):
     """A kernel calls functions that LLVM has no exact code for; ``names`` are theirs, sorted."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], what: str = "no exact PTX without the CUDA device library") -> None:
         self.names = tuple(names)
-        super().__init__(f"no exact PTX without the CUDA device library: {', '.join(self.names)}")
+        super().__init__(f"{what}: {', '.join(self.names)}")
 
 
 @cache  # constants of LLVM that take a millisecond to make; there are a few targets, and two levels
@@ -85,11 +85,15 @@ def parsed(ir_text: str) -> llvm.ModuleRef:
 
 
 def run_pipeline(module: llvm.ModuleRef, pipeline: Sequence[str], target: str = "sm_80") -> None:
-    """Run a pipeline on a module, in place.
+    """Run a pipeline on a module for a GPU of NVIDIA's, in place; raises ``TargetError`` as ``run_passes`` does."""
+    run_passes(module, pipeline, _machine(target, 3))
+
+
+def run_passes(module: llvm.ModuleRef, pipeline: Sequence[str], machine: llvm.TargetMachine) -> None:
+    """Run a pipeline on a module for a target, in place.
 
     Raises ``TargetError`` for an unknown name of a pass, and where LLVM stops itself at a pass.
     """
-    machine = _machine(target, 3)
     module.data_layout = str(machine.target_data)
     single: list[str] = []
     for name in (*pipeline, None):

@@ -1,5 +1,6 @@
 """Compile C and C++ against the runtime's headers, with warnings as errors."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -33,3 +34,17 @@ def build(target, sources, *flags, compiler=CPLUSPLUS, include=INCLUDE):
     """Compile and link sources into a program."""
     succeed([*compiler, *WARNINGS, f"-I{include}", *flags, *sources, "-o", target, "-lm"])
     return target
+
+
+def built_with_pkg_config(prefix, name, source, program):
+    """Move an installation elsewhere, and build a C program with what pkg-config then tells; return it."""
+    moved = program.with_name("moved")
+    shutil.move(prefix, moved)
+    (found,) = moved.glob(f"lib*/**/{name}.pc")
+    if shutil.which("pkg-config") is None:
+        pytest.skip("NO PKG-CONFIG: what it tells is not tried")
+    told = succeed(["pkg-config", "--cflags", "--libs", name], env={**os.environ, "PKG_CONFIG_PATH": found.parent})
+    before = [one for one in told.stdout.split() if one.startswith("-I")]
+    after = [one for one in told.stdout.split() if not one.startswith("-I")]
+    succeed([*C, *before, source, *after, "-o", program])
+    return program

@@ -6,10 +6,10 @@ from comprehensive.optimize import optimize
 from comprehensive.verification import Options, verify
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Prover
-from metafork.analysis.analyses import Analyses
+from metafork.analysis.analyses import WARP_SIZE, Analyses
 from metafork.ir.program import Version
 from strategies.strategy import Applied, NotApplied
-from strategies.thread_striding import STRATEGY, WARP
+from strategies.thread_striding import STRATEGY
 from tests.metafork import programs
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.mf"))
@@ -19,7 +19,7 @@ def test_a_version_strides_once():
     version = Version(programs.program(programs.MATMUL))
     applied = STRATEGY.apply(version, Analyses())
     assert isinstance(applied, Applied)
-    assert applied.version.program.mapping.striding == WARP
+    assert applied.version.program.mapping.striding == WARP_SIZE
     assert isinstance(STRATEGY.apply(applied.version, Analyses()), NotApplied)
 
 
@@ -36,7 +36,7 @@ def test_threads_leave_no_machine_with_a_warp_without_a_leaf(example):
         for region in tree.no_leaf_regions:
             if region.reason.startswith("threads_per_block"):
                 known = Prover((*tree.start, *region.system), tree.derived)
-                assert known.proves(at_most(threads, WARP - 1)), region
+                assert known.proves(at_most(threads, WARP_SIZE - 1)), region
 
 
 @pytest.mark.parametrize("name", ["center", "matvec"])

@@ -9,7 +9,7 @@ from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode, leaf_code
 from comprehensive.emit.targets.target import Attempt, Package, Target, embedded, launching_a_function, loading
 from comprehensive.tree.schedule_tree import Leaf
-from metafork.analysis.analyses import Analyses
+from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.ir.kernel import Kernel
 
 _OPENING = """\
@@ -40,6 +40,7 @@ if(METAFORK_CPU)
     target_compile_definitions(${metafork_target} PRIVATE METAFORK_CHECK)
   endif()
   target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
+  set(metafork_libraries -lstdc++)
 else()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80)
@@ -51,6 +52,7 @@ else()
 @FMAD@  target_compile_options(${metafork_target} PRIVATE
     $<$<COMPILE_LANGUAGE:C>:-ffp-contract=off>)
   target_link_libraries(${metafork_target} PUBLIC CUDA::cudart)
+  set(metafork_libraries "-L${CUDAToolkit_LIBRARY_DIR} -lcudart -lstdc++")
 endif()
 """
 
@@ -74,6 +76,7 @@ class Cuda:
     """Kernels are functions of the ``.cu`` file; leaves of IR strategies are PTX in it, loaded by the runtime."""
 
     name: str = "cuda"
+    hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
         "arrays.h", "cpu_blocks.h", "device.h", "dispatch.h", "exact.h", "host.h", "launch.h", "machine.h",
         "machine_query.h", "race.h", "residents.h", "target_cuda.h",

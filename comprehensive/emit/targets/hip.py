@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from comprehensive.emit.leaf_code import LeafCode, kernel_of
 from comprehensive.emit.targets.cuda import functions
@@ -20,7 +21,9 @@ from comprehensive.emit.targets.target import (
     launching_a_function,
 )
 from comprehensive.tree.schedule_tree import Leaf
-from metafork.analysis.analyses import Analyses
+from metafork.analysis.analyses import Analyses, Hardware, NotCountedError
+from metafork.ir.ir_strategies import IrStrategy
+from metafork.ir.kernel import Kernel
 
 _OPENING = """\
  *   hipcc -std=c++17 -O3 -ffp-contract=off -I"$(metafork include-dir)" -c @NAME@_hip.cpp
@@ -39,6 +42,7 @@ add_library(${metafork_target} STATIC @NAME@_hip.cpp @NAME@_host.c)
 set_source_files_properties(@NAME@_hip.cpp PROPERTIES LANGUAGE HIP)
 target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
 target_link_libraries(${metafork_target} PUBLIC hip::host)
+set(metafork_libraries "-L${hip_LIB_INSTALL_DIR} -lamdhip64 -lstdc++")
 set_target_properties(${metafork_target} PROPERTIES HIP_STANDARD 17)
 """
 
@@ -60,9 +64,15 @@ class Hip:
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
+    @property
+    def hardware(self) -> Hardware:
+        """Return waves of 64 for GCN and CDNA (``gfx9..`` and older), of 32 for RDNA, and the registers of objects."""
+        width = 64 if int(self.architecture[3:-2]) < 10 else 32
+        return Hardware(width, partial(_registers, self.architecture))
+
     def aimed_at(self, architecture: str) -> Target:
         """Return the back end whose CMake package compiles for that GPU.  Raises ``TargetOptionError``."""
-        if not re.fullmatch(r"gfx[0-9a-f]+", architecture):
+        if not re.fullmatch(r"gfx[0-9]+[0-9a-f]{2}", architecture):
             raise TargetOptionError(f"{architecture} is no target of --backend hip; targets look like gfx90a")
         return replace(self, architecture=architecture)
 
@@ -97,6 +107,18 @@ class Hip:
             raise TargetOptionError("--backend hip never contracts a*b + c; --allow-fma is for --backend cuda")
         library = _LIBRARY.replace("@NAME@", stem).replace("@ARCHITECTURE@", self.architecture)
         return Package("C CXX", library, _DEPENDENCIES)
+
+
+def _registers(architecture: str, kernel: Kernel, ir_strategies: tuple[IrStrategy, ...]) -> int:
+    """Return the registers that HIP's compiler gives a thread, with those for which there were none."""
+    from metafork.llvm.amdgpu_target import amdgpu_object
+    from metafork.llvm.ptx_target import TargetError
+
+    try:
+        found = amdgpu_object(kernel, ir_strategies, architecture).resources
+    except TargetError as error:
+        raise NotCountedError(str(error)) from error
+    return found.vgprs + found.spilled
 
 
 TARGET = Hip()

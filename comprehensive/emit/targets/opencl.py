@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode, kernel_of
-from comprehensive.emit.targets.target import Attempt, NoCodeError, Package, Target, TargetOptionError
+from comprehensive.emit.targets.target import Attempt, Handles, NoCodeError, Package, Target, TargetOptionError
 from comprehensive.tree.schedule_tree import Leaf
-from metafork.analysis.analyses import Analyses
+from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.ir.kernel import Kernel
 from metafork.printing.opencl import NoOpenClError, OpenClText, kernel_text
 
@@ -29,6 +29,7 @@ find_package(Threads REQUIRED)
 add_library(${metafork_target} STATIC @NAME@_opencl.c @NAME@_host.c)
 target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
 target_link_libraries(${metafork_target} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+set(metafork_libraries "-ldl -lpthread")
 """
 
 _DEPENDENCIES = """\
@@ -36,17 +37,23 @@ include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 """
 
+_HANDLES = Handles(
+    "cl", "struct _cl_command_queue *", "struct _cl_mem *", ("struct _cl_command_queue;", "struct _cl_mem;")
+)
+
 
 @dataclass(frozen=True, slots=True)
 class OpenCl:
     """Kernels are strings; each is built twice at most, for grids of the program and for those that it walks."""
 
     name: str = "opencl"
+    hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
         "arrays.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h", "machine_query.h",
-        "residents.h", "target_opencl.h",
+        "program_cache.h", "residents.h", "target_opencl.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    handles: Handles = _HANDLES
 
     def aimed_at(self, architecture: str) -> Target:
         """Refuse ``--target``."""

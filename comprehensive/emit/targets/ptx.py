@@ -22,7 +22,7 @@ from comprehensive.emit.targets.target import (
     loading,
 )
 from comprehensive.tree.schedule_tree import Leaf
-from metafork.analysis.analyses import Analyses
+from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 
 _OPENING = """\
  *   cc -std=gnu11 -O2 -ffp-contract=off -I"$(metafork include-dir)" -c @NAME@_ptx.c      (link with -ldl -lpthread)
@@ -35,6 +35,7 @@ find_package(Threads REQUIRED)
 add_library(${metafork_target} STATIC @NAME@_ptx.c @NAME@_host.c)
 target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
 target_link_libraries(${metafork_target} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+set(metafork_libraries "-ldl -lpthread")
 """
 
 _DEPENDENCIES = """\
@@ -52,6 +53,7 @@ class Ptx:
 
     architecture: str = EMBEDDED_TARGET
     name: str = "ptx"
+    hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
         "arrays.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h", "machine_query.h",
         "residents.h", "target_ptx.h",

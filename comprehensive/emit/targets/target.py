@@ -14,7 +14,7 @@ from typing import Protocol
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.tree.schedule_tree import Leaf
-from metafork.analysis.analyses import Analyses
+from metafork.analysis.analyses import Analyses, Hardware
 
 
 class NoCodeError(Exception):
@@ -43,8 +43,9 @@ class Package:
     """What a target adds to ``CMakeLists.txt``.
 
     ``languages`` are those of the project; ``library`` are commands that make the static library
-    ``${metafork_target}`` of the generated files, and ``dependencies`` those that find what it links against, in the
-    package's configuration file (without quotes; variables have their values of the build).  ``remark`` ends a comment.
+    ``${metafork_target}`` of the generated files, and set ``metafork_libraries`` to what a linker is told beside it
+    (for pkg-config); ``dependencies`` are those that find what it links against, in the package's configuration file
+    (without quotes; variables have their values of the build).  ``remark`` ends a comment.
     """
 
     languages: str
@@ -53,12 +54,30 @@ class Package:
     remark: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Handles:
+    """Types of C that a library has for queues and memory, where pointers of no type stand for them elsewhere.
+
+    ``NAME_launch_SUFFIX`` takes them.  ``declared`` stands in the header, which includes none of the library's.
+    """
+
+    suffix: str
+    queue: str
+    memory: str
+    declared: tuple[str, ...]
+
+
 class Target(Protocol):
     """A back end.  It has no state: everything that it says follows from its arguments and fields."""
 
     @property
     def name(self) -> str:
         """What ``--backend`` calls it."""
+        ...
+
+    @property
+    def hardware(self) -> Hardware:
+        """What counters are to know of its GPUs; where they differ, so that no counter is too small for any."""
         ...
 
     @property
@@ -98,6 +117,12 @@ class Target(Protocol):
     def package(self, stem: str, *, allow_fma: bool) -> Package:
         """Return how the generated files are built.  Raises ``TargetOptionError``."""
         ...
+
+
+def handles_of(target: object) -> Handles | None:
+    """Return the types of a back end's handles; it says so in the attribute ``handles``, which it may leave out."""
+    found = getattr(target, "handles", None)
+    return found if isinstance(found, Handles) else None
 
 
 def loading(code: LeafCode) -> list[str]:

@@ -12,7 +12,7 @@ from comprehensive.emit import write_outputs
 from comprehensive.emit.cmake_file import cmake_file
 from comprehensive.emit.targets.cuda import TARGET as CUDA
 from tests.comprehensive.emit.blend_example import code_of, example
-from tests.runtime.compiling import needs_nvcc, succeed
+from tests.runtime.compiling import built_with_pkg_config, needs_nvcc, succeed
 
 DRIVER = Path(__file__).with_name("driver.c")
 BESIDE_PYTHON = Path(sys.executable).parent / "cmake"
@@ -60,6 +60,8 @@ def test_find_package_in_a_build_tree_and_when_installed(package, tmp_path):
     built(tmp_path / "a", "find_package(blend REQUIRED)", f"-Dblend_DIR={tree}")
     (tmp_path / "b").mkdir()
     built(tmp_path / "b", "find_package(blend REQUIRED)", f"-DCMAKE_PREFIX_PATH={prefix}")
+    main = built_with_pkg_config(prefix, "blend", DRIVER, tmp_path / "by_pkg_config")
+    assert succeed([main, "blend", "100", "7"]).stdout == "same\n"
 
 
 @needs_nvcc

@@ -5,6 +5,8 @@
  *   METAFORK_OPENCL_DEVICE    the device: its number among all of all platforms, or a part of its name; else the first GPU, or
  *                             the first device where there is none
  *
+ * Programs that were built are kept for the next run (metafork/program_cache.h).
+ *
  * Drop-ins run on a context and a queue of the process, made when they are first needed; a launch on a queue of the caller's own
  * is one on the device and in the context of that queue.  A pair of the two is a place, and programs are built once for each.
  * When the program ends all is released.  Whether there is a device is asked once; anything else that fails is tried again.
@@ -28,6 +30,7 @@
 #include <pthread.h>
 
 #include "metafork/library.h"
+#include "metafork/program_cache.h"
 
 /* ---- what stands in front of every kernel's text ---- */
 
@@ -112,6 +115,8 @@ typedef struct metafork_opencl_place {
     void *queue;    /* of the process's own place, else NULL */
     unsigned gives; /* which needs it fulfils */
     bool pocl;
+    char *told; /* device and driver, as far as built programs depend on them, once somebody asked; NULL where they do not tell */
+    bool asked;
     metafork_machine machine;
 } metafork_opencl_place;
 
@@ -141,6 +146,9 @@ typedef struct metafork_opencl {
     void *(*buffer_create)(void *context, uint64_t flags, size_t size, void *host, int *error);
     int (*buffer_release)(void *buffer);
     void *(*program_create)(void *context, unsigned count, const char **texts, const size_t *lengths, int *error);
+    void *(*program_take)(void *context, unsigned count, void *const *devices, const size_t *lengths, const unsigned char **binaries, int *results,
+                          int *error);
+    int (*program_about)(void *program, unsigned what, size_t room, void *value, size_t *size);
     int (*program_build)(void *program, unsigned count, void *const *devices, const char *options, void *notify, void *user);
     int (*program_info)(void *program, void *device, unsigned what, size_t room, void *value, size_t *size);
     int (*program_release)(void *program);
@@ -168,6 +176,8 @@ enum {
     METAFORK_CL_DEVICE_SINGLE_FP_CONFIG = 0x101B,
     METAFORK_CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
     METAFORK_CL_DEVICE_NAME = 0x102B,
+    METAFORK_CL_DEVICE_VENDOR = 0x102C,
+    METAFORK_CL_DRIVER_VERSION = 0x102D,
     METAFORK_CL_DEVICE_VERSION = 0x102F,
     METAFORK_CL_DEVICE_EXTENSIONS = 0x1030,
     METAFORK_CL_DEVICE_DOUBLE_FP_CONFIG = 0x1032,
@@ -184,6 +194,10 @@ enum {
     METAFORK_CL_QUEUE_CONTEXT = 0x1090,
     METAFORK_CL_QUEUE_DEVICE = 0x1091,
     METAFORK_CL_MEM_READ_WRITE = 1,
+    METAFORK_CL_PROGRAM_NUM_DEVICES = 0x1162,
+    METAFORK_CL_PROGRAM_DEVICES = 0x1163,
+    METAFORK_CL_PROGRAM_BINARY_SIZES = 0x1165,
+    METAFORK_CL_PROGRAM_BINARIES = 0x1166,
     METAFORK_CL_PROGRAM_BUILD_LOG = 0x1183,
     METAFORK_CL_KERNEL_WORK_GROUP_SIZE = 0x11B0,
     METAFORK_CL_KERNEL_LOCAL_MEM_SIZE = 0x11B2
@@ -295,6 +309,8 @@ static inline int metafork_opencl_open(metafork_opencl *cl) {
         {"clCreateBuffer", &cl->buffer_create},
         {"clReleaseMemObject", &cl->buffer_release},
         {"clCreateProgramWithSource", &cl->program_create},
+        {"clCreateProgramWithBinary", &cl->program_take},
+        {"clGetProgramInfo", &cl->program_about},
         {"clBuildProgram", &cl->program_build},
         {"clGetProgramBuildInfo", &cl->program_info},
         {"clReleaseProgram", &cl->program_release},
@@ -338,6 +354,7 @@ static void metafork_opencl_end(void) {
     for (int i = 0; i < cl->place_count; i++) {
         if (cl->places[i].queue != NULL) (void)cl->queue_release(cl->places[i].queue);
         (void)cl->context_release(cl->places[i].context);
+        free(cl->places[i].told);
     }
     cl->place_count = 0;
     cl->ending = 0;
@@ -446,6 +463,8 @@ static inline int metafork_opencl_add(metafork_opencl *cl, void *context, void *
     one->context = context;
     one->device = device;
     one->queue = queue;
+    one->told = NULL;
+    one->asked = false;
     cl->place_count++;
     return METAFORK_OK;
 }
@@ -625,37 +644,130 @@ static inline int metafork_opencl_lacks(metafork_opencl_kernel *kernel, unsigned
     return METAFORK_EUNSUPPORTED;
 }
 
-/* Build a kernel for a place, under the lock. */
-static inline int metafork_opencl_build(metafork_opencl *cl, metafork_opencl_kernel *kernel, const metafork_opencl_place *place,
-                                        metafork_opencl_built *out) {
-    const char *texts[] = {metafork_opencl_prelude, kernel->text};
-    /* PoCL's optimizer was seen to lose the stores of a loop between barriers (version 3.0). */
-    const char *const more = place->pocl ? " -cl-opt-disable" : "";
-    char options[128];
-    int failed = 0;
+/* Device and driver of a place in one text: what a built program depends on beside its own text and options. */
+static inline const char *metafork_opencl_identity(metafork_opencl *cl, metafork_opencl_place *place) {
+    enum { COUNT = 4 };
+    const unsigned asked[COUNT] = {METAFORK_CL_DEVICE_NAME, METAFORK_CL_DEVICE_VENDOR, METAFORK_CL_DEVICE_VERSION, METAFORK_CL_DRIVER_VERSION};
+    char *texts[COUNT] = {NULL};
+    size_t length = 1;
+    int error = METAFORK_OK;
+    if (place->asked) return place->told;
+    place->asked = true;
+    for (int i = 0; i < COUNT && error == METAFORK_OK; i++)
+        if ((texts[i] = metafork_opencl_told(cl, place->device, asked[i], &error)) != NULL) length += strlen(texts[i]) + 1;
+    if (error == METAFORK_OK && (place->told = (char *)calloc(length, 1)) != NULL)
+        for (int i = 0; i < COUNT; i++) {
+            strcat(place->told, texts[i]);
+            strcat(place->told, "\n");
+        }
+    for (int i = 0; i < COUNT; i++) free(texts[i]);
+    return place->told;
+}
+
+/* What a program is kept under: all that it is built of.  No bytes where nothing is to be kept. */
+static inline metafork_bytes metafork_opencl_key(metafork_opencl *cl, const char *text, metafork_opencl_place *place, const char *options) {
+    char folder[METAFORK_CACHE_PATH];
+    metafork_bytes key = {NULL, 0};
+    if (!metafork_cache_folder(folder, sizeof folder)) return key;
+    const char *const identity = metafork_opencl_identity(cl, place);
+    if (identity == NULL) return key;
+    const char *const parts[] = {"OpenCL 1\n", identity, options, "\n", metafork_opencl_prelude, text};
+    size_t length = 1;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) length += strlen(parts[i]);
+    key.data = (unsigned char *)calloc(length, 1);
+    for (size_t i = 0; key.data != NULL && i < sizeof parts / sizeof parts[0]; i++) {
+        const size_t own = strlen(parts[i]);
+        memcpy(key.data + key.length, parts[i], own);
+        key.length += own;
+    }
+    return key;
+}
+
+/* Keep what was built for a place. */
+static inline void metafork_opencl_keep(metafork_opencl *cl, const metafork_opencl_place *place, void *program, metafork_bytes key) {
+    void *devices[METAFORK_MOST_DEVICES];
+    size_t sizes[METAFORK_MOST_DEVICES] = {0};
+    unsigned char *binaries[METAFORK_MOST_DEVICES] = {NULL};
+    unsigned count = 0, at = 0;
+    if (cl->program_about(program, METAFORK_CL_PROGRAM_NUM_DEVICES, sizeof count, &count, NULL) != 0 || count > METAFORK_MOST_DEVICES) return;
+    if (cl->program_about(program, METAFORK_CL_PROGRAM_DEVICES, count * sizeof devices[0], devices, NULL) != 0) return;
+    if (cl->program_about(program, METAFORK_CL_PROGRAM_BINARY_SIZES, count * sizeof sizes[0], sizes, NULL) != 0) return;
+    while (at < count && devices[at] != place->device) at++;
+    if (at == count || sizes[at] == 0 || (binaries[at] = (unsigned char *)malloc(sizes[at])) == NULL) return;
+    const metafork_bytes content = {binaries[at], sizes[at]};
+    if (cl->program_about(program, METAFORK_CL_PROGRAM_BINARIES, count * sizeof binaries[0], binaries, NULL) == 0) metafork_cache_write(key, content);
+    free(binaries[at]);
+}
+
+/* Make the kernel of a built program, which is released where that fails. */
+static inline int metafork_opencl_finish(metafork_opencl *cl, const char *name, const metafork_opencl_place *place, metafork_opencl_built *out) {
     size_t threads = 0;
     uint64_t local_bytes = 0;
-    const unsigned lacking = kernel->needs & ~place->gives;
-    if (lacking != 0) return metafork_opencl_lacks(kernel, lacking);
-    snprintf(options, sizeof options, "-cl-std=CL1.2 -DMETAFORK_LARGE=%d%s%s", kernel->large,
-             (kernel->needs & METAFORK_CL_DIVIDES) != 0 ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", more);
-    out->program = cl->program_create(place->context, 2, texts, NULL, &failed);
-    if (failed != 0) return metafork_taken(failed);
-    failed = cl->program_build(out->program, 1, &place->device, options, NULL, NULL);
-    if (failed != 0) metafork_opencl_show(cl, kernel, place, out->program, failed);
-    if (failed == 0) out->kernel = cl->kernel_create(out->program, kernel->name, &failed);
+    int failed = 0;
+    out->kernel = cl->kernel_create(out->program, name, &failed);
     if (failed == 0) failed = cl->kernel_info(out->kernel, place->device, METAFORK_CL_KERNEL_WORK_GROUP_SIZE, sizeof threads, &threads, NULL);
     if (failed == 0)
         failed = cl->kernel_info(out->kernel, place->device, METAFORK_CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes, &local_bytes, NULL);
     if (failed != 0) {
         if (out->kernel != NULL) (void)cl->kernel_release(out->kernel);
         (void)cl->program_release(out->program);
-        return metafork_taken(failed);
+        out->kernel = out->program = NULL;
+        return failed;
     }
     out->attributes.registers = -1;
     out->attributes.threads = (int64_t)threads;
     out->attributes.shared_bytes = (int64_t)local_bytes;
-    return METAFORK_OK;
+    return 0;
+}
+
+/* Take a program of an earlier run; false where there is none, or the device does not take it. */
+static inline bool metafork_opencl_kept(metafork_opencl *cl, const char *name, const metafork_opencl_place *place, const char *options,
+                                        metafork_bytes key, metafork_opencl_built *out) {
+    const metafork_bytes content = metafork_cache_read(key);
+    const unsigned char *binary = content.data;
+    int failed = 0, result = 0;
+    if (binary == NULL) return false;
+    out->program = cl->program_take(place->context, 1, &place->device, &content.length, &binary, &result, &failed);
+    free(content.data);
+    if (failed == 0 && (result != 0 || cl->program_build(out->program, 1, &place->device, options, NULL, NULL) != 0)) {
+        (void)cl->program_release(out->program);
+        failed = -1;
+    }
+    if (failed != 0) out->program = NULL;
+    return failed == 0 && metafork_opencl_finish(cl, name, place, out) == 0;
+}
+
+/* Build a program from its text. */
+static inline int metafork_opencl_compile(metafork_opencl *cl, metafork_opencl_kernel *kernel, const metafork_opencl_place *place, const char *options,
+                                          metafork_opencl_built *out) {
+    const char *texts[] = {metafork_opencl_prelude, kernel->text};
+    int failed = 0;
+    out->program = cl->program_create(place->context, 2, texts, NULL, &failed);
+    if (failed != 0) return failed;
+    failed = cl->program_build(out->program, 1, &place->device, options, NULL, NULL);
+    if (failed == 0) return metafork_opencl_finish(cl, kernel->name, place, out);
+    metafork_opencl_show(cl, kernel, place, out->program, failed);
+    (void)cl->program_release(out->program);
+    return failed;
+}
+
+/* Build a kernel for a place, under the lock. */
+static inline int metafork_opencl_build(metafork_opencl *cl, metafork_opencl_kernel *kernel, metafork_opencl_place *place, metafork_opencl_built *out) {
+    /* PoCL's optimizer was seen to lose the stores of a loop between barriers (version 3.0). */
+    const char *const more = place->pocl ? " -cl-opt-disable" : "";
+    char options[128];
+    const unsigned lacking = kernel->needs & ~place->gives;
+    if (lacking != 0) return metafork_opencl_lacks(kernel, lacking);
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -DMETAFORK_LARGE=%d%s%s", kernel->large,
+             (kernel->needs & METAFORK_CL_DIVIDES) != 0 ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", more);
+    const metafork_bytes key = metafork_opencl_key(cl, kernel->text, place, options);
+    int failed = 0;
+    if (key.data == NULL || !metafork_opencl_kept(cl, kernel->name, place, options, key, out)) {
+        failed = metafork_opencl_compile(cl, kernel, place, options, out);
+        if (failed == 0 && key.data != NULL) metafork_opencl_keep(cl, place, out->program, key);
+    }
+    free(key.data);
+    return metafork_taken(failed);
 }
 
 /* What a kernel is at the thread's place, under the lock; it is built at the first call. */

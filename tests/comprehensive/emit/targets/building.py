@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, program
-from tests.runtime.compiling import succeed
+from tests.runtime.compiling import built_with_pkg_config, succeed
 
 TWO = """
 #include "smooth.h"
@@ -82,7 +82,7 @@ def leaves(one):
 
 
 def used_by_cmake(one, directory):
-    """Install the package of the product, and build a program with it that launches nothing; return that."""
+    """Install the package of the product, and build programs with it that launch nothing; return that of CMake."""
     main = '#include "matmul.h"\nint main(void) { return matmul_k0_leaf_system(1) == 0; }\n'
     (directory / "main.c").write_text(main)
     (directory / "CMakeLists.txt").write_text(
@@ -95,6 +95,7 @@ def used_by_cmake(one, directory):
     succeed(["cmake", "--build", directory / "package", "--target", "install"])
     succeed(["cmake", "-S", directory, "-B", directory / "build", f"-DCMAKE_PREFIX_PATH={prefix}"])
     succeed(["cmake", "--build", directory / "build"])
+    succeed([built_with_pkg_config(prefix, "matmul", directory / "main.c", directory / "by_pkg_config")])
     return directory / "build" / "main"
 
 

@@ -22,6 +22,26 @@ from tests.runtime.compiling import succeed
 FLAGS = ("-std=gnu11", "-O0", "-w", "-ffp-contract=off")
 LIBRARIES = ("-lm", "-ldl", "-lpthread")
 EXAMPLES = Path(__file__).parents[4] / "examples"
+_POINTS = {
+    "smooth": [("", {"n": 1003, "s": 3, "B": 32}), ("Z=50", {"n": 517, "s": 5, "B": 33}),
+               ("Z=3", {"n": 67, "s": 1, "B": 7})],
+    "jacobi1d": [("", {"T": 3, "N": 102, "s": 2, "B": 25}), ("Z=4", {"T": 1, "N": 33, "s": 1, "B": 31})],
+    "blur": [("", {"height": 19, "width": 35, "B0": 4, "B1": 7, "s": 2}),
+             ("Z=9", {"height": 11, "width": 13, "B0": 3, "B1": 3, "s": 1})],
+    "matvec": [("", {"m": 37, "n": 29, "B": 16}), ("Z=2", {"m": 5, "n": 7, "B": 5})],
+    "heat3d": [("", {"n": 13, "steps": 2, "B0": 2, "B1": 3, "B2": 5})],
+    "transpose": [("", {"N": 24, "s": 2, "B0": 4, "B1": 3}), ("Z=2", {"N": 9, "s": 1, "B0": 3, "B1": 3})],
+    "matadd": [("", {"N": 21, "B0": 7, "B1": 3})],
+    "center": [("", {"n": 101, "B": 17})],
+    "matmul": [("", {"n": 24, "s": 2, "B0": 4, "ub1": 3}), ("Z=40", {"n": 18, "s": 2, "B0": 3, "ub1": 3}),
+               ("Z=1", {"n": 13, "s": 3, "B0": 5, "ub1": 2})],
+    "matmul_tile": [("", {"n": 24, "B": 4, "K": 8, "s0": 1, "s1": 2})],
+    "jacobi2d": [("", {"rows": 14, "columns": 130, "B0": 1, "B1": 64})],
+}  # fmt: skip
+CASES = {name: (name, name, points) for name, points in _POINTS.items()} | {
+    "moments": ("aos", "moments", [("", {"N": 128, "B": 64})]),
+}
+"""All examples: file, function, and points with their machines."""
 
 
 @dataclass

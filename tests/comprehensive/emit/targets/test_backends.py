@@ -96,7 +96,7 @@ def test_plugins_with_back_ends_that_are_none(folder):
         (folder / name).write_text(text)
         return refused(folder, "--plugin", str(folder / name), "--backend", "mine")
 
-    half = "class Mine:\n    name = 'mine'\n    headers = ()\n\nTARGET = Mine()\n"
+    half = "class Mine:\n    name = 'mine'\n    hardware = None\n    headers = ()\n\nTARGET = Mine()\n"
     assert "is no back end: it has no own_headers, aimed_at, leaf_code" in said("half.py", half)
     taken = "from comprehensive.emit.targets.ptx import TARGET\n"
     assert "has a back end 'ptx', and so has metafork itself" in said("taken.py", taken)

@@ -19,8 +19,9 @@ from comprehensive.verification.driver import (
     reference_text,
 )
 from metafork.ir.messages.source import Source
-from tests.comprehensive.emit.targets.programs import EXAMPLES
+from tests.comprehensive.emit.targets.programs import CASES, EXAMPLES
 from tests.runtime.compiling import succeed
+from tests.sampling import sampled
 
 SWIZZLE = {
     "counters": ("threads_per_block", "shared_memory", "bank_degree"),
@@ -30,7 +31,8 @@ SWIZZLE = {
 
 def built(name, directory, function=None, **options):
     """Write a file's outputs, and build a driver of one of its functions with the stand-in."""
-    result = optimize(Source(f"{name}.mf", (EXAMPLES / f"{name}.mf").read_text()), **options)
+    source = Source(f"{name}.mf", (EXAMPLES / f"{name}.mf").read_text())
+    result = optimize(source, **{"hardware": HIP.hardware, **options})
     texts = LeafTexts(result.analyses, None, HIP)
     result = texts.in_time(result, None)
     write_outputs(result, directory, code_of=texts.code_of, target=HIP)
@@ -83,6 +85,19 @@ def test_drop_ins_give_what_the_serial_elision_gives(tmp_path):
     # Leaves with fewer registers are PTX.
     assert "no code for --backend hip: its kernel is PTX" in result.to_report()
     assert not any(leaf.version.ir_strategies for leaf in result.schedules[0].leaves)
+
+
+@pytest.mark.parametrize(("file", "function", "points"), sampled(CASES, {"center"}))
+def test_examples_give_what_the_serial_elision_gives(tmp_path, file, function, points):
+    result = built(file, tmp_path, function, counters=("threads_per_block", "shared_memory"), order="paper")
+    (found,) = (one for one in result.unit.functions if one.name == function)
+    names = [one.name for one in found.parameters if one.type is not None]
+    lines = [(machine, [values.get(name, 0.75) for name in names]) for machine, values in points]
+    status, said, traced = compared(tmp_path, lines)
+    assert (status, said) == (0, ["same"] * len(points)), traced
+    assert len(re.findall(r"leaf \d", traced)) >= len(points)
+    assert "serial" not in traced
+    assert "left" not in traced
 
 
 def test_lanes_of_32_exchange_values(tmp_path):

@@ -11,16 +11,21 @@ from tests.comprehensive.emit.targets.programs import PTX, LeafTexts, Program, b
 from tests.random_programs.batch import COUNTERS, SECONDS
 from tests.random_programs.batch import _points as points_of
 from tests.random_programs.generator import file_text
+from tests.sampling import sampled
 
+SEEDS = (
+    3, 20, 100, 102, 103, 104, 105, 106, 107, 110, 111, 112, 113, 114, 115, 116, 117, 118, 119, 121,
+    122, 123, 125, 127, 128, 129, 130, 131, 133, 134, 136, 137, 138, 139, 141, 142, 143, 144, 146, 147,
+)  # fmt: skip
+"""Forty programs, in none of which a floating value becomes an integer: C does not say what where it does not fit."""
 MACHINES = ("", "Z=300", "Z=0", "grid_dim_x=1")
 
 
 def check(seed, driver, directory, backend=PTX):
-    """Compare a program at a few points, on machines with less shared memory and with a small grid; return what ran."""
+    """Compare a program at a few points, on machines with less shared memory and with a small grid."""
     unit = parse(Source(f"p{seed}.mf", file_text([seed])))
     (schedule,) = unit.schedules
-    if _truncates(schedule.program):
-        pytest.skip("a floating value becomes an integer, and C does not say what where it does not fit")
+    assert not _truncates(schedule.program)
     tree = discuss(schedule.program, registry.counters(COUNTERS), registry.strategies(None), time_limit=SECONDS)
     texts = LeafTexts(Result(unit, (tree,), COUNTERS, tree.strategies).analyses, None, backend)
     result = texts.in_time(Result(unit, (tree,), COUNTERS, tree.strategies), None)
@@ -32,7 +37,7 @@ def check(seed, driver, directory, backend=PTX):
     assert said == ["same"] * len(points), done.stderr
     assert (calls.violations, calls.left, calls.ended) == ([], [], True)
     assert calls.ran == launched(done)
-    return calls.ran
+    assert calls.ran
 
 
 def _truncates(program):
@@ -42,13 +47,6 @@ def _truncates(program):
     )
 
 
-def test_a_few(driver, tmp_path):
-    ran = [check(seed, driver, tmp_path / str(seed)) for seed in (3, 20)]
-    assert all(ran)
-    assert len({name for names in ran for name in names}) > 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 124))
-def test_many(driver, tmp_path, seed):
+@pytest.mark.parametrize("seed", sampled(SEEDS, 2))
+def test_random_programs(driver, tmp_path, seed):
     check(seed, driver, tmp_path)

@@ -1,6 +1,10 @@
 /* NAME_launch on a queue and memory of our own, in a context of our own. */
 #include "../interface.h"
 
+/* As CL/cl.h has them. */
+typedef struct _cl_command_queue *cl_command_queue;
+typedef struct _cl_mem *cl_mem;
+
 int main(int argc, char **argv) {
     (void)argv;
     metafork_machine machine;
@@ -36,12 +40,16 @@ int main(int argc, char **argv) {
     for (int leaf = 1; matmul_k0_leaf_system(leaf) != NULL; leaf++) {
         float out[N][N];
         write(queue, dc, 1, 0, BYTES, c, 0, NULL, NULL);
-        error = matmul_k0_launch(leaf, queue, N, B, UB, S, (const float *)da, (const float *)db, (float *)dc);
+        /* Types of CL/cl.h where the leaf's number is even, pointers where it is odd. */
+        if (leaf % 2 == 0)
+            error = matmul_k0_launch_cl(leaf, (cl_command_queue)queue, N, B, UB, S, (cl_mem)da, (cl_mem)db, (cl_mem)dc);
+        else
+            error = matmul_k0_launch(leaf, queue, N, B, UB, S, (const float *)da, (const float *)db, (float *)dc);
         read(queue, dc, 1, 0, BYTES, out, 0, NULL, NULL);
         printf("leaf %d %d %s\n", leaf, error, memcmp(out, serial, sizeof out) == 0 ? "same" : "differs");
     }
     /* Memory of another context than that of the drop-ins, and drop-ins beside it. */
-    printf("without a queue %d\n", matmul_k0_launch(1, NULL, N, B, UB, S, (const float *)da, (const float *)db, (float *)dc));
+    printf("without a queue %d\n", matmul_k0_launch_cl(1, NULL, N, B, UB, S, (cl_mem)da, (cl_mem)db, (cl_mem)dc));
     matmul(N, B, UB, S, a, b, c);
     printf("drop-in %s\n", memcmp(c, serial, sizeof c) == 0 ? "same" : "differs");
     return free_buffer(da) != 0 || free_buffer(db) != 0 || free_buffer(dc) != 0 || free_queue(queue) != 0 || free_context(context) != 0;

@@ -11,6 +11,7 @@
  *   STANDIN_FLOATS    what the device says of floats (a number), else what PoCL says
  *   STANDIN_EXTENSIONS=0  the device says that it has none
  *   STANDIN_LOCAL     bytes of local memory that the device says it has
+ *   STANDIN_DRIVER    the version that the driver says it has
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -22,8 +23,8 @@
 
 enum {
     DEVICES = 2, DEVICE_INFO = 3, CREATE_CONTEXT = 4, RETAIN_CONTEXT = 6, RELEASE_CONTEXT = 7, CREATE_QUEUE = 9, RELEASE_QUEUE = 11,
-    QUEUE_INFO = 12, CREATE_BUFFER = 14, RELEASE_MEMORY = 18, CREATE_PROGRAM = 26, RELEASE_PROGRAM = 29, BUILD_PROGRAM = 30,
-    BUILD_INFO = 33, CREATE_KERNEL = 34, RELEASE_KERNEL = 37, SET_ARGUMENT = 38, KERNEL_INFO = 40, FLUSH = 46, FINISH = 47, READ = 48,
+    QUEUE_INFO = 12, CREATE_BUFFER = 14, RELEASE_MEMORY = 18, CREATE_PROGRAM = 26, TAKE_PROGRAM = 27, RELEASE_PROGRAM = 29,
+    BUILD_PROGRAM = 30, PROGRAM_INFO = 32, BUILD_INFO = 33, CREATE_KERNEL = 34, RELEASE_KERNEL = 37, SET_ARGUMENT = 38, KERNEL_INFO = 40, FLUSH = 46, FINISH = 47, READ = 48,
     WRITE = 49, LAUNCH = 59
 };
 enum { FAILURE = -9999, INVALID_VALUE = -30, NOT_FOUND = -1, OBJECTS = 4096 };
@@ -148,6 +149,7 @@ int clGetDeviceIDs(void *platform, uint64_t type, unsigned room, void **devices,
 /* What the environment has the device say. */
 static int said(unsigned what, void *value, size_t *size) {
     const char *const floats = getenv("STANDIN_FLOATS"), *const extensions = getenv("STANDIN_EXTENSIONS"), *const room = getenv("STANDIN_LOCAL");
+    const char *const driver = getenv("STANDIN_DRIVER");
     const int gpu = getenv("STANDIN_GPU") != NULL;
     static const char of_a_gpu[] = "cl_khr_fp64 cl_nv_device_attribute_query";
     static const struct {
@@ -156,7 +158,10 @@ static int said(unsigned what, void *value, size_t *size) {
     if (what == 0x101B && floats != NULL) *(uint64_t *)value = strtoul(floats, NULL, 10);
     else if (what == 0x1023 && room != NULL) *(uint64_t *)value = strtoul(room, NULL, 10);
     else if (what == 0x1000 && gpu) *(uint64_t *)value = 4;
-    else if (what == 0x1030 && (gpu || extensions != NULL)) {
+    else if (what == 0x102D && driver != NULL) {
+        if (size != NULL) *size = strlen(driver) + 1;
+        if (value != NULL) strcpy(value, driver);
+    } else if (what == 0x1030 && (gpu || extensions != NULL)) {
         const char *const text = gpu ? of_a_gpu : "";
         if (size != NULL) *size = strlen(text) + 1;
         if (value != NULL) strcpy(value, text);
@@ -239,6 +244,21 @@ void *clCreateProgramWithSource(void *context, unsigned count, const char **text
     void *const made = CALL(void *, context, CREATE_PROGRAM, context, count, texts, lengths, error);
     if (made != NULL) hold(made, "program", "");
     return made;
+}
+
+void *clCreateProgramWithBinary(void *context, unsigned count, void *const *devices, const size_t *lengths, const unsigned char **binaries,
+                                int *results, int *error) {
+    BEGIN_MAKING();
+    if (!held(context, "context", __func__)) return *error = INVALID_VALUE, NULL;
+    void *const made = CALL(void *, context, TAKE_PROGRAM, context, count, devices, lengths, binaries, results, error);
+    if (made != NULL) hold(made, "program", "");
+    return made;
+}
+
+int clGetProgramInfo(void *program, unsigned what, size_t room, void *value, size_t *size) {
+    BEGIN();
+    NEED(program, "program");
+    return CALL(int, program, PROGRAM_INFO, program, what, room, value, size);
 }
 
 int clBuildProgram(void *program, unsigned count, void *const *devices, const char *options, void *notify, void *user) {

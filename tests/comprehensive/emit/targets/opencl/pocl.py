@@ -21,7 +21,7 @@ class Pocl:
         """Run a program on PoCL; return it finished, and what its calls were."""
         environment = {"LD_LIBRARY_PATH": str(self.directory), "STANDIN_POCL": str(self.vendor)}
         # Kernels that were compiled before are kept for the other tests, and for nobody else.
-        environment |= {"POCL_CACHE_DIR": str(self.directory / "cache"), **variables}
+        environment |= {"POCL_CACHE_DIR": str(self.directory / "cache"), "METAFORK_CACHE": "0", **variables}
         return watched(command, stdin, log, environment)
 
 

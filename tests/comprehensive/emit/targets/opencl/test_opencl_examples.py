@@ -6,16 +6,9 @@ import subprocess
 import pytest
 
 from comprehensive.emit.targets.opencl import TARGET as OPENCL
-from tests.comprehensive.emit.targets.programs import EXAMPLES, launched, program
-from tests.comprehensive.emit.targets.test_ptx_examples import POINTS
+from tests.comprehensive.emit.targets.programs import CASES, EXAMPLES, launched, program
 from tests.comprehensive.metafork_command import METAFORK
 from tests.sampling import sampled
-
-CASES = {name: (name, name, points) for name, points in POINTS.items()} | {
-    "matmul_tile": ("matmul_tile", "matmul_tile", [("", {"n": 24, "B": 4, "K": 8, "s0": 1, "s1": 2})]),
-    "jacobi2d": ("jacobi2d", "jacobi2d", [("", {"rows": 14, "columns": 130, "B0": 1, "B1": 64})]),
-    "moments": ("aos", "moments", [("", {"N": 128, "B": 64})]),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize(("file", "function", "points"), sampled(CASES, {"transpose"}))
@@ -32,6 +25,7 @@ def test_drop_ins_give_what_the_serial_elision_gives(opencl, tmp_path, file, fun
 @pytest.mark.slow
 def test_the_makefile_of_the_examples(opencl, tmp_path):
     variables = {"LD_LIBRARY_PATH": str(opencl.directory), "STANDIN_POCL": str(opencl.vendor), "METAFORK_STRICT": "1"}
+    variables["METAFORK_CACHE"] = "0"
     arguments = [f"METAFORK={METAFORK}", f"BUILD={tmp_path}", "BACKEND=opencl"]
     done = subprocess.run(
         ["make", "-C", EXAMPLES, "run-matadd", *arguments],
