@@ -30,6 +30,7 @@ COUNTERS = {
 OPTIONAL_COUNTERS: dict[str, str] = {
     "bank_degree": "evaluators.bank_degree",
     "global_loads": "evaluators.global_loads",
+    "instructions": "evaluators.instructions",
 }
 """Counters that take part when they are named."""
 
@@ -49,9 +50,14 @@ STRATEGIES = {
 """Module of each strategy, in the default order of omega."""
 
 OPTIONAL_STRATEGIES = {
+    "rematerialize": "strategies.llvm_choices",
     "shuffle": "strategies.shuffle",
+    "sink": "strategies.llvm_choices",
+    "speculate": "strategies.llvm_choices",
+    "straight_line": "strategies.llvm_choices",
     "swizzle": "strategies.swizzle_layout",
     "thread_striding": "strategies.thread_striding",
+    "unroll": "strategies.llvm_choices",
 }
 """Strategies that take part when they are named."""
 

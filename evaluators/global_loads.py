@@ -20,7 +20,7 @@ from evaluators.counter import CounterValue, NotKnown
 from evaluators.kernel_walk import KernelWalk, UnknownCountError
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial
 from metafork.analysis.analyses import Analyses
-from metafork.ir.ir_strategies import SHUFFLE, passes_of
+from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import (
     Assign,
@@ -32,9 +32,8 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.llvm.leaf_ptx import LeafPtx, covering_only, leaf_ptx, load_places
-from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.ptx_target import TargetError, emit_ptx, optimize
+from metafork.llvm.leaf_ptx import LeafPtx, covering_only, leaf_ptx, load_places, made
+from metafork.llvm.ptx_target import TargetError
 from metafork.lowering.lowering import CannotLowerError, lower
 from metafork.ptx.text.source import PtxError
 
@@ -78,7 +77,7 @@ def _remaining(kernel: Kernel, version: Version, analyses: Analyses) -> CounterV
     """Count the loads that stay on the way of launches that cover the grid, from the PTX."""
     try:
         code = analyses.of(ptx_of_version, version)
-        straight = emit_ptx(optimize(module_text(covering_only(kernel)), passes_of(version.ir_strategies)))
+        _, straight = made(covering_only(kernel), version.ir_strategies)
         places, alone = load_places(code.plain), load_places(straight)
     except (TargetError, PtxError) as error:
         return NotKnown(f"no PTX to count: {error}")

@@ -32,11 +32,12 @@ from evaluators.registers.code import PtxCode, Slow, read_code
 from evaluators.registers.pressure import accesses, hoisted
 from evaluators.registers.read_only import with_read_only_loads
 from evaluators.registers.schedule import arrangement
-from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, passes_of
+from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, Pipeline, pipeline_of
 from metafork.ir.kernel import Kernel
 from metafork.llvm.leaf_ptx import covering_first, shuffle_options
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline, strip_names
+from metafork.llvm.switches import ptx_without
 from metafork.llvm.targets import Nvptx
 
 LEAST, MOST = 8, 255
@@ -94,15 +95,27 @@ def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = (), memory: Me
     shuffles = SHUFFLE in ir_strategies
     memory = memory or _Forgetful()
     text = memory.of(_text, (covering_first(kernel) if shuffles else kernel, target))
-    passes = passes_of(ir_strategies)
-    if shuffles:
-        from metafork.ptx.shuffles.shuffle import shuffle_text
+    pipeline = pipeline_of(ir_strategies)
+    if pipeline.without or shuffles:
+        ptx = memory.of(_switched, (text, pipeline)) if pipeline.without else _ptx(text, pipeline.passes)
+        if shuffles:
+            from metafork.ptx.shuffles.shuffle import shuffle_text
 
-        module = parsed(text)
-        run_pipeline(module, passes)
-        code = read_code(shuffle_text(ptx_of(module), shuffle_options(kernel)).text)
+            ptx = shuffle_text(ptx, shuffle_options(kernel)).text
+        code = read_code(ptx)
         return _terms(code, code, from_text=False)
-    return memory.of(_measured, (text, passes, not ir_strategies))
+    return memory.of(_measured, (text, pipeline.passes, not ir_strategies))
+
+
+def _ptx(text: str, passes: tuple[str, ...]) -> str:
+    module = parsed(text)
+    run_pipeline(module, passes)
+    return ptx_of(module)
+
+
+def _switched(subject: tuple[str, Pipeline], _: object) -> str:
+    text, pipeline = subject
+    return ptx_without(pipeline.without, text, pipeline.passes)
 
 
 def _measured(subject: tuple[str, tuple[str, ...], bool], memory: Memory) -> Terms:

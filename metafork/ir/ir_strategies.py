@@ -16,10 +16,15 @@ STANDARD = ("O3",)
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """LLVM passes by the names of ``metafork.llvm.ptx_target``; ``name`` is for people."""
+    """LLVM passes by the names of ``metafork.llvm.ptx_target``; ``name`` is for people.
+
+    ``without`` are optimizations of ``metafork.llvm.switches`` that LLVM leaves out, in the passes and in its code
+    generator.
+    """
 
     name: str
     passes: tuple[str, ...]
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +39,22 @@ IrStrategy = Pipeline | Shuffles
 SHUFFLE = Shuffles()
 
 
-def passes_of(ir_strategies: Sequence[IrStrategy]) -> tuple[str, ...]:
-    """Return the passes for LLVM: those of the last pipeline, the standard ones where there is none.
+WHOLE = Pipeline("standard", STANDARD)
+"""The pipeline of a leaf without one of its own."""
+
+
+def pipeline_of(ir_strategies: Sequence[IrStrategy]) -> Pipeline:
+    """Return what LLVM does: the last pipeline, the standard one where there is none.
 
     Raises ``TypeError`` for what is no IR strategy, such as a name.
     """
     for strategy in ir_strategies:
         if not isinstance(strategy, Pipeline | Shuffles):
             raise TypeError(f"{strategy!r} in ir_strategies is neither a Pipeline nor SHUFFLE")
-    pipelines = [strategy.passes for strategy in ir_strategies if isinstance(strategy, Pipeline)]
-    return pipelines[-1] if pipelines else STANDARD
+    pipelines = [strategy for strategy in ir_strategies if isinstance(strategy, Pipeline)]
+    return pipelines[-1] if pipelines else WHOLE
+
+
+def passes_of(ir_strategies: Sequence[IrStrategy]) -> tuple[str, ...]:
+    """Return the passes for LLVM: those of ``pipeline_of``."""
+    return pipeline_of(ir_strategies).passes

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, passes_of
+from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, pipeline_of
 from metafork.ir.kernel import Kernel
 from metafork.ir.polynomial_code import conjunction
 from metafork.ir.program import (
@@ -39,7 +39,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.ptx_target import emit_ptx, optimize
+from metafork.llvm.switches import made_without
 from metafork.ptx.text.cfg import build_cfg
 from metafork.ptx.text.flatten import flatten
 from metafork.ptx.text.parser import parse
@@ -72,14 +72,19 @@ def leaf_ptx(kernel: Kernel, ir_strategies: tuple[IrStrategy, ...], target: str 
     """
     shuffles = SHUFFLE in ir_strategies
     shaped = covering_first(kernel) if shuffles else kernel
-    ir = optimize(module_text(shaped), passes_of(ir_strategies), target)
-    plain = emit_ptx(ir, target)
+    ir, plain = made(shaped, ir_strategies, target)
     if not shuffles:
         return LeafPtx(ir, plain, plain, None)
     from metafork.ptx.shuffles.shuffle import shuffle_text
 
     result = shuffle_text(plain, shuffle_options(kernel))
     return LeafPtx(ir, plain, result.text, result.kernels[0])
+
+
+def made(kernel: Kernel, ir_strategies: Sequence[IrStrategy], target: str = "sm_80") -> tuple[str, str]:
+    """Return the IR of a kernel after the pipeline of its IR strategies, and the PTX of it.  Raises as ``leaf_ptx``."""
+    pipeline = pipeline_of(ir_strategies)
+    return made_without(pipeline.without, module_text(kernel), pipeline.passes, target)
 
 
 def shuffle_options(kernel: Kernel) -> Options:
