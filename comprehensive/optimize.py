@@ -105,7 +105,8 @@ class Result:
     def to_report(self) -> str:
         """Return ``report.md``: what was measured, tried, refused, and why."""
         promises = [schedule.promises for schedule in self.unit.schedules]
-        return report.markdown(self.document, self.schedules, promises)
+        orders = [schedule.stated_order for schedule in self.unit.schedules]
+        return report.markdown(self.document, self.schedules, promises, orders)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Show the drawing in a notebook, as HTML: where there is Markdown too, JupyterLab shows that and no SVG."""
@@ -135,6 +136,7 @@ def optimize(
     static: Static | None = None,
     order: Order = "cost",
     fma: bool = False,
+    reassociate: bool = False,
 ) -> Result:
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
@@ -145,7 +147,8 @@ def optimize(
     are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``; ``"auto"``: typical values, where they
     make the code of a leaf simpler.  ``order`` says which leaf goes first where several are possible: ``"cost"`` one
     that is proved to do less work and to ask for no more sectors, ``"paper"`` that of the algorithm.  ``fma`` fuses
-    sums of products (``metafork.ir.contraction``) where the text does not forbid it.
+    sums of products (``metafork.ir.contraction``) where the text does not forbid it; ``reassociate`` allows reductions
+    of floating-point numbers, in an order of their own (``metafork.frontend.schedules.ordered_sums``).
 
     ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
     thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
@@ -168,7 +171,7 @@ def optimize(
     source = source_of(path_or_text)
     try:
         with until(deadline, LEAST_READING):
-            unit = exact_unit(with_assumptions(parse(source), assume))
+            unit = exact_unit(with_assumptions(parse(source, reassociate=reassociate), assume))
     except OutOfTimeError:
         raise NotReadInTimeError("the time limit passed while the file was read") from None
     if static != "auto":

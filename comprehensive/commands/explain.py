@@ -14,6 +14,7 @@ from comprehensive.commands.faults import (
     order_option,
     print_diagnostics,
     read_source,
+    reassociate_option,
     strict_option,
 )
 
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
 @click.option("--strategies", help="Names of the strategies that are asked, as for `metafork optimize`.")
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @order_option
+@reassociate_option
 @strict_option
 @diagnostics_option
 @click.pass_context
 def command(
     context: click.Context, files: tuple[Path, ...], strategies: str | None, assume: tuple[str, ...], order: Order,
-    strict: bool, form: str,
+    reassociate: bool, strict: bool, form: str,
 ) -> None:  # fmt: skip
     """Say of each schedule what is cached, kept in registers and given to the grid, what is not, and why.
 
@@ -60,7 +62,7 @@ def command(
             source = read_source(path)
             texts[source.name] = source.text
             try:
-                unit = exact_unit(with_assumptions(parse(source), assume))
+                unit = exact_unit(with_assumptions(parse(source, reassociate=reassociate), assume))
                 found += check_races(unit, strict=strict)
             except DiagnosticsError as error:
                 found += error.diagnostics

@@ -20,6 +20,7 @@ from comprehensive.commands.faults import (
     order_option,
     print_diagnostics,
     read_source,
+    reassociate_option,
     static_option,
     strict_option,
 )
@@ -51,6 +52,7 @@ _LEAST_DRAWN = 1.0
 @static_option
 @order_option
 @fma_option
+@reassociate_option
 @click.option("--emit", type=click.Choice(["ptx"]), help="Write the PTX of every leaf too.")
 @click.option(
     "--backend", default="cuda", show_default=True, help="What kernels become: cuda, ptx, hip, opencl, or a plugin's."
@@ -77,6 +79,7 @@ def command(
     static: tuple[str, ...],
     order: Order,
     fma: bool,
+    reassociate: bool,
     emit: str | None,
     backend: str,
     target: str | None,
@@ -120,6 +123,7 @@ def command(
                     static=asked_static(static, "auto"),
                     order=order,
                     fma=fma,
+                    reassociate=reassociate,
                 )
             except DiagnosticsError as error:
                 found += error.diagnostics

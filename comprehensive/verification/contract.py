@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from comprehensive.verification.driver import CONTRACT_PREFIX, as_reference, edited, quoted
+from comprehensive.verification.driver import CONTRACT_PREFIX, as_reference, edited, quoted, replaced
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Array,
@@ -65,8 +65,8 @@ class _Sites:
 def contract_text(unit: TranslationUnit) -> str:
     """Return the checked program as C, its functions under ``CONTRACT_PREFIX``; compile with ELISION_FLAGS."""
     sites = _Sites()
-    replaced = {schedule.span.start: (schedule.span.end, _nest(schedule, sites)) for schedule in unit.schedules}
-    text = as_reference(unit, edited(unit, replaced), CONTRACT_PREFIX)
+    checked = dict(replaced(unit, lambda schedule: _nest(schedule, sites)))
+    text = as_reference(unit, edited(unit, checked), CONTRACT_PREFIX)
     return (
         "extern void driver_outside(const char *, const char *, long long, long long);\n"
         f"{sites.table()}"

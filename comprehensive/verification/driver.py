@@ -9,12 +9,13 @@ them the checked program runs (``contract``); where it leaves an array, the line
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from comprehensive.emit.header_file import OWN_HEADERS, shadows_a_header
+from comprehensive.emit.stated_order import in_order, places
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
+from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, TranslationUnit
 from metafork.printing.expressions import expression
 from metafork.printing.metafork_text import serial_text
 
@@ -44,31 +45,41 @@ class CannotDriveError(Exception):
 def reference_text(unit: TranslationUnit) -> str:
     """Return the serial elision of a file as C, its functions under ``SERIAL_PREFIX``; compile with ELISION_FLAGS.
 
-    Schedules that are contracted stand there as they are then.
+    Schedules that are contracted, or add up in a stated order, stand there as they are then.
     """
-    return as_reference(unit, edited(unit, {start: (end, text) for start, end, text in _fused(unit)}))
+    return as_reference(unit, edited(unit, dict(replaced(unit, _serial))))
 
 
-def _fused(unit: TranslationUnit) -> Iterator[tuple[int, int, str]]:
-    """Yield where contracted schedules stand, and what does in their place."""
-    for one in unit.schedules:
-        if one.contracted:
-            yield one.span.start, one.span.end, serial_text(one.program, one.program.body)
+def replaced(unit: TranslationUnit, text_of: Callable[[Schedule], str | None]) -> Iterator[tuple[int, tuple[int, str]]]:
+    """Yield where schedules stand whose text is replaced, where they end, and what stands there then."""
+    for place in places(unit):
+        span = place[0].span
+        texts = [text_of(one) for one in place]
+        given = [text for text in texts if text is not None]
+        if len(given) == len(texts):
+            yield span.start, (span.end, in_order(place, given, unit.source.text[span.start : span.end]))
+
+
+def _serial(schedule: Schedule) -> str | None:
+    """Return the program of a schedule as C where its text is not what it computes."""
+    same = not schedule.contracted and schedule.stated_order is None
+    return None if same else serial_text(schedule.program, schedule.program.body)
 
 
 def telling_reference_text(unit: TranslationUnit) -> str:
     """Return the same, but each schedule tells ``driver_reached`` its name and parameters when control comes to it."""
-    telling: dict[int, tuple[int, str]] = {}
-    for schedule in unit.schedules:
+
+    def told(schedule: Schedule) -> str:
         names = [parameter.name for parameter in schedule.program.parameters]
         form = "".join(f" {name}=%lld" for name in names)
         values = "".join(f", (long long)({name})" for name in names)
-        told = f'driver_reached("reached {schedule.program.name}{form}\\n"{values})'
+        call = f'driver_reached("reached {schedule.program.name}{form}\\n"{values})'
         # One statement before and after, so that it may stand wherever the schedule does.
-        start = schedule.span.start
-        telling[start] = start, f"for (int metafork_once = ({told}, 1); metafork_once; metafork_once = 0) "
-    for start, end, text in _fused(unit):
-        telling[start] = end, telling[start][1] + text
+        once = f"for (int metafork_once = ({call}, 1); metafork_once; metafork_once = 0) "
+        own = _serial(schedule)
+        return once + (unit.source.text[schedule.span.start : schedule.span.end] if own is None else own)
+
+    telling = dict(replaced(unit, told))
     return "extern void driver_reached(const char *, ...);\n" + as_reference(unit, edited(unit, telling))
 
 

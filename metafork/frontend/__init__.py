@@ -18,12 +18,12 @@ from metafork.ir.messages.source import Source
 from metafork.ir.translation_unit import TranslationUnit
 
 
-def parse(source: Source) -> TranslationUnit:
-    """Return the parsed file.
+def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
+    """Return the parsed file; ``reassociate`` allows reductions of floating-point numbers, in an order of their own.
 
     Raises ``metafork.DiagnosticsError`` with all diagnostics of the file, in the order of its text.
     """
-    return UnitParser(source).parse()
+    return UnitParser(source, reassociate).parse()
 
 
 def read_source(path: Path) -> Source:

@@ -50,7 +50,7 @@ from metafork.frontend.text.tokens import (
 from metafork.frontend.text.vocabulary import HEADER_TYPES
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
-from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
+from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, StatedOrder, Transfer, TranslationUnit
 
 _OF_THE_DISPATCH = frozenset(
     f"metafork_{word}" for word in ("enter", "forget", "leave", "local", "settle", "touch", "touch_all", "unchanged")
@@ -71,8 +71,9 @@ def unit_name(source_name: str) -> str:
 class UnitParser:
     """Parses one source."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, reassociate: bool = False) -> None:
         self._source = source
+        self._reassociate = reassociate
         self._reporter = Reporter(source)
         self._grammar = Grammar()
         self._lines = LineMap(source.text)
@@ -440,10 +441,14 @@ class UnitParser:
     def _add_schedules(self, preprocessed: Preprocessed, host: HostFunction, function: str) -> None:
         sites: dict[int, Site] = {}
         programs: dict[int, ir.Program] = {}
+        spoken: frozenset[str] | None = None
+        if self._reassociate:
+            macros = preprocessed.macros_within(host.body.span)
+            spoken = frozenset([*(token.text for token in preprocessed.tokens), *macros])
         for site in host.sites:
             number = len(self._schedules)
             self._check_schedule_text(preprocessed, site.statement.span)
-            builder = ProgramBuilder(self._source, self._reporter, host, site, self._called)
+            builder = ProgramBuilder(self._source, self._reporter, host, site, self._called, spoken)
             try:
                 program = builder.build(f"{self._name}_k{number}", function)
             except RefusedError:
@@ -457,7 +462,20 @@ class UnitParser:
             span = site.statement.span
             promises = promises_within(preprocessed.directives, span, program, self._reporter)
             contraction = contraction_at(preprocessed.directives, preprocessed.tokens, span)
-            self._schedules.append(Schedule(number, function, span, program, *doubts, promises, contraction))
+            order: StatedOrder | None = None
+            if builder.ordered:
+                grid = tuple(loop.extent for loop in program.grid)
+                order = StatedOrder(grid, builder.ordered, builder.parts, builder.second is None)
+            first = Schedule(number, function, span, program, *doubts, promises, contraction, stated_order=order)
+            self._schedules.append(first)
+            if builder.second is not None:
+                assert order is not None
+                program = builder.build_second(f"{self._name}_k{number + 1}", function)
+                sites[number + 1], programs[number + 1] = site, program
+                last = replace(order, last=True)
+                self._schedules.append(
+                    Schedule(number + 1, function, span, program, *doubts, contraction=False, stated_order=last)
+                )
         if not self._reporter.failed:
             self._transfers.extend(transfers(host, sites, programs))
 
