@@ -26,6 +26,7 @@ from comprehensive.case_discussion.typical_values import typical_values
 from comprehensive.explanation import explained
 from comprehensive.options import MachineLike, Order, Static, checked_static, machine_limits, with_assumptions
 from comprehensive.plugins import load
+from comprehensive.reading import parse
 from comprehensive.supported_machines import leaves_for_no_machine
 from comprehensive.systems.points import Number
 from comprehensive.systems.start import Start, identifiers, start_of
@@ -36,7 +37,7 @@ from evaluators.counter import Counter, details_of
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
-from metafork.frontend import parse, read_source
+from metafork.frontend import read_source
 from metafork.ir.contraction import contracted_unit
 from metafork.ir.invariants import check_program, checking
 from metafork.ir.messages.diagnostics import Diagnostic

@@ -50,10 +50,10 @@ def command(
     from comprehensive import registry
     from comprehensive.application import applied
     from comprehensive.options import with_assumptions
+    from comprehensive.reading import parse
     from comprehensive.spelled_options import split_names
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
-    from metafork.frontend import parse
     from metafork.ir.contraction import contracted_unit
     from metafork.ir.messages.diagnostics import DiagnosticsError, excerpt
     from metafork.ir.messages.source import NOWHERE

@@ -27,9 +27,9 @@ def command(context: click.Context, files: tuple[Path, ...], reassociate: bool, 
     The exit status is 1 where a file is at fault.  With `--diagnostics json` or `sarif` one document for all files goes
     to standard output.
     """
+    from comprehensive.reading import parse
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
-    from metafork.frontend import parse
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 
     found: list[Diagnostic] = []

@@ -43,12 +43,12 @@ def command(
     from comprehensive.case_discussion.order import ByCost
     from comprehensive.explanation import explanation
     from comprehensive.options import with_assumptions
+    from comprehensive.reading import parse
     from comprehensive.spelled_options import split_names
     from comprehensive.tree.remarks import with_carets
     from metafork.analysis.analyses import Analyses
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
-    from metafork.frontend import parse
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 
     names = None if strategies is None else split_names(strategies)
