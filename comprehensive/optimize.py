@@ -28,6 +28,7 @@ from comprehensive.case_discussion.typical_values import typical_values
 from comprehensive.explanation import explained
 from comprehensive.options import MachineLike, Order, Static, checked_static, machine_limits, with_assumptions
 from comprehensive.plugins import load
+from comprehensive.reading import parse
 from comprehensive.supported_machines import leaves_for_no_machine
 from comprehensive.systems.points import Number
 from comprehensive.systems.start import Start, identifiers, start_of
@@ -38,7 +39,7 @@ from evaluators.counter import Counter, details_of
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
-from metafork.frontend import parse, read_source
+from metafork.frontend import read_source
 from metafork.ir.contraction import contracted_unit
 from metafork.ir.invariants import check_program, checking
 from metafork.ir.messages.diagnostics import Diagnostic
@@ -110,7 +111,8 @@ class Result:
         ``compiled`` is what is to be said of the code of kernels, by their names.
         """
         promises = [schedule.promises for schedule in self.unit.schedules]
-        return report.markdown(self.document, self.schedules, promises, compiled)
+        orders = [schedule.stated_order for schedule in self.unit.schedules]
+        return report.markdown(self.document, self.schedules, promises, orders, compiled)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Show the drawing in a notebook: an image in HTML.
@@ -146,6 +148,7 @@ def optimize(
     order: Order = "cost",
     fma: bool = False,
     hardware: Hardware = NVIDIA,
+    reassociate: bool = False,
 ) -> Result:
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
@@ -156,8 +159,9 @@ def optimize(
     are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``; ``"auto"``: typical values, where they
     make the code of a leaf simpler.  ``order`` says which leaf goes first where several are possible: ``"cost"`` one
     that is proved to do less work and to ask for no more sectors, ``"paper"`` that of the algorithm.  ``fma`` fuses
-    sums of products (``metafork.ir.contraction``) where the text does not forbid it.  ``hardware`` says how wide
-    warps are, where ``machine`` does not, and how registers are counted.
+    sums of products (``metafork.ir.contraction``) where the text does not forbid it; ``reassociate`` allows reductions
+    of floating-point numbers, in an order of their own (``metafork.frontend.schedules.ordered_sums``).  ``hardware``
+    says how wide warps are, where ``machine`` does not, and how registers are counted.
 
     ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
     thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
@@ -180,7 +184,7 @@ def optimize(
     source = source_of(path_or_text)
     try:
         with until(deadline, LEAST_READING):
-            unit = exact_unit(with_assumptions(parse(source), assume))
+            unit = exact_unit(with_assumptions(parse(source, reassociate=reassociate), assume))
     except OutOfTimeError:
         raise NotReadInTimeError("the time limit passed while the file was read") from None
     if static != "auto":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from metafork.analysis.counted_loops import counted_loop
 from metafork.ir.messages.source import NOWHERE, Span
@@ -26,7 +27,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import assigned_variables
-from metafork.printing.expressions import expression
+from metafork.printing.expressions import as_written, expression
 from strategies.loops.simplification import simplified
 from strategies.loops.spine import leaves, spine_of
 from strategies.strategy import Remark
@@ -52,6 +53,7 @@ def bounded_loop_hint(program: Program, variable: str) -> str:
 def wrapped_index_hint(program: Program, access: Element) -> str:
     """Say how an index that wraps at the border of its array is written so that it is understood."""
     definitions = {stmt.name: stmt.value for stmt in walk_statements(program.body) if isinstance(stmt, Declare)}
+    written = partial(expression, spelling=as_written(program))
     for axis, index in enumerate(access.indices):
         value = definitions.get(index.name) if isinstance(index, Var) else index
         match value:
@@ -59,11 +61,11 @@ def wrapped_index_hint(program: Program, access: Element) -> str:
                 below = simplified(left)
                 above = simplified(binary("-", left, right))
                 sides = [_at(access, axis, side) for side in (below, above)]
-                condition = expression(binary("<", below, right))
-                return f"write {condition} ? {expression(sides[0])} : {expression(sides[1])}, where that is the same"
+                condition = written(binary("<", below, right))
+                return f"write {condition} ? {written(sides[0])} : {written(sides[1])}, where that is the same"
             case Conditional(condition=condition, then=then, otherwise=otherwise):
                 first, second = (_at(access, axis, side) for side in (then, otherwise))
-                return f"write {expression(condition)} ? {expression(first)} : {expression(second)}"
+                return f"write {written(condition)} ? {written(first)} : {written(second)}"
             case _:
                 pass
     return ""

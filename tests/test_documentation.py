@@ -63,7 +63,7 @@ def test_the_site_has_every_page_and_every_link_a_page():
 def test_programs_of_the_language_page(program):
     refused = re.match(r"/\* refused: (MF\d+) \*/", program)
     try:
-        races = check_races(parse(Source("page.mf", program)), strict=True)
+        races = check_races(parse(Source("page.mf", program), reassociate="--reassociate" in program), strict=True)
     except DiagnosticsError as error:
         races = error.diagnostics
     assert [one.code for one in races] == ([refused[1]] if refused else [])

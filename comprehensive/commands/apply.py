@@ -14,6 +14,7 @@ from comprehensive.commands.faults import (
     mistakes_of_options,
     print_diagnostics,
     read_source,
+    reassociate_option,
     strict_option,
 )
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--schedule", "only", help="The name of one schedule; all of the file by default.")
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
+@reassociate_option
 @strict_option
 @diagnostics_option
 @click.pass_context
@@ -35,6 +37,7 @@ def command(
     file: Path,
     only: str | None,
     assume: tuple[str, ...],
+    reassociate: bool,
     strict: bool,
     form: str,
 ) -> None:
@@ -47,10 +50,10 @@ def command(
     from comprehensive import registry
     from comprehensive.application import applied
     from comprehensive.options import with_assumptions
+    from comprehensive.reading import parse
     from comprehensive.spelled_options import split_names
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
-    from metafork.frontend import parse
     from metafork.ir.contraction import contracted_unit
     from metafork.ir.messages.diagnostics import DiagnosticsError, excerpt
     from metafork.ir.messages.source import NOWHERE
@@ -64,7 +67,7 @@ def command(
     with mistakes_of_options():
         chosen = registry.strategies(names)
         try:
-            unit = exact_unit(with_assumptions(parse(source), assume))
+            unit = exact_unit(with_assumptions(parse(source, reassociate=reassociate), assume))
             warnings = check_races(unit, strict=strict)
             unit = contracted_unit(unit)
         except DiagnosticsError as error:

@@ -6,23 +6,30 @@ from pathlib import Path
 
 import click
 
-from comprehensive.commands.faults import diagnostics_option, print_diagnostics, read_source, strict_option
+from comprehensive.commands.faults import (
+    diagnostics_option,
+    print_diagnostics,
+    read_source,
+    reassociate_option,
+    strict_option,
+)
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@reassociate_option
 @strict_option
 @diagnostics_option
 @click.pass_context
-def command(context: click.Context, files: tuple[Path, ...], strict: bool, form: str) -> None:
+def command(context: click.Context, files: tuple[Path, ...], reassociate: bool, strict: bool, form: str) -> None:
     """Parse MetaFork files, look for races, and print the diagnostics.
 
     The exit status is 1 where a file is at fault.  With `--diagnostics json` or `sarif` one document for all files goes
     to standard output.
     """
+    from comprehensive.reading import parse
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
-    from metafork.frontend import parse
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 
     found: list[Diagnostic] = []
@@ -32,7 +39,7 @@ def command(context: click.Context, files: tuple[Path, ...], strict: bool, form:
         try:
             source = read_source(path)
             texts[source.name] = source.text
-            unit = exact_unit(parse(source))
+            unit = exact_unit(parse(source, reassociate=reassociate))
             warnings = check_races(unit, strict=strict)
         except DiagnosticsError as error:
             found += error.diagnostics

@@ -14,6 +14,7 @@ from comprehensive.commands.faults import (
     order_option,
     print_diagnostics,
     read_source,
+    reassociate_option,
     strict_option,
 )
 
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
 @click.option("--strategies", help="Names of the strategies that are asked, as for `metafork optimize`.")
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @order_option
+@reassociate_option
 @strict_option
 @diagnostics_option
 @click.pass_context
 def command(
     context: click.Context, files: tuple[Path, ...], strategies: str | None, assume: tuple[str, ...], order: Order,
-    strict: bool, form: str,
+    reassociate: bool, strict: bool, form: str,
 ) -> None:  # fmt: skip
     """Say of each schedule what is cached, kept in registers and given to the grid, what is not, and why.
 
@@ -41,12 +43,12 @@ def command(
     from comprehensive.case_discussion.order import ByCost
     from comprehensive.explanation import explanation
     from comprehensive.options import with_assumptions
+    from comprehensive.reading import parse
     from comprehensive.spelled_options import split_names
     from comprehensive.tree.remarks import with_carets
     from metafork.analysis.analyses import Analyses
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
-    from metafork.frontend import parse
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 
     names = None if strategies is None else split_names(strategies)
@@ -60,7 +62,7 @@ def command(
             source = read_source(path)
             texts[source.name] = source.text
             try:
-                unit = exact_unit(with_assumptions(parse(source), assume))
+                unit = exact_unit(with_assumptions(parse(source, reassociate=reassociate), assume))
                 found += check_races(unit, strict=strict)
             except DiagnosticsError as error:
                 found += error.diagnostics

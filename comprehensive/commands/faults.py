@@ -105,6 +105,12 @@ fma_option = click.option(
     "--fma", is_flag=True, help="Fuse x*y + z into one operation, by one rule and everywhere alike (FP_CONTRACT)."
 )
 
+reassociate_option = click.option(
+    "--reassociate",
+    is_flag=True,
+    help="Allow `meta_reduction` of floating-point numbers, which adds up in an order of its own.",
+)
+
 order_option = click.option(
     "--order",
     type=click.Choice(["cost", "paper"]),

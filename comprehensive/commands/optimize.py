@@ -20,6 +20,7 @@ from comprehensive.commands.faults import (
     order_option,
     print_diagnostics,
     read_source,
+    reassociate_option,
     static_option,
     strict_option,
 )
@@ -51,6 +52,7 @@ _LEAST_DRAWN = 1.0
 @static_option
 @order_option
 @fma_option
+@reassociate_option
 @click.option(
     "--emit",
     type=click.Choice(["ptx", "object"]),
@@ -85,6 +87,7 @@ def command(
     static: tuple[str, ...],
     order: Order,
     fma: bool,
+    reassociate: bool,
     emit: str | None,
     backend: str,
     target: str | None,
@@ -129,6 +132,7 @@ def command(
                     order=order,
                     fma=fma,
                     hardware=way.hardware,
+                    reassociate=reassociate,
                 )
             except DiagnosticsError as error:
                 found += error.diagnostics

@@ -22,6 +22,7 @@ from comprehensive.commands.faults import (
     order_option,
     print_diagnostics,
     read_source,
+    reassociate_option,
     static_option,
 )
 
@@ -55,6 +56,7 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
 @static_option
 @order_option
 @fma_option
+@reassociate_option
 @click.option("--points", default=50, show_default=True, type=click.IntRange(min=1), help="Points a leaf, at most.")
 @click.option("--seed", default=1, show_default=True, help="Another seed gives other points.")
 @click.option(
@@ -86,6 +88,7 @@ def command(
     static: tuple[str, ...],
     order: Order,
     fma: bool,
+    reassociate: bool,
     points: int,
     seed: int,
     registers: tuple[str, ...] | None,
@@ -135,6 +138,7 @@ def command(
                     static=asked_static(static, {}),
                     order=order,
                     fma=fma,
+                    reassociate=reassociate,
                     progress=progress,
                 )
             except DiagnosticsError as error:

@@ -19,10 +19,12 @@ from comprehensive.emit.host_touches import Edit, byte_size, entry_sizes, touche
 from comprehensive.emit.identifiers import c_comment
 from comprehensive.emit.launch_text import run_types
 from comprehensive.emit.signature import signature_of
+from comprehensive.emit.stated_order import in_order, places
 from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.text.structure import CLAUSES
+from metafork.ir.arithmetic.exact_constants import NAMED
 from metafork.ir.atomic_updates import atomic_arrays
-from metafork.ir.program import Call, expressions_of, walk_expression, walk_statements
+from metafork.ir.program import Call, FloatConst, expressions_of, walk_expression, walk_statements
 from metafork.ir.translation_unit import Function, Schedule, Transfer, TranslationUnit
 from metafork.printing.metafork_text import serial_text
 
@@ -37,7 +39,7 @@ def host_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
     text = unit.source.text
     prefix = _prefix(unit)
     regions = _regions(unit)
-    edits = [Edit(one.span.start, one.span.end, _dispatch(unit, one, regions)) for one in unit.schedules]
+    edits = [Edit(one[0].span.start, one[0].span.end, _dispatches(unit, one, regions)) for one in places(unit)]
     for function in unit.functions:
         if function.accesses is not None:
             edits += touches(function, function.accesses, prefix)
@@ -59,7 +61,7 @@ def _prelude(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> list[str]:
     """What stands before the input's own text: no system header that the input does not miss, no unprefixed name."""
     text = unit.source.text
     calls = any(
-        isinstance(part, Call)
+        isinstance(part, Call) or (isinstance(part, FloatConst) and part.text in NAMED)
         for schedule in unit.schedules
         for stmt in walk_statements(schedule.program.body)
         for expr in expressions_of(stmt)
@@ -120,6 +122,12 @@ def _as_function(function: Function, body: str, kept: str) -> str:
 
 def _function_of(unit: TranslationUnit, schedule: Schedule) -> Function:
     return next(function for function in unit.functions if function.name == schedule.function)
+
+
+def _dispatches(unit: TranslationUnit, place: Sequence[Schedule], regions: Sequence[Transfer]) -> str:
+    """Return what stands in the place of a schedule's text."""
+    texts = [_dispatch(unit, one, regions) for one in place]
+    return in_order(place, texts, _without_words(unit, place[0]), forget=True)
 
 
 def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[Transfer]) -> str:
@@ -194,9 +202,14 @@ def _unchanged(unit: TranslationUnit, schedule: Schedule) -> list[str]:
 
 
 def _serial_text(unit: TranslationUnit, schedule: Schedule) -> str:
-    """Return the schedule's own text without ``meta_schedule`` and its clauses; its program if contracted."""
-    if schedule.contracted:
+    """Return the schedule's own text without ``meta_schedule`` and its clauses; its program if that is another."""
+    if schedule.contracted or schedule.stated_order is not None:
         return serial_text(schedule.program, schedule.program.body)
+    return _without_words(unit, schedule)
+
+
+def _without_words(unit: TranslationUnit, schedule: Schedule) -> str:
+    """Return the schedule's own text without ``meta_schedule`` and its clauses."""
     rest = unit.source.text[schedule.span.start : schedule.span.end].removeprefix("meta_schedule")
     while True:
         match = _SPACE.match(rest)

@@ -17,18 +17,20 @@ from comprehensive.tree.schedule_tree import (
     Tree,
     values_text,
 )
-from metafork.ir.translation_unit import Promise
+from metafork.ir.translation_unit import Promise, StatedOrder
 
 
 def markdown(
     document: TreeDocument,
     trees: Sequence[ScheduleTree],
     promises: Sequence[Sequence[Promise]] = (),
+    orders: Sequence[StatedOrder | None] = (),
     compiled: Mapping[str, str] | None = None,
 ) -> str:
     """Return the report of a file.
 
-    ``promises`` are those of each schedule, ``compiled`` what is to be said of the code of kernels, by their names.
+    ``promises`` and ``orders`` are those of each schedule, ``compiled`` what is to be said of the code of kernels, by
+    their names.
     """
     lines = [f"# {document.source}", ""]
     if not document.schedules:
@@ -36,6 +38,7 @@ def markdown(
     for number, (schedule, tree) in enumerate(zip(document.schedules, trees, strict=True)):
         lines += _in_short(schedule, tree)
         lines += _promised(promises[number] if promises else ())
+        lines += _ordered(orders[number] if orders else None)
     for schedule, tree in zip(document.schedules, trees, strict=True):
         lines += _schedule(schedule, tree, compiled or {})
     return "\n".join(lines)
@@ -56,6 +59,27 @@ def _promised(promises: Sequence[Promise]) -> list[str]:
         given = f"(promised in line {one.pragma.line})"
         lines.append(f"- line {one.span.line}: accesses to `{one.array}` meet no other iteration's {given}")
     return ["Taken on trust, by `#pragma metafork disjoint`:", "", *lines, ""]
+
+
+def _ordered(order: StatedOrder | None) -> list[str]:
+    """State the order in which a schedule adds up floating-point numbers."""
+    if order is None:
+        return []
+    lines = [
+        "Floating-point numbers are added up in a stated order (`--reassociate`):",
+        "",
+        "- a thread adds up its terms in the order of the text, from 0 (of products from 1, of `min` and `max` from an "
+        "infinity);",
+        "- the threads of a block, numbered with the innermost loop the fastest, are folded by halves: for "
+        "`h` from the greatest power of two below their number down to 1, `s[j] += s[j + h]` for all `j < h`;",
+    ]
+    if order.parts:
+        lines += [
+            "- then one block of 256 threads adds up the blocks' parts, numbered alike: thread `j` adds up every 256th "
+            "of the blocks' parts from part `j` on, and their sums are folded by halves again;",
+        ]
+    end = "- the outcome is added to what the variable held; of equals, `min` and `max` keep the older."
+    return [*lines, end, ""]
 
 
 def _schedule(schedule: ScheduleDocument, tree: ScheduleTree, compiled: Mapping[str, str]) -> list[str]:

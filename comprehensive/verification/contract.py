@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from comprehensive.verification.driver import CONTRACT_PREFIX, as_reference, edited, quoted
+from comprehensive.verification.driver import CONTRACT_PREFIX, as_reference, edited, quoted, replaced
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Array,
@@ -31,7 +31,7 @@ from metafork.ir.program import (
 )
 from metafork.ir.rewriting import arrays_read, map_body, map_expression, variables
 from metafork.ir.translation_unit import Schedule, TranslationUnit
-from metafork.printing.expressions import expression
+from metafork.printing.expressions import PLAIN_C, Spelling, as_written, expression
 from metafork.printing.metafork_text import serial_text
 
 _CHECK = "metafork_inside"
@@ -42,12 +42,13 @@ class _Sites:
     """The places that are checked: what an access is called, and what to do where its index is low or high."""
 
     rows: list[tuple[str, str, str]] = field(default_factory=list)
+    spelling: Spelling = PLAIN_C
 
     def added(
         self, element: Element, index: Expr, extent: Expr, uniform: frozenset[str], from_memory: frozenset[str]
     ) -> IntConst:
-        text = expression(element)
-        place, limit = expression(index), expression(extent)
+        text = expression(element, self.spelling)
+        place, limit = expression(index, self.spelling), expression(extent)
         if arrays_read(index) or variables(index) & from_memory:
             row = (text, *2 * ("the index comes from memory: give the arrays meaningful values (--init)",))
         elif variables(index) <= uniform:
@@ -65,8 +66,8 @@ class _Sites:
 def contract_text(unit: TranslationUnit) -> str:
     """Return the checked program as C, its functions under ``CONTRACT_PREFIX``; compile with ELISION_FLAGS."""
     sites = _Sites()
-    replaced = {schedule.span.start: (schedule.span.end, _nest(schedule, sites)) for schedule in unit.schedules}
-    text = as_reference(unit, edited(unit, replaced), CONTRACT_PREFIX)
+    checked = dict(replaced(unit, lambda schedule: _nest(schedule, sites)))
+    text = as_reference(unit, edited(unit, checked), CONTRACT_PREFIX)
     return (
         "extern void driver_outside(const char *, const char *, long long, long long);\n"
         f"{sites.table()}"
@@ -81,6 +82,7 @@ def contract_text(unit: TranslationUnit) -> str:
 def _nest(schedule: Schedule, sites: _Sites) -> str:
     """Return a schedule's loops with every index checked, as one block."""
     program = schedule.program
+    sites.spelling = as_written(program)
     body = map_body(program.body, _checking(program, sites))
     return serial_text(program, body)
 

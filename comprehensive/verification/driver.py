@@ -9,12 +9,16 @@ them the checked program runs (``contract``); where it leaves an array, the line
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from comprehensive.emit.header_file import OWN_HEADERS, shadows_a_header
+from comprehensive.emit.stated_order import in_order, places
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
+from metafork.ir.program import Expr, Var
+from metafork.ir.rewriting import map_expression
+from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, TranslationUnit
 from metafork.printing.expressions import expression
 from metafork.printing.metafork_text import serial_text
 
@@ -44,31 +48,41 @@ class CannotDriveError(Exception):
 def reference_text(unit: TranslationUnit) -> str:
     """Return the serial elision of a file as C, its functions under ``SERIAL_PREFIX``; compile with ELISION_FLAGS.
 
-    Schedules that are contracted stand there as they are then.
+    Schedules that are contracted, or add up in a stated order, stand there as they are then.
     """
-    return as_reference(unit, edited(unit, {start: (end, text) for start, end, text in _fused(unit)}))
+    return as_reference(unit, edited(unit, dict(replaced(unit, _serial))))
 
 
-def _fused(unit: TranslationUnit) -> Iterator[tuple[int, int, str]]:
-    """Yield where contracted schedules stand, and what does in their place."""
-    for one in unit.schedules:
-        if one.contracted:
-            yield one.span.start, one.span.end, serial_text(one.program, one.program.body)
+def replaced(unit: TranslationUnit, text_of: Callable[[Schedule], str | None]) -> Iterator[tuple[int, tuple[int, str]]]:
+    """Yield where schedules stand whose text is replaced, where they end, and what stands there then."""
+    for place in places(unit):
+        span = place[0].span
+        texts = [text_of(one) for one in place]
+        given = [text for text in texts if text is not None]
+        if len(given) == len(texts):
+            yield span.start, (span.end, in_order(place, given, unit.source.text[span.start : span.end]))
+
+
+def _serial(schedule: Schedule) -> str | None:
+    """Return the program of a schedule as C where its text is not what it computes."""
+    same = not schedule.contracted and schedule.stated_order is None
+    return None if same else serial_text(schedule.program, schedule.program.body)
 
 
 def telling_reference_text(unit: TranslationUnit) -> str:
     """Return the same, but each schedule tells ``driver_reached`` its name and parameters when control comes to it."""
-    telling: dict[int, tuple[int, str]] = {}
-    for schedule in unit.schedules:
+
+    def told(schedule: Schedule) -> str:
         names = [parameter.name for parameter in schedule.program.parameters]
         form = "".join(f" {name}=%lld" for name in names)
         values = "".join(f", (long long)({name})" for name in names)
-        told = f'driver_reached("reached {schedule.program.name}{form}\\n"{values})'
+        call = f'driver_reached("reached {schedule.program.name}{form}\\n"{values})'
         # One statement before and after, so that it may stand wherever the schedule does.
-        start = schedule.span.start
-        telling[start] = start, f"for (int metafork_once = ({told}, 1); metafork_once; metafork_once = 0) "
-    for start, end, text in _fused(unit):
-        telling[start] = end, telling[start][1] + text
+        once = f"for (int metafork_once = ({call}, 1); metafork_once; metafork_once = 0) "
+        own = _serial(schedule)
+        return once + (unit.source.text[schedule.span.start : schedule.span.end] if own is None else own)
+
+    telling = dict(replaced(unit, told))
     return "extern void driver_reached(const char *, ...);\n" + as_reference(unit, edited(unit, telling))
 
 
@@ -110,61 +124,61 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         if parameter.array is None and parameter.type is None:
             raise CannotDriveError(f"{function.name}: no values for the parameter {parameter.declaration}")
     declarations = ", ".join(parameter.declaration for parameter in function.parameters) or "void"
-    # The header leaves out what takes structures without a tag.
-    untagged = any(parameter.members and not parameter.structure for parameter in function.parameters)
-    unnamed = [f"extern {function.returns} {function.name}({declarations});"] if untagged else []
+    prefixes = (("ours", ""), ("theirs", SERIAL_PREFIX), ("checked", CONTRACT_PREFIX))
+    # Functions are called under names of the driver's own, whatever the file calls them.
+    called = [
+        f'extern {function.returns} driver_run_{mine}({declarations}) __asm__("{prefix}{function.name}");'
+        for mine, prefix in prefixes
+    ]
     lines = [
         "#define _GNU_SOURCE",
         "#include <stdio.h>",
         "#include <stdlib.h>",
         "#include <string.h>",
         '#include "driver_support.h"',
-        f'#include "{unit.name}.h"',
-        *unnamed,
-        f"extern {function.returns} {SERIAL_PREFIX}{function.name}({declarations});",
-        f"extern {function.returns} {CONTRACT_PREFIX}{function.name}({declarations});",
-        f"extern void {function.name}{INIT_SUFFIX}({declarations}) __attribute__((weak));",
+        *called,
+        f'extern void driver_init({declarations}) __asm__("{function.name}{INIT_SUFFIX}") __attribute__((weak));',
         "int main(void) {",
-        "  static char line[4096];",
+        "  static char driver_line[4096];",
         "  driver_begin();",
-        "  for (long point = 0; fgets(line, sizeof line, stdin); point++) {",
-        "    char *values = strchr(line, '|');",
-        "    if (!values) return 2;",
-        "    driver_seed(line);",
-        "    *values++ = 0;",
-        '    if (*line) setenv("METAFORK_MACHINE", line, 1); else unsetenv("METAFORK_MACHINE");',
-        '    fprintf(driver_report, "point %ld\\n", point), fprintf(stderr, "point %ld\\n", point);',
+        "  for (long driver_point = 0; fgets(driver_line, sizeof driver_line, stdin); driver_point++) {",
+        "    char *driver_values = strchr(driver_line, '|');",
+        "    if (!driver_values) return 2;",
+        "    driver_seed(driver_line);",
+        "    *driver_values++ = 0;",
+        '    if (*driver_line) setenv("METAFORK_MACHINE", driver_line, 1); else unsetenv("METAFORK_MACHINE");',
+        '    fprintf(driver_report, "point %ld\\n", driver_point), fprintf(stderr, "point %ld\\n", driver_point);',
         "    fflush(driver_report);",
     ]
     lines += [f"    {_scalar(parameter)}" for parameter in scalars]
     for parameter in arrays:
         lines += [f"    {line}" for line in _buffers(parameter)]
     # The user may fill arrays that the function only reads: C does not see their qualifiers here.
-    first = ", ".join(f"{p.name}_ours" if p.array is not None else p.name for p in function.parameters)
-    lines.append(f"    if ({function.name}{INIT_SUFFIX}) {function.name}{INIT_SUFFIX}({first});")
-    lines += [f"    memcpy({p.name}_theirs, {p.name}_ours, {p.name}_bytes);" for p in arrays]
-    ours = ", ".join(f"{p.name}_ours" if p.array is not None else p.name for p in function.parameters)
-    theirs = ", ".join(f"{p.name}_theirs" if p.array is not None else p.name for p in function.parameters)
-    release = " ".join(f"free({p.name}_ours); free({p.name}_theirs);" for p in arrays)
+    names = {p.name: _of(p.name) for p in function.parameters}
+    ours = ", ".join(f"{names[p.name]}_ours" if p.array is not None else names[p.name] for p in function.parameters)
+    theirs = ", ".join(f"{names[p.name]}_theirs" if p.array is not None else names[p.name] for p in function.parameters)
+    copies = [f"    memcpy({names[p.name]}_theirs, {names[p.name]}_ours, {names[p.name]}_bytes);" for p in arrays]
+    release = " ".join(f"free({names[p.name]}_ours); free({names[p.name]}_theirs);" for p in arrays)
     lines += [
+        f"    if (driver_init) driver_init({ours});",
+        *copies,
         "#if !defined(METAFORK_NO_CONTRACT)",
         f"    if (setjmp(driver_home)) {{ {release} continue; }}",
-        f"    {CONTRACT_PREFIX}{function.name}({theirs});",
-        *(f"    memcpy({p.name}_theirs, {p.name}_ours, {p.name}_bytes);" for p in arrays),
+        f"    driver_run_checked({theirs});",
+        *copies,
         "#endif",
-        f"    {SERIAL_PREFIX}{function.name}({theirs});",
+        f"    driver_run_theirs({theirs});",
         '    fprintf(driver_report, "reference\\n"), fflush(driver_report);',
-        f"    {function.name}({ours});",
-        "    int differ = 0;",
+        f"    driver_run_ours({ours});",
+        "    int driver_differ = 0;",
     ]
     for parameter in arrays:
-        name = parameter.name
-        lines.append(
-            f'    differ |= compare("{name}", {name}_ours, {name}_theirs, {name}_bytes, {_element(parameter).size});'
-        )
+        own, size = names[parameter.name], _element(parameter).size
+        compared = f'"{parameter.name}", {own}_ours, {own}_theirs, {own}_bytes, {size}'
+        lines.append(f"    driver_differ |= driver_compare({compared});")
     lines += [
         f"    {release}",
-        '    if (!differ) fprintf(driver_report, "same\\n");',
+        '    if (!driver_differ) fprintf(driver_report, "same\\n");',
         "    fflush(driver_report);",
         "  }",
         "  return 0;",
@@ -190,21 +204,32 @@ def _element(parameter: FunctionParameter) -> ScalarType:
     return parameter.array.element
 
 
+def _of(name: str) -> str:
+    """Return what the driver calls a parameter: no name of the file hides what the driver uses."""
+    return f"driver_of_{name}"
+
+
 def _scalar(parameter: FunctionParameter) -> str:
     assert parameter.type is not None
-    read = "strtod(values, &values)" if parameter.type.floating else "strtoll(values, &values, 10)"
-    return f"{parameter.type.spelling} {parameter.name} = ({parameter.type.spelling}){read};"
+    read = "strtod" if parameter.type.floating else "strtoll"
+    more = "" if parameter.type.floating else ", 10"
+    type_ = parameter.type.spelling
+    return f"{type_} {_of(parameter.name)} = ({type_}){read}(driver_values, &driver_values{more});"
 
 
 def _buffers(parameter: FunctionParameter) -> list[str]:
     assert parameter.array is not None
-    name, element = parameter.name, parameter.array.element
-    extents = " * ".join(f"(size_t)({expression(extent)})" for extent in parameter.array.extents)
-    fill = "fill_float" if element is ScalarType.FLOAT else "fill_double" if element.floating else "fill_integer"
+    name, element = _of(parameter.name), parameter.array.element
+    extents = " * ".join(f"(size_t)({expression(map_expression(one, _renamed))})" for one in parameter.array.extents)
+    kind = "float" if element is ScalarType.FLOAT else "double" if element.floating else "integer"
     return [
         f"size_t {name}_bytes = {extents} * {element.size};",
         f"void *{name}_ours = malloc({name}_bytes + !{name}_bytes), "
         f"*{name}_theirs = malloc({name}_bytes + !{name}_bytes);",
         f"if (!{name}_ours || !{name}_theirs) return 3;",
-        f"{fill}({name}_ours, {name}_bytes, {element.size});",
+        f"driver_fill_{kind}({name}_ours, {name}_bytes, {element.size});",
     ]
+
+
+def _renamed(expr: Expr) -> Expr | None:
+    return replace(expr, name=_of(expr.name)) if isinstance(expr, Var) else None

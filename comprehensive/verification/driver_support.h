@@ -46,23 +46,23 @@ static unsigned driver_number(void) {
   return (unsigned)(driver_state >> 33);
 }
 
-__attribute__((unused)) static void fill_float(void *to, size_t bytes, int size) {
+__attribute__((unused)) static void driver_fill_float(void *to, size_t bytes, int size) {
   float *element = to;
   for (size_t i = 0; i < bytes / (size_t)size; i++) element[i] = (float)((int)(driver_number() % 2001) - 1000) / 997.0f;
 }
 
-__attribute__((unused)) static void fill_double(void *to, size_t bytes, int size) {
+__attribute__((unused)) static void driver_fill_double(void *to, size_t bytes, int size) {
   double *element = to;
   for (size_t i = 0; i < bytes / (size_t)size; i++) element[i] = ((int)(driver_number() % 2000001) - 1000000) / 999983.0;
 }
 
 /* Small non-negative numbers, whatever the width (little endian). */
-__attribute__((unused)) static void fill_integer(void *to, size_t bytes, int size) {
+__attribute__((unused)) static void driver_fill_integer(void *to, size_t bytes, int size) {
   unsigned char *byte = to;
   for (size_t i = 0; i < bytes; i++) byte[i] = (unsigned char)(i % (size_t)size ? 0 : driver_number() % 120);
 }
 
-__attribute__((unused)) static int compare(const char *name, const void *ours, const void *theirs, size_t bytes,
+__attribute__((unused)) static int driver_compare(const char *name, const void *ours, const void *theirs, size_t bytes,
                                            size_t size) {
   size_t first = 0, count = 0;
   if (!memcmp(ours, theirs, bytes)) return 0;

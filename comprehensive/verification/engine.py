@@ -81,6 +81,7 @@ def verify(
     static: Static | None = None,
     order: Order = "cost",
     fma: bool = False,
+    reassociate: bool = False,
     options: Options | None = None,
     code_of: CodeOf = plain_code,
     directory: Path | None = None,
@@ -111,6 +112,7 @@ def verify(
             static=static,
             order=order,
             fma=fma,
+            reassociate=reassociate,
             time_limit=limit,
         )
     found = Verification(Path(result.unit.source.name).name)

@@ -12,18 +12,20 @@ from pathlib import Path
 
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import LineMap
-from metafork.frontend.unit import UnitParser
+from metafork.frontend.unit import PointerExtents, UnitParser
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.ir.translation_unit import TranslationUnit
 
 
-def parse(source: Source) -> TranslationUnit:
-    """Return the parsed file.
+def parse(source: Source, *, reassociate: bool = False, extents: PointerExtents | None = None) -> TranslationUnit:
+    """Return the parsed file; ``reassociate`` allows reductions of floating-point numbers, in an order of their own.
+
+    ``extents`` says of the pointers of functions how many elements they lead to, where no pragma does.
 
     Raises ``metafork.DiagnosticsError`` with all diagnostics of the file, in the order of its text.
     """
-    return UnitParser(source).parse()
+    return UnitParser(source, reassociate, extents).parse()
 
 
 def read_source(path: Path) -> Source:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 
@@ -22,7 +22,7 @@ from metafork.frontend.host.transfers import transfers
 from metafork.frontend.host.variables import Site, Variable, declared, members_of
 from metafork.frontend.pragmas.contraction import contraction_at
 from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
-from metafork.frontend.pragmas.pointers import one_element, promised_extents, single_elements
+from metafork.frontend.pragmas.pointers import one_element, promised_extents, read_extent, single_elements
 from metafork.frontend.pragmas.promises import promises_within
 from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.inlining.functions import Functions
@@ -50,11 +50,14 @@ from metafork.frontend.text.tokens import (
 from metafork.frontend.text.vocabulary import HEADER_TYPES
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
-from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, Transfer, TranslationUnit
+from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, StatedOrder, Transfer, TranslationUnit
 
 _OF_THE_DISPATCH = frozenset(
     f"metafork_{word}" for word in ("enter", "forget", "leave", "local", "settle", "touch", "touch_all", "unchanged")
 )
+
+PointerExtents = Callable[[str, str], str | None]
+"""The extent of a function's parameter, a pointer, as C; ``None`` where nothing is known of it."""
 
 MOST_TOKENS = 150_000
 """Tokens of a function with a schedule, macros expanded: some seconds of parsing."""
@@ -71,8 +74,10 @@ def unit_name(source_name: str) -> str:
 class UnitParser:
     """Parses one source."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, reassociate: bool = False, extents: PointerExtents | None = None) -> None:
         self._source = source
+        self._extents = extents
+        self._reassociate = reassociate
         self._reporter = Reporter(source)
         self._grammar = Grammar()
         self._lines = LineMap(source.text)
@@ -111,17 +116,18 @@ class UnitParser:
         self._check_hidden(preprocessed)
         self._check_taken(tokens)
         keywords = [index for index in range(len(tokens)) if is_schedule_keyword(tokens, index)]
+        functions, outside = definitions(tokens, partners)
+        hidden = [(one.first, one.close_brace) for one in functions if self._hides(preprocessed, one)]
         if not keywords:
-            self._check_loops(tokens, [])
+            self._check_loops(tokens, hidden)
             if not self._reporter.failed:
                 place = tokens[0].span if tokens else self._lines.span(0, 0)
                 raise self._reporter.refuse("MF0002", place, "there is no `meta_schedule` in this file")
             raise RefusedError
-        functions, outside = definitions(tokens, partners)
         holding = [one for one in functions if any(one.open_brace < at < one.close_brace for at in keywords)]
         stray = [at for at in keywords if not any(one.open_brace < at < one.close_brace for one in functions)]
         if not stray:
-            self._check_loops(tokens, [(one.first, one.close_brace) for one in holding])
+            self._check_loops(tokens, [*hidden, *((one.first, one.close_brace) for one in holding)])
         if stray and functions:
             for at in stray:
                 self._reporter.error("MF0015", tokens[at].span, "this schedule stands in no function")
@@ -219,6 +225,12 @@ class UnitParser:
                     message = f"a `meta_schedule` stands in {included.directive.rest.strip()}"
                     self._reporter.error("MF0017", included.directive.span, message)
 
+    def _hides(self, preprocessed: Preprocessed, function: FunctionText) -> bool:
+        """Say whether a function uses a macro with a schedule in it, which was refused: its loops may be that's."""
+        hiding = preprocessed.macros_with("meta_schedule")
+        within = preprocessed.tokens[function.first : function.close_brace] if hiding else ()
+        return any(token.text in hiding for token in within)
+
     def _check_loops(self, tokens: Sequence[Token], parsed: list[tuple[int, int]]) -> None:
         """Refuse every ``meta_for`` in text that is not parsed, which would be carried over and make no sense there."""
         for index, token in enumerate(tokens[:-1]):
@@ -277,11 +289,11 @@ class UnitParser:
         }
         parameters, variables = self._parameters(preprocessed, text, scope, visible)
         body = self._expand(preprocessed, tokens[text.open_brace + 1 : text.close_brace])
-        parameters = self._pointers(preprocessed, whole, body, scope, visible, parameters, variables)
+        name = tokens[text.name].text
+        parameters = self._pointers(preprocessed, whole, body, scope, visible, parameters, variables, name)
         host = self._host(preprocessed, body, body_span, scope, visible, variables)
         head = self._expand(preprocessed, tokens[text.first : text.name])
         head = [token for token in head if token.text not in ("static", "inline")]
-        name = tokens[text.name].text
         self._functions.append(
             Function(
                 name=name,
@@ -399,6 +411,7 @@ class UnitParser:
         visible: dict[str, Variable],
         parameters: tuple[FunctionParameter, ...],
         variables: dict[str, Variable],
+        function: str,
     ) -> tuple[FunctionParameter, ...]:
         """Give the pointers that schedules use as arrays their extents, and return the parameters with them."""
         promised = promised_extents(
@@ -407,6 +420,7 @@ class UnitParser:
         promised |= {
             name: one_element(variables[name].span) for name in single_elements(body, variables) - promised.keys()
         }
+        promised |= self._followed(function, variables, promised)
         found: list[FunctionParameter] = []
         for parameter in parameters:
             variable = variables.get(parameter.name)
@@ -419,6 +433,20 @@ class UnitParser:
                 parameter = replace(parameter, array=array)
             found.append(parameter)
         return tuple(found)
+
+    def _followed(
+        self, function: str, variables: dict[str, Variable], promised: Collection[str]
+    ) -> dict[str, syntax.Expression]:
+        """Return the extents of pointers that follow from their accesses."""
+        if self._extents is None:
+            return {}
+        pointers = [name for name, one in variables.items() if one.pointed is not None and name not in promised]
+        texts = {name: self._extents(function, name) for name in pointers}
+        return {
+            name: read_extent(text, variables[name].span, self._grammar)
+            for name, text in texts.items()
+            if text is not None
+        }
 
     def _parameter_array(self, variable: Variable, visible: dict[str, Variable], scope: FileScope) -> ir.Array | None:
         if variable.element is None:
@@ -440,10 +468,14 @@ class UnitParser:
     def _add_schedules(self, preprocessed: Preprocessed, host: HostFunction, function: str) -> None:
         sites: dict[int, Site] = {}
         programs: dict[int, ir.Program] = {}
+        spoken: frozenset[str] | None = None
+        if self._reassociate:
+            macros = preprocessed.macros_within(host.body.span)
+            spoken = frozenset([*(token.text for token in preprocessed.tokens), *macros])
         for site in host.sites:
             number = len(self._schedules)
             self._check_schedule_text(preprocessed, site.statement.span)
-            builder = ProgramBuilder(self._source, self._reporter, host, site, self._called)
+            builder = ProgramBuilder(self._source, self._reporter, host, site, self._called, spoken)
             try:
                 program = builder.build(f"{self._name}_k{number}", function)
             except RefusedError:
@@ -457,7 +489,20 @@ class UnitParser:
             span = site.statement.span
             promises = promises_within(preprocessed.directives, span, program, self._reporter)
             contraction = contraction_at(preprocessed.directives, preprocessed.tokens, span)
-            self._schedules.append(Schedule(number, function, span, program, *doubts, promises, contraction))
+            order: StatedOrder | None = None
+            if builder.ordered:
+                grid = tuple(loop.extent for loop in program.grid)
+                order = StatedOrder(grid, builder.ordered, builder.parts, builder.second is None)
+            first = Schedule(number, function, span, program, *doubts, promises, contraction, stated_order=order)
+            self._schedules.append(first)
+            if builder.second is not None:
+                assert order is not None
+                program = builder.build_second(f"{self._name}_k{number + 1}", function)
+                sites[number + 1], programs[number + 1] = site, program
+                last = replace(order, last=True)
+                self._schedules.append(
+                    Schedule(number + 1, function, span, program, *doubts, contraction=False, stated_order=last)
+                )
         if not self._reporter.failed:
             self._transfers.extend(transfers(host, sites, programs))
 

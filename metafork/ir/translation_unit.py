@@ -10,7 +10,7 @@ from typing import Literal
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source, Span
-from metafork.ir.program import Array, Program
+from metafork.ir.program import Array, Expr, Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,21 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
+class StatedOrder:
+    """A schedule whose floating-point numbers are added up in another order than its text's.
+
+    Its program does so where the extents of the ``grid``'s loops and of those of ``blocks`` (nests of threads) are
+    positive; else the text is what runs.  ``parts`` are arrays of what its blocks have added up, which live until the
+    ``last`` of the schedules with this place has added up those.
+    """
+
+    grid: tuple[Expr, ...]
+    blocks: tuple[tuple[Expr, ...], ...]
+    parts: tuple[Array, ...] = ()
+    last: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
     """One ``meta_schedule``: its number in the file (from 0), where it stands, and its program.
 
@@ -137,7 +152,8 @@ class Schedule:
     may stand before it.  The kernels are right only where ``entry_values``, parameters of the function, still are what
     they were at its beginning, and each of ``sized_arrays`` has the size that its extents say.  ``promises`` are
     about freedom from races where no proof is found.  ``contraction`` is whether the text allows or forbids that sums
-    of products are fused, if it says so; where the program is ``contracted``, its text is no longer what it computes.
+    of products are fused, if it says so; where the program is ``contracted``, its text is no longer what it computes,
+    nor is it where floating-point numbers are added up in a ``stated_order``.
     """
 
     number: int
@@ -149,6 +165,7 @@ class Schedule:
     promises: tuple[Promise, ...] = ()
     contraction: bool | None = None
     contracted: bool = False
+    stated_order: StatedOrder | None = None
 
 
 @dataclass(frozen=True, slots=True)

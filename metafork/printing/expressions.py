@@ -37,6 +37,7 @@ from metafork.ir.program import (
     MetaFor,
     Phase,
     PrivateArray,
+    Program,
     Stmt,
     Unary,
     Var,
@@ -73,12 +74,14 @@ class Spelling:
     ``names`` renames identifiers.  ``cplusplus`` selects C++: ``bool``, exact argument types where C++ would choose an
     overload, and explicit forms of the conversions that C makes silently and C++ compilers warn of.  ``unread`` are the
     ``id``s of declarations whose variable is never read.  ``barrier`` is where the threads of a block meet.
+    ``members`` are those of arrays of structures, for people: they are rows in all that is computed.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
     cplusplus: bool = False
     unread: frozenset[int] = frozenset()
     barrier: str = "__syncthreads()"
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def name(self, name: str) -> str:
         """Return the identifier as this language may spell it."""
@@ -128,6 +131,11 @@ def integer_constant(value: int, type_: ScalarType) -> str:
 def expression(expr: Expr, spelling: Spelling = PLAIN_C) -> str:
     """Return the C text of an expression."""
     return _text(expr, spelling)[0]
+
+
+def as_written(program: Program) -> Spelling:
+    """Return how people write a program's expressions: ``p[k].x`` for an element of an array of structures."""
+    return Spelling(members={array.name: array.members for array in program.arrays if array.members})
 
 
 def converted(expr: Expr, type_: ScalarType, spelling: Spelling = PLAIN_C) -> str:
@@ -199,7 +207,14 @@ def _text(expr: Expr, spelling: Spelling) -> tuple[str, int]:
         case Call(name=name, arguments=arguments):
             return f"{name}({', '.join(_arguments(name, arguments, spelling))})", _PRIMARY
         case Element(array=array, indices=indices):
-            return spelling.name(array) + "".join(f"[{expression(index, spelling)}]" for index in indices), _PRIMARY
+            member = ""
+            match spelling.members.get(array, ()), indices:
+                case [_, *_] as names, (*_, IntConst(value=number)) if 0 <= number < len(names):
+                    indices, member = indices[:-1], f".{names[number]}"
+                case _:
+                    pass
+            place = "".join(f"[{expression(index, spelling)}]" for index in indices)
+            return spelling.name(array) + place + member, _PRIMARY
         case _:
             assert_never(expr)
 

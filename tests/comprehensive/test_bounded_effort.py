@@ -164,7 +164,7 @@ def test_what_takes_too_long_is_given_up(monkeypatch, counting):
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
 
-def forever(*_):
+def forever(*_, **__):
     while True:
         sum(range(1000))
 
@@ -197,7 +197,7 @@ def test_remarks_are_given_up(monkeypatch):
     monkeypatch.setattr("comprehensive.optimize.explained", forever)
     monkeypatch.setattr("comprehensive.optimize.LEAST_READING", 0.01)
     unit = parse(Source("smooth.mf", SMOOTH))
-    monkeypatch.setattr("comprehensive.optimize.parse", lambda source: unit)
+    monkeypatch.setattr("comprehensive.optimize.parse", lambda source, **_: unit)
     monkeypatch.setattr("comprehensive.optimize.exact_unit", lambda unit: unit)  # hardly any time is left for it
     result = optimize(SMOOTH, counters=["shared_memory"], strategies=[], time_limit=0.0)
     assert result.schedules[0].leaves

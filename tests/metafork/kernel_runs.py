@@ -155,7 +155,9 @@ def _main_of(case: Case, number: int) -> str:
         lines.append(f"  {p.type.spelling} {p.name} = ({p.type.spelling}){read};")
     for p in arrays:
         element = p.array.element
-        fill = {"float": "fill_float", "double": "fill_double"}.get(element.spelling, "fill_integer")
+        fill = {"float": "driver_fill_float", "double": "driver_fill_double"}.get(
+            element.spelling, "driver_fill_integer"
+        )
         extents = " * ".join(f"(size_t)({expression(extent)})" for extent in p.array.extents)
         lines += [
             f"  size_t {p.name}_bytes = {extents} * {element.size};",
@@ -172,7 +174,7 @@ def _main_of(case: Case, number: int) -> str:
     ]
     for p in arrays:
         name, size = p.name, p.array.element.size
-        lines.append(f'  differ |= compare("{name}", {name}_ours, {name}_theirs, {name}_bytes, {size});')
+        lines.append(f'  differ |= driver_compare("{name}", {name}_ours, {name}_theirs, {name}_bytes, {size});')
     lines += [f"  free({p.name}_ours); free({p.name}_theirs);" for p in arrays]
     return "\n".join([*lines, "  return differ;", "}", ""])
 

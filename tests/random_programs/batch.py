@@ -202,7 +202,7 @@ def _program(one: Prepared) -> list[str]:
         lines.append(f"    const {kind} {parameter.name} = {parameter.name}_at[at];")
     for parameter in arrays:
         element = parameter.array.element
-        fill = f"fill_{'integer' if element.integer else element.spelling}"
+        fill = f"driver_fill_{'integer' if element.integer else element.spelling}"
         extents = " * ".join(f"(size_t)({expression(extent)})" for extent in parameter.array.extents)
         size = element.size
         lines.append(f'    array of_{parameter.name} = made("{parameter.name}", {extents} * {size}, {size}, {fill});')

@@ -3,7 +3,7 @@
 from random import Random
 
 from comprehensive.verification import Options, Verification, verify
-from tests.random_programs.constructs import ConstructGenerator
+from tests.random_programs.constructs import ConstructGenerator, SumGenerator
 from tests.random_programs.generator import Generator, MixedGenerator, StructureGenerator, file_text
 
 # The counters without registers need no LLVM and are quick; some groups use everything.
@@ -16,6 +16,7 @@ KINDS: dict[str, type[Generator]] = {
     "structures": StructureGenerator,
     "mixed": MixedGenerator,
     "constructs": ConstructGenerator,
+    "sums": SumGenerator,
 }
 
 
@@ -30,7 +31,8 @@ def check_text(
     """Verify a file with the options that ``seed`` draws.
 
     The programs of the kind ``structures`` read arrays of structures, and warps move them through their registers;
-    indices of the kind ``mixed`` have several types; those of the kind ``constructs`` call functions.
+    indices of the kind ``mixed`` have several types; those of the kind ``constructs`` call functions, and those of the
+    kind ``sums`` add up floating-point numbers.
     """
     random = Random(seed)
     counters = None if random.random() < EVERYTHING else QUICK
@@ -38,4 +40,4 @@ def check_text(
     options = Options(points=points, seed=seed, jobs=2, optimization=optimization, dataflow_seconds=dataflow_seconds)
     if kind == "structures":
         return verify(text, counters=(*QUICK, "bank_degree"), strategies=("swizzle",), options=options)
-    return verify(text, counters=counters, options=options)
+    return verify(text, counters=counters, reassociate=kind == "sums", options=options)

@@ -9,6 +9,8 @@ from tests.random_programs.generator import FLOATING, INTEGER, Generator
 class ConstructGenerator(Generator):
     """Functions of the plain kind in which values come from functions of the file, and loops of every form."""
 
+    floating_sums = False
+
     def __init__(self, seed: int, name: str) -> None:
         super().__init__(seed, name)
         self.functions: list[str] = []
@@ -121,10 +123,14 @@ class ConstructGenerator(Generator):
             before, value = self.value(False, 1)
             op = r.choice(("+", "-", "|", "^", "&", "max", "min"))
             reduced = r.random() < 0.5
-            name = self.array("r" if reduced else "h", r.choice(INTEGER), ["1" if reduced else "8"], const=False)
+            floating = reduced and self.floating_sums and r.random() < 0.7
+            op = r.choice(("+", "-", "*", "max", "min")) if floating else op
+            element = r.choice(FLOATING if floating else INTEGER)
+            name = self.array("r" if reduced else "h", element, ["1" if reduced else "8"], const=False)
             target = f"{name}[0]" if reduced else f"{name}[({r.choice(('p0', 'g0', value))}) & 7]"
             part = self.fresh("q")
-            before = [*before, f"unsigned char {part} = ({value}) & 15;"]
+            kind, given = (element, f"(({value}) & 15) / 7.0f") if floating else ("unsigned char", f"({value}) & 15")
+            before = [*before, f"{kind} {part} = {given};"]
             update = f"{target} {op}= {part};"
             if op in ("max", "min"):
                 target = f"{name}[{'0' if reduced else f'{part} & 7'}]"
@@ -150,6 +156,12 @@ class ConstructGenerator(Generator):
         if self.random.random() < 0.2:
             text = text.replace("meta_schedule", f"meta_schedule meta_grid({self.rank})", 1)
         return "".join(f"{one}\n" for one in self.functions) + text
+
+
+class SumGenerator(ConstructGenerator):
+    """Functions of that kind in which floating-point numbers are added up."""
+
+    floating_sums = True
 
 
 def _open(body: list[str]) -> bool:

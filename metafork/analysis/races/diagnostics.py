@@ -12,9 +12,9 @@ from metafork.analysis.races.races import Race, race_report
 from metafork.analysis.references import Reference
 from metafork.ir.messages.catalogue import CATALOGUE
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
-from metafork.ir.program import Program
+from metafork.ir.program import IntConst, Program
 from metafork.ir.translation_unit import TranslationUnit
-from metafork.printing.expressions import expression
+from metafork.printing.expressions import Spelling, as_written, expression
 
 _CODES = {RaceKind.GRID: "MF0401", RaceKind.THREADS: "MF0402"}
 _UNPROVED = "MF0403"
@@ -35,7 +35,9 @@ def check_races(
         program, name = schedule.program, unit.source.name
         report = race_report(program, deadline, schedule.promises)
         found += [_certain(race, program, name) for race in report.races]
-        found += [_open(pair, name, Severity.ERROR if strict else Severity.WARNING) for pair in report.unproved]
+        found += [
+            _open(pair, program, name, Severity.ERROR if strict else Severity.WARNING) for pair in report.unproved
+        ]
     words = frozenset(re.findall(r"\w+", unit.source.text))
     found = [replace(one, message=_written(one.message, words), reason=_written(one.reason, words)) for one in found]
     if any(one.severity is Severity.ERROR for one in found):
@@ -73,11 +75,12 @@ def _iteration(reference: Reference, values: Mapping[str, int]) -> str:
 def _certain(race: Race, program: Program, source_name: str) -> Diagnostic:
     code = _CODES[race.kind]
     entry = CATALOGUE[code]
-    element = "".join(f"[{index}]" for index in race.element)
+    place = replace(race.first.element, indices=tuple(IntConst(index) for index in race.element))
+    element = expression(place, as_written(program))
     parameters = {p.name: race.parameters[p.name] for p in program.parameters if p.name in race.parameters}
     where = "in one launch" if race.kind is RaceKind.GRID else "between two barriers"
     message = (
-        f"{entry.title} on {race.first.array}{element} {where}: {_verb(race.first)} for "
+        f"{entry.title} on {element} {where}: {_verb(race.first)} for "
         f"{_iteration(race.first, race.first_iteration)} and {_verb(race.second)} for "
         f"{_iteration(race.second, race.second_iteration)}, with {_values(parameters)}"
     )
@@ -98,7 +101,7 @@ def _certain(race: Race, program: Program, source_name: str) -> Diagnostic:
     )
 
 
-def _open(pair: Unproved, source_name: str, severity: Severity) -> Diagnostic:
+def _open(pair: Unproved, program: Program, source_name: str, severity: Severity) -> Diagnostic:
     entry = CATALOGUE[_UNPROVED]
     who = "blocks" if pair.kind is RaceKind.GRID else "threads"
     related = (
@@ -110,15 +113,15 @@ def _open(pair: Unproved, source_name: str, severity: Severity) -> Diagnostic:
         f"accesses of different {who} to {pair.first.array} are not proved free of races",
         pair.first.element.span,
         source_name,
-        _reason(pair),
+        _reason(pair, as_written(program)),
         entry.way_out,
         related,
     )
 
 
-def _reason(pair: Unproved) -> str:
+def _reason(pair: Unproved, spelling: Spelling) -> str:
     """Return why nothing is known, with every index of either access that is not known."""
-    unknown = list(dict.fromkeys((*_unknown_indices(pair.first), *_unknown_indices(pair.second))))
+    unknown = list(dict.fromkeys((*_unknown_indices(pair.first, spelling), *_unknown_indices(pair.second, spelling))))
     parts = []
     if pair.compared:
         parts.append(f"it is not proved that different iterations touch different elements of {pair.first.array}")
@@ -128,8 +131,8 @@ def _reason(pair: Unproved) -> str:
     return "; ".join(parts)
 
 
-def _unknown_indices(access: Reference) -> Iterator[str]:
+def _unknown_indices(access: Reference, spelling: Spelling) -> Iterator[str]:
     element = access.element
     for code, value in zip(element.indices, access.indices, strict=True):
         if value is None:
-            yield f"the index {expression(code)} of {expression(element)}"
+            yield f"the index {expression(code, spelling)} of {expression(element, spelling)}"

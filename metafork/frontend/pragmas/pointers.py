@@ -105,3 +105,8 @@ def _schedules(body: Sequence[Token]) -> list[tuple[int, int]]:
 def one_element(span: Span) -> syntax.Expression:
     """Return the extent of an array of one element."""
     return syntax.Constant("1", span)
+
+
+def read_extent(text: str, span: Span, grammar: Grammar) -> syntax.Expression:
+    """Return the extent that a text says, at a place."""
+    return grammar.expression([replace(token, span=span) for token in tokenize(text, LineMap(text))], frozenset())

@@ -9,12 +9,13 @@ Every local gets a name of its own within the program; it keeps the user's where
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
 from metafork.frontend.schedules.expressions import integer_constant
 from metafork.frontend.schedules.inlining.functions import Functions
+from metafork.frontend.schedules.ordered_sums import OrderedSums, SecondPass
 from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.statements import Level, StatementBuilder, first_word
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol
@@ -32,13 +33,19 @@ MOST_DIMENSIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """The loops and statements of a schedule, and the names of the host that it uses."""
+    """The loops and statements of a schedule, and the names of the host that it uses.
+
+    Where it adds up floating-point numbers, ``ordered`` are the extents of the nests of threads that do, and ``second``
+    is what comes then of what the blocks have added up.
+    """
 
     grid: tuple[ir.MetaFor, ...]
     body: tuple[ir.Stmt, ...]
     scalars: frozenset[str]
     arrays: frozenset[str]
     written: frozenset[str]
+    ordered: tuple[tuple[ir.Expr, ...], ...] = ()
+    second: SecondPass | None = None
 
 
 def meta_loops(statement: syntax.Statement) -> dict[int, syntax.ForStatement]:
@@ -88,7 +95,8 @@ class NestBuilder:
     """Builds the nest of one schedule.
 
     ``host`` maps names of the host to symbols, ``file`` does so for ``functions`` of the file; ``reserved`` are the
-    host's names that the program uses, which no local may have.
+    host's names that the program uses, which no local may have.  Floating-point reductions are taken where
+    ``reassociate`` is given: names that must mean in the file what they do.
     """
 
     def __init__(
@@ -101,6 +109,7 @@ class NestBuilder:
         host_names: list[str],
         reserved: frozenset[str],
         schedule: syntax.ScheduleStatement,
+        reassociate: Collection[str] | None = None,
     ) -> None:
         self._reporter = reporter
         self._schedule = schedule
@@ -111,7 +120,10 @@ class NestBuilder:
             for declarator in _declarators(statement)
         )
         self._scopes = Scopes(reporter, host, file, host_names, reserved, spoken)
-        self._reductions = Reductions(reporter, self._scopes.fresh)
+        self._spoken = frozenset(reassociate or ())
+        self._reductions = Reductions(reporter, self._scopes.fresh, reassociate is not None)
+        self._ordered = OrderedSums(self._reductions, self._unspoken)
+        self._ordered_nests: dict[tuple[ir.Expr, ...], None] = {}
         self._statements = StatementBuilder(reporter, typedefs, self._scopes, self._phase, functions)
 
     def build(self) -> Nest:
@@ -122,7 +134,7 @@ class NestBuilder:
         with self._scopes.scope():
             grid, innermost, sunk = self._chain(outermost, Origin.GRID_INDEX)
             body = (*sunk, *self._statements.iteration(innermost, Level(Origin.BLOCK)))
-            body = self._reduced_by_blocks(body, outermost)
+            body, second = self._reduced_by_blocks(body, grid, outermost)
         self._statements.check_uniform_reads()
         return Nest(
             grid,
@@ -130,12 +142,21 @@ class NestBuilder:
             frozenset(self._scopes.scalars),
             frozenset(self._scopes.arrays),
             frozenset(self._statements.written),
+            tuple(self._ordered_nests),
+            second,
         )
 
     @property
     def undeclared(self) -> set[str]:
         """Names that were reported as not declared."""
         return self._statements.expressions.undeclared
+
+    def _unspoken(self, name: str) -> str:
+        """Return a name that nothing in the program has, and that can be put into the text of the file."""
+        found = self._scopes.fresh(name)
+        while found in self._spoken:
+            found = self._scopes.fresh(f"{name}_in_order")
+        return found
 
     def _outermost(self, schedule: syntax.ScheduleStatement) -> syntax.ForStatement:
         items = items_of(schedule.body)
@@ -197,21 +218,37 @@ class NestBuilder:
             body = self._statements.iteration(innermost, Level(Origin.THREAD))
             self._statements.reduced -= scalars
         phase = ir.Phase(threads, (*sunk, *body), outermost.span)
-        sums: list[tuple[ir.Var, syntax.Reduction]] = []
+        exact: list[tuple[ir.Var, syntax.Reduction]] = []
+        floating: list[tuple[ir.Var, syntax.Reduction]] = []
         for clause, symbol in results:
             if isinstance(symbol, ArraySymbol):
                 phase = self._reductions.of_array(phase, symbol.array, clause)
-            else:
-                sums.append((ir.Var(symbol.name, symbol.type, clause.span), clause))
-        return self._reductions.of_block(phase, sums) if sums else (phase,)
+                continue
+            self._reductions.check_type(symbol.type, clause)
+            sums = floating if symbol.type.floating else exact
+            sums.append((ir.Var(symbol.name, symbol.type, clause.span), clause))
+        if floating:
+            self._ordered_nests[tuple(loop.extent for loop in threads)] = None
+        before, phase, behind = self._ordered.of_block(phase, floating)
+        return (*before, *(self._reductions.of_block(phase, exact) if exact else (phase,)), *behind)
 
-    def _reduced_by_blocks(self, body: tuple[ir.Stmt, ...], outermost: syntax.ForStatement) -> tuple[ir.Stmt, ...]:
-        results = [
-            (symbol.array, clause)
-            for clause, symbol in self._results(outermost, Origin.GRID_INDEX)
-            if isinstance(symbol, ArraySymbol)
-        ]
-        return self._reductions.of_grid(body, results)
+    def _reduced_by_blocks(
+        self, body: tuple[ir.Stmt, ...], grid: tuple[ir.MetaFor, ...], outermost: syntax.ForStatement
+    ) -> tuple[tuple[ir.Stmt, ...], SecondPass | None]:
+        exact: list[tuple[ir.Array, syntax.Reduction]] = []
+        floating: list[tuple[ir.Array, syntax.Reduction]] = []
+        for clause, symbol in self._results(outermost, Origin.GRID_INDEX):
+            if isinstance(symbol, ArraySymbol):
+                self._reductions.check_type(symbol.array.element, clause)
+                if symbol.array.element.floating:
+                    self._reductions.check_single(symbol.array, clause)
+                sums = floating if symbol.array.element.floating else exact
+                sums.append((symbol.array, clause))
+        body = self._reductions.of_grid(body, exact)
+        if floating:
+            phases = [one for one in ir.walk_statements(body) if isinstance(one, ir.Phase)]
+            self._ordered_nests |= dict.fromkeys(tuple(loop.extent for loop in phase.threads) for phase in phases)
+        return self._ordered.of_grid(body, grid, floating)
 
     def _results(
         self, outermost: syntax.ForStatement, origin: Origin

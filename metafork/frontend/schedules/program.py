@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from metafork.frontend.host.array_moves import moves
 from metafork.frontend.host.host import HostFunction
@@ -29,10 +29,18 @@ class ProgramBuilder:
 
     Where what is not known may move or resize its arrays, ``entry_values`` are the parameters that must have the values
     that they had at the function's beginning, and ``sized_arrays`` local arrays whose sizes are to be compared.
+    Where floating-point numbers are added up (``reassociate``, of ``NestBuilder``), ``ordered`` are the extents of
+    threads, and ``second`` is what adds up what the blocks have.
     """
 
     def __init__(
-        self, source: Source, reporter: Reporter, host: HostFunction, site: Site, functions: Functions | None = None
+        self,
+        source: Source,
+        reporter: Reporter,
+        host: HostFunction,
+        site: Site,
+        functions: Functions | None = None,
+        reassociate: Collection[str] | None = None,
     ) -> None:
         self._reporter = reporter
         self._host = host
@@ -43,6 +51,10 @@ class ProgramBuilder:
         self._results = frozenset(name.name for name in syntax.results_of(site.statement))
         self.entry_values: set[str] = set()
         self.sized_arrays: set[str] = set()
+        self.ordered: tuple[tuple[ir.Expr, ...], ...] = ()
+        self.parts: tuple[ir.Array, ...] = ()
+        self.second: Nest | None = None
+        self._reassociate = reassociate
 
     def build(self, name: str, function: str) -> ir.Program:
         """Return the program; raises ``RefusedError`` after reporting everything that is wrong with the schedule."""
@@ -59,6 +71,7 @@ class ProgramBuilder:
             list(self._site.visible),
             self._reserved(named),
             statement,
+            self._reassociate,
         )
         nest: Nest | None = None
         with contextlib.suppress(RefusedError):
@@ -68,7 +81,19 @@ class ProgramBuilder:
         clause = self._cache_clause(nest, builder.undeclared)
         if self._reporter.failed:
             raise RefusedError
+        self.ordered = nest.ordered
+        second = nest.second
+        if second is not None:
+            lengths = {part.name for array in second.parts for one in array.extents for part in variables_of(one)}
+            written = frozenset(second.targets)
+            self.parts = second.parts
+            self.second = Nest(second.grid, second.body, nest.scalars & lengths, written, written)
         return self._assemble(name, function, nest, clause)
+
+    def build_second(self, name: str, function: str) -> ir.Program:
+        """Return the program that adds up what the blocks of the first have."""
+        assert self.second is not None
+        return self._assemble(name, function, self.second, None)
 
     # --- names of the host ------------------------------------------------------------------------------------
 
@@ -92,7 +117,8 @@ class ProgramBuilder:
 
     def _adds_up(self, variable: Variable) -> bool:
         """Return whether a scalar can be the result of a reduction: nothing else reaches it."""
-        plain = variable.type is not None and variable.type.integer and variable.type is not ScalarType.BOOL
+        type_ = variable.type
+        plain = type_ is not None and (type_.integer or self._reassociate is not None) and type_ is not ScalarType.BOOL
         return plain and not (variable.const or variable.is_global or variable.escapes < math.inf)
 
     def _number(self, variable: Variable, type_: ScalarType) -> int | None:
@@ -255,7 +281,7 @@ class ProgramBuilder:
                 for one in derived
             ),
             assumptions=assumptions,
-            arrays=tuple(built),
+            arrays=(*built, *self.parts),
             grid=nest.grid,
             body=nest.body,
             mapping=Mapping(cached=clause or (), decided=clause is not None),

@@ -35,6 +35,9 @@ from metafork.ir.atomic_updates import updated
 from metafork.ir.messages.source import Span
 from metafork.ir.rewriting import names_in
 
+_ONE_ORDER = "updates of elements are atomic, and those of floating-point numbers have no order."
+_SCALAR = "add up in a scalar that is declared in front of the loops of threads, and store it behind them."
+
 OPERATORS = ("+", "*", "&", "|", "^", "min", "max")
 
 
@@ -49,10 +52,15 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Reductions:
-    """Rewrites statements that were built; ``fresh`` gives names that nothing in the program has."""
+    """Rewrites statements that were built; ``fresh`` gives names that nothing in the program has.
+
+    Floating-point results are refused unless the user asked to ``reassociate``; what becomes of them is in
+    ``metafork.frontend.schedules.ordered_sums``.
+    """
 
     reporter: Reporter
     fresh: Callable[[str], str]
+    reassociate: bool = False
 
     def of_grid(
         self, body: tuple[ir.Stmt, ...], results: Sequence[tuple[ir.Array, syntax.Reduction]]
@@ -64,12 +72,12 @@ class Reductions:
         for array, clause in results:
             self.check_type(array.element, clause)
             if not phases or not _single(array):
-                body = _over_phases(body, partial(self.of_array, array=array, clause=clause))
+                body = over_phases(body, partial(self.of_array, array=array, clause=clause))
                 continue
             target = ir.Element(array.name, (ir.IntConst(0),) * len(array.extents), array.element, clause.span)
             parts.append(self._part(array.name, array.element, clause))
             element = parts[-1].element
-            body = _over_phases(body, partial(self._accumulated, target=target, part=element, clause=clause))
+            body = over_phases(body, partial(self._accumulated, target=target, part=element, clause=clause))
             ends.append(ir.Assign(target, clause.op, element, clause.span, atomic=True))
         if not parts:
             return body
@@ -78,7 +86,8 @@ class Reductions:
     def of_array(self, phase: ir.Phase, array: ir.Array, clause: syntax.Reduction) -> ir.Phase:
         """Return a phase that updates the elements of an array atomically; raises ``RefusedError``."""
         self.check_type(array.element, clause)
-        body = self._updates(phase.body, array.name, clause, lambda one: one)
+        self._check_atomic(array, clause)
+        body = self.updates(phase.body, array.name, clause, lambda one: one)
         return replace(phase, body=body)
 
     def of_block(self, phase: ir.Phase, results: Sequence[tuple[ir.Var, syntax.Reduction]]) -> tuple[ir.Stmt, ...]:
@@ -97,16 +106,34 @@ class Reductions:
 
     def check_type(self, type_: ScalarType, clause: syntax.Reduction) -> None:
         """Refuse a result whose value depends on the order of what is added up; raises ``RefusedError``."""
-        if type_.floating or type_ is ScalarType.BOOL:
+        message = f"`{clause.name.name}` has type `{type_.spelling}`"
+        if type_.floating and clause.op not in ("+", "*", "min", "max"):
+            raise self.reporter.refuse("MF0225", clause.span, message, reason=f"`{clause.op}` is for integers.")
+        if type_.floating and not self.reassociate:
             raise self.reporter.refuse(
                 "MF0225",
                 clause.span,
-                f"`{clause.name.name}` has type `{type_.spelling}`",
-                reason="a floating-point sum depends on the order of its terms, and threads have none."
-                if type_.floating
-                else "what is added up are integers.",
-                way_out="let each thread write its part to an array, and add these up in one order.",
+                message,
+                reason="a floating-point result depends on the order of its terms, and threads have none.",
+                way_out="give `--reassociate`: they are added up in one order then, which the report states.",
             )
+        if type_ is ScalarType.BOOL:
+            way_out = "make it an `int`."
+            raise self.reporter.refuse(
+                "MF0225", clause.span, message, reason="what is added up are numbers.", way_out=way_out
+            )
+
+    def check_single(self, array: ir.Array, clause: syntax.Reduction) -> None:
+        """Refuse an array of several floating-point results; raises ``RefusedError``."""
+        if not _single(array):
+            message = f"`{array.name}` has several elements of type `{array.element.spelling}`"
+            raise self.reporter.refuse("MF0225", clause.span, message, reason=_ONE_ORDER, way_out=_SCALAR)
+
+    def _check_atomic(self, array: ir.Array, clause: syntax.Reduction) -> None:
+        """Refuse what would become atomic updates of floating-point elements; raises ``RefusedError``."""
+        if array.element.floating:
+            message = f"the elements of `{array.name}` have type `{array.element.spelling}`"
+            raise self.reporter.refuse("MF0225", clause.span, message, reason=_ONE_ORDER, way_out=_SCALAR)
 
     # --- the pieces -------------------------------------------------------------------------------------------
 
@@ -145,12 +172,12 @@ class Reductions:
             plain = replace(update, target=own, atomic=False)
             return replace(plain, op="", value=updated(plain)) if plain.op in ("min", "max") else plain
 
-        body = self._updates(phase.body, name, clause, kept)
+        body = self.updates(phase.body, name, clause, kept)
         start = ir.Declare(own.name, type_, _neutral(clause.op, type_), clause.span)
         end = ir.Assign(part, clause.op, own, clause.span, atomic=True)
         return replace(phase, body=(start, *body, end))
 
-    def _updates(
+    def updates(
         self, body: tuple[ir.Stmt, ...], name: str, clause: syntax.Reduction, change: Callable[[ir.Assign], ir.Assign]
     ) -> tuple[ir.Stmt, ...]:
         """Return thread code with every update of a result changed; it may stand in nothing else."""
@@ -191,8 +218,9 @@ class Reductions:
             case _:
                 return None
         assert isinstance(stmt, ir.Assign)
-        op, value = operation(stmt)
-        if ("+" if op == "-" else op) != clause.op or name in _named(value) or value.type.floating:
+        op, value = _extremum(stmt) or operation(stmt)
+        doubtful = value.type.floating and not stmt.target.type.floating
+        if ("+" if op == "-" else op) != clause.op or name in _named(value) or doubtful:
             raise self._refused(stmt.span, clause)
         if (
             clause.op in ("min", "max")
@@ -212,6 +240,18 @@ class Reductions:
     def _refused(self, span: Span, clause: syntax.Reduction) -> RefusedError:
         message = f"`{clause.name.name}` is added up by `{clause.op}`, and used otherwise here"
         return self.reporter.refuse("MF0225", span, message, related=((clause.span, "the clause"),))
+
+
+def _extremum(stmt: ir.Assign) -> tuple[str, ir.Expr] | None:
+    """Return the operation and the value of ``x = fmaxf(x, v)``, whose operands have one type."""
+    value, type_ = stmt.value, stmt.target.type
+    while isinstance(value, ir.Cast) and value.operand.type is value.type:
+        value = value.operand
+    if stmt.op or not isinstance(value, ir.Call) or value.type is not type_:
+        return None
+    op = {"fmin": "min", "fminf": "min", "fmax": "max", "fmaxf": "max"}.get(value.name)
+    others = [one for one in value.arguments if one != stmt.target]
+    return (op, others[0]) if op and len(others) == 1 and others[0].type is type_ else None
 
 
 def _name(target: ir.Var | ir.Element) -> str:
@@ -247,7 +287,7 @@ def _neutral(op: str, type_: ScalarType) -> ir.Expr:
             return ir.IntConst(0)
 
 
-def _over_phases(body: tuple[ir.Stmt, ...], change: Callable[[ir.Phase], ir.Phase]) -> tuple[ir.Stmt, ...]:
+def over_phases(body: tuple[ir.Stmt, ...], change: Callable[[ir.Phase], ir.Phase]) -> tuple[ir.Stmt, ...]:
     """Return block-level code with every phase in it changed."""
     result: list[ir.Stmt] = []
     for stmt in body:
@@ -255,9 +295,9 @@ def _over_phases(body: tuple[ir.Stmt, ...], change: Callable[[ir.Phase], ir.Phas
             case ir.Phase():
                 result.append(change(stmt))
             case ir.If(then=then, otherwise=otherwise):
-                result.append(replace(stmt, then=_over_phases(then, change), otherwise=_over_phases(otherwise, change)))
+                result.append(replace(stmt, then=over_phases(then, change), otherwise=over_phases(otherwise, change)))
             case ir.For(body=inner) | ir.While(body=inner):
-                result.append(replace(stmt, body=_over_phases(inner, change)))
+                result.append(replace(stmt, body=over_phases(inner, change)))
             case _:
                 result.append(stmt)
     return tuple(result)

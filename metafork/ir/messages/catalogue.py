@@ -308,7 +308,8 @@ _ENTRIES = (
         "a reduction of a form that is not supported",
         "threads add up in any order, each in a register of its own.",
         "write `meta_reduction(+: sum)` before a `meta_for`, with one of `+ * & | ^ min max`, and only update `sum` by "
-        "it: an array or a pointer to the result, or, before the loops of threads, a scalar of the block.",
+        "it: an array or a pointer to the result, or, before the loops of threads, a scalar of the block; "
+        "`--reassociate` for floating-point numbers.",
     ),
     Entry(
         "MF0301",

@@ -107,7 +107,7 @@ def test_mistakes_in_options_are_status_2(run, options, message):
 
 
 def test_a_time_limit_while_the_file_is_read(run, optimized, monkeypatch):
-    def forever(*_):
+    def forever(*_, **__):
         while True:
             sum(range(1000))
 

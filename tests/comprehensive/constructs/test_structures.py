@@ -7,7 +7,9 @@ import pytest
 from comprehensive.emit import write_outputs
 from comprehensive.optimize import optimize
 from comprehensive.verification import Options, verify
+from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse
+from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx
@@ -183,3 +185,10 @@ REFUSED = {
 def test_refused(name):
     code, marked = REFUSED[name]
     assert_refused(marked, code)
+
+
+def test_messages_name_members():
+    with pytest.raises(DiagnosticsError, match=r"on a\[0\]\.y between"):
+        check_races(parse(Source("s.mf", threads("a[i].y = 2;", S))))
+    warning, *_ = check_races(parse(Source("s.mf", threads("a[a[j].x > 3 ? 1 : i * B + j].y = 2;", S))))
+    assert "a[j].x > 3 ? 1 : i * B + j of a[a[j].x > 3 ? 1 : i * B + j].y is no known" in warning.reason

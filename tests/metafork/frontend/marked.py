@@ -22,18 +22,18 @@ def position(text, offset):
     return text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1
 
 
-def diagnostics_of(text, name="test.mf"):
+def diagnostics_of(text, name="test.mf", **options):
     try:
-        parse(Source(name, text))
+        parse(Source(name, text), **options)
     except DiagnosticsError as error:
         return error.diagnostics
     return ()
 
 
-def assert_refused(marked, *codes):
+def assert_refused(marked, *codes, **options):
     """The codes are reported at the marked places, in the order of the text, and nothing else is."""
     text, places = unmark(marked)
-    found = diagnostics_of(text)
+    found = diagnostics_of(text, **options)
     seen = [(one.code, text[one.span.start : one.span.end], one.message) for one in found]
     assert [one.code for one in found] == list(codes), seen
     assert [(one.span.start, one.span.end) for one in found] == places, seen

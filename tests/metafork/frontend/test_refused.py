@@ -22,6 +22,10 @@ CASES = {
     "macro under a condition": ("MF0008", "#ifndef N\n#define N 4\n#endif\n" + thread("a[i] = «N»;")),
     "pasting macro": ("MF0008", "#define J(x, y) x##y\n" + thread("a[i] = «J»(alp, ha);")),
     "variadic macro": ("MF0008", "#define V(x...) x\n" + thread("a[i] = «V»(1);")),
+    "schedule in a macro with loops outside of it": (
+        "MF0017",
+        "#define S meta_schedule\n" + small(f"{loops('ij')} a[i] = j;").replace("meta_schedule", "«S»"),
+    ),
     "schedule in a macro": ("MF0017", "#define S meta_schedule\n" + small("1;").replace("meta_schedule", "«S»")),
     "schedule as an argument": (
         "MF0017",

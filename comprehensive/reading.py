@@ -1,0 +1,73 @@
+"""A file read with pointers for arrays: those of which no pragma says the extent get that of their accesses.
+
+The file is parsed as it stands first.  Where it is refused because of pointers, they are taken as arrays without end,
+the greatest index of each is looked for (``metafork.analysis.pointer_extents``), and the file is parsed with the
+extents that follow.  Where one is not found, the refusal stands, and says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from metafork import frontend
+from metafork.analysis.exactness import exact_unit
+from metafork.analysis.pointer_extents import extents_of
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
+from metafork.ir.messages.source import Source
+from metafork.ir.program import IntConst
+from metafork.ir.translation_unit import TranslationUnit
+
+ENDLESS = 1 << 40
+"""The extent of a pointer while its own is looked for."""
+
+
+def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
+    """Return the parsed file; raises ``metafork.DiagnosticsError``."""
+    try:
+        return frontend.parse(source, reassociate=reassociate)
+    except DiagnosticsError as refused:
+        if not any(one.code in _POINTERS for one in refused.diagnostics):
+            raise
+        try:
+            endless = frontend.parse(source, reassociate=reassociate, extents=lambda *_: f"{ENDLESS}L")
+        except DiagnosticsError:
+            raise refused from None
+        extents, unknown = _extents(exact_unit(endless))
+        if unknown:
+            explained = [_explained(one, unknown) for one in refused.diagnostics]
+            raise DiagnosticsError([one for one in explained if one is not None] or refused.diagnostics) from None
+        try:
+            return frontend.parse(
+                source, reassociate=reassociate, extents=lambda function, name: extents.get(function, {}).get(name)
+            )
+        except DiagnosticsError:
+            raise refused from None
+
+
+def _extents(unit: TranslationUnit) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """Return the extents of pointers by function and name, and why others have none."""
+    extents: dict[str, dict[str, str]] = {}
+    unknown: dict[str, str] = {}
+    for function in unit.functions:
+        programs = [one.program for one in unit.schedules if one.function == function.name]
+        endless = {array.name: array for one in programs for array in one.arrays if array.extents[0] == _ENDLESS}
+        structures = [name for name, array in endless.items() if len(array.extents) > 1]
+        unknown |= {name: f"`{name}` points to structures" for name in structures}
+        names = [one.name for one in function.parameters if one.type is not None and one.type.integer]
+        found = extents_of(programs, endless.keys() - set(structures), names)
+        unknown |= found.unknown
+        extents[function.name] = dict(found.known)
+    return extents, unknown
+
+
+_POINTERS = ("MF0201", "MF0208")
+"""The codes of what may be a pointer, or an array without its first extent."""
+
+_ENDLESS = IntConst(ENDLESS, ScalarType.LONG)
+
+
+def _explained(one: Diagnostic, unknown: dict[str, str]) -> Diagnostic | None:
+    """Return the refusal of a pointer with the reason why its extent is not known; ``None`` where it is."""
+    why = next((why for name, why in unknown.items() if f"`{name}`" in one.message), None)
+    return None if why is None else replace(one, reason=f"{one.reason} Its accesses do not say how many: {why}.")

@@ -1,0 +1,128 @@
+"""Pointers of which no pragma says the extent: that of their accesses, on every leaf, in the header, and refused."""
+
+import pytest
+
+from comprehensive.optimize import optimize
+from comprehensive.reading import parse
+from comprehensive.verification import Options, verify
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
+from metafork.printing.expressions import expression
+from tests.comprehensive.metafork_command import metafork
+
+PROGRAM = """
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+static float row(int m, const float *x) { float s = 0; for (int k = 0; k < m; k++) s += x[k]; return s; }
+void guarded(int n, int B, const float *a, float *b) {
+  int blocks = (n + B - 1) / B;
+  meta_schedule meta_for (int i = 0; i < blocks; i++) meta_for (int j = 0; j < B; j++) {
+    int p = i * B + j;
+    if (p < n) b[p] = a[MAX(p - 1, 0)] + a[p] + (p + 1 < n ? a[p + 1] : 0);
+  }
+}
+void product(int n, int m, int l, int T, const float *a, const float *b, float *restrict c) {
+  meta_schedule meta_for (int i = 0; i < (n + T - 1) / T; i++) meta_for (int j = 0; j < (m + T - 1) / T; j++)
+    for (int k0 = 0; k0 < l; k0 += T)
+      meta_for (int u = 0; u < T; u++) meta_for (int v = 0; v < T; v++) {
+        int r = i * T + u, q = j * T + v;
+        if (r < n && q < m) for (int k = k0; k < k0 + T && k < l; k++) c[r * m + q] += a[r * l + k] * b[k * m + q];
+      }
+}
+void rows(int n, int m, int B, const float a[], float *c) {
+  meta_schedule meta_for (int i = 0; i < (n + B - 1) / B; i++) meta_for (int j = 0; j < B; j++) {
+    if (i * B + j >= n) continue;
+    c[i * B + j] = row(m, a + (i * B + j) * m);
+  }
+}
+void steps(int n, int B, int rounds, double *a, double *b) {
+  for (int t = 0; t < rounds; t++) {
+    meta_schedule meta_for (int i = 0; i < (n - 2) / B; i++) meta_for (int j = 0; j < B; j++)
+      b[i * B + j + 1] = (a[i * B + j] + a[i * B + j + 1] + a[i * B + j + 2]) / 3;
+    meta_schedule meta_for (int i = 0; i < (n - 2) / B; i++) meta_for (int j = 0; j < B; j++)
+      a[i * B + j + 1] = b[i * B + j + 1];
+  }
+}
+void triangle(int n, int B, int C, float *a, const short *x, const unsigned char *pairs) {
+  meta_schedule
+    meta_for (int i = 0; i < (n + B - 1) / B; i++) meta_for (int k = 0; k < (n + C - 1) / C; k++)
+      meta_for (int u = 0; u < B; u++) meta_for (int v = 0; v < C; v++) {
+        int r = i * B + u, c = k * C + v;
+        if (r >= n || c > r) continue;
+        a[r * n + c] += x[n - 1 - r] * pairs[2 * c + 1];
+      }
+}
+"""
+EXTENTS = {
+    "guarded": {"a": "n", "b": "n"},
+    "product": {"a": "l * n", "b": "l * m", "c": "m * n"},
+    "rows": {"a": "m * n", "c": "n"},
+    "steps": {"a": "B * ((n - 2) / B) + 2", "b": "B * ((n - 2) / B) + 1"},
+    "triangle": {"a": "n * n", "x": "n", "pairs": "2 * n"},
+}
+
+
+def test_extents_are_those_of_the_accesses():
+    unit = parse(Source("pointers.mf", PROGRAM))
+    found = {
+        function.name: {p.name: expression(p.array.extents[0]) for p in function.parameters if p.array is not None}
+        for function in unit.functions
+    }
+    assert found == EXTENTS
+
+
+def test_every_leaf_with_pointers_is_the_serial_program():
+    options = Options(points=3, races=False, dataflow_seconds=0, optimization="-O0")
+    found = verify(PROGRAM, counters=("shared_memory",), strategies=("caching",), options=options)
+    assert found.passed, found.table()
+    assert all(row.points for row in found.leaves)
+    assert "not checked" not in found.table()
+
+
+def test_the_header_states_the_duty(tmp_path):
+    (tmp_path / "pointers.mf").write_text(PROGRAM)
+    metafork("optimize", tmp_path / "pointers.mf", "--counters", "shared_memory", "-o", tmp_path / "out")
+    header = (tmp_path / "out" / "pointers.h").read_text()
+    assert "/* What product is given must have as many elements: a has l * n, b has l * m, c has m * n. */" in header
+
+
+def test_a_product_of_pointers_is_one_of_arrays():
+    arrays = PROGRAM.replace("const float *a, const float *b, float *restrict c)", "const float a[l * n], "
+                             "const float b[l * m], float c[m * n])")  # fmt: skip
+    counted = {"counters": ("shared_memory",), "strategies": ("caching", "granularity")}
+    one, other = (
+        [leaf.version.program.body for tree in optimize(text, **counted).schedules for leaf in tree.leaves]
+        for text in (PROGRAM, arrays)
+    )
+    assert one == other
+
+
+def loops(body, parameters="const int *idx, const float *v, float *out"):
+    return (
+        f"void f(int n, int B, {parameters}) {{ meta_schedule meta_for (int i = 0; i < n / B; i++) "
+        f"meta_for (int j = 0; j < B; j++) {{ int p = i * B + j; {body} }} }}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "why"),
+    [
+        ("out[p] = v[idx[p]];", "v", "the greatest index of `v` is not known"),
+        ("int k = 0; while (v[k] > 0) k++; out[p] = k;", "v", "the greatest index of `v` is not known"),
+        ("out[p] = v[n] + v[B * B];", "v", "which index of `v` is the greatest is not known"),
+    ],
+)
+def test_what_accesses_do_not_say_is_asked_for(body, pointer, why):
+    with pytest.raises(DiagnosticsError) as caught:
+        parse(Source("pointers.mf", loops(body)))
+    assert {(one.code, one.message) for one in caught.value.diagnostics} == {("MF0201", f"`{pointer}` is a pointer")}
+    one, *_ = caught.value.diagnostics
+    assert why in one.reason
+    assert "#pragma metafork extents" in one.way_out
+    promised = loops(body).replace("void f", f"#pragma metafork extents({pointer}[n * n])\nvoid f")
+    assert parse(Source("pointers.mf", promised)).schedules
+
+
+def test_other_faults_stand_as_they_are():
+    with pytest.raises(DiagnosticsError) as caught:
+        parse(Source("pointers.mf", loops("out[p] = v[p] + w;")))
+    assert {one.code for one in caught.value.diagnostics} == {"MF0201", "MF0301"}

@@ -1,0 +1,19 @@
+"""Floating-point reductions through the back ends that a C compiler alone builds, against the stated order."""
+
+import pytest
+
+from comprehensive.emit.targets.opencl import TARGET as OPENCL
+from tests.comprehensive.constructs.test_ordered_sums import DOT, QUICK
+from tests.comprehensive.emit.targets.programs import PTX, launched, program
+
+POINTS = [("", {"n": n, "B": B}) for n, B in ((1, 1), (5, 4), (100, 32), (3000, 7))]
+
+
+@pytest.mark.parametrize(("backend", "fixture"), [(PTX, "driver"), (OPENCL, "opencl")], ids=["ptx", "opencl"])
+def test_other_back_ends(backend, fixture, tmp_path, request):
+    one = program(DOT, "dot.mf", tmp_path, backend, **QUICK)
+    points = [*POINTS, ("grid_dim_x=1", {"n": 100, "B": 8})]
+    done, said, _ = one.compare(request.getfixturevalue(fixture), "dot", points)
+    assert said == ["same"] * len(points), done.stderr
+    assert {name.split("_leaf")[0] for name in launched(done)} == {"dot_k0", "dot_k1"}
+    assert len(launched(done)) == 2 * len(points)
