@@ -43,8 +43,8 @@ class OpenCl:
 
     name: str = "opencl"
     headers: tuple[str, ...] = (
-        "arrays.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h", "machine_query.h",
-        "residents.h", "target_opencl.h",
+        "arrays.h", "byte_sets.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h",
+        "machine_query.h", "residents.h", "target_opencl.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
