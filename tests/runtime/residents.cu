@@ -24,7 +24,8 @@ static void release(void *memory)
 #include "metafork/residents.h"
 
 enum { SIZE = 400, MOST = 4 };
-static unsigned char data[SIZE], truth[SIZE];
+alignas(64) static unsigned char data[SIZE];
+static unsigned char truth[SIZE];
 static unsigned long long state;
 
 static int below(int n)
@@ -94,6 +95,11 @@ static void launch(int step)
         for (int k = 0; k < count; k++) check((int)((unsigned char *)hosts[k] - data), (int)((unsigned char *)hosts[k] - data + bytes[k]), "serial", step);
         return;
     }
+    for (int k = 0; k < count; k++)
+        if (bytes[k] > 0 && ((uintptr_t)hosts[k] ^ (uintptr_t)pointers[k]) % 16 != 0) {
+            printf("step %d: array %d: what is at %p on the host is at %p on the device\n", step, k, hosts[k], pointers[k]);
+            exit(1);
+        }
     for (int k = 0; k < count; k++)
         for (int i = 0; i < bytes[k]; i++) {
             unsigned char *const now = static_cast<unsigned char *>(pointers[k]) + i;

@@ -12,7 +12,10 @@
 #include "metafork/byte_sets.h"
 #include "metafork/host.h"
 
-enum { METAFORK_GAP = 65536 /* equal bytes between two newer stretches that are moved with them rather than in two steps */ };
+enum {
+    METAFORK_GAP = 65536,   /* equal bytes between two newer stretches that are moved with them rather than in two steps */
+    METAFORK_ALIGNMENT = 16 /* no element needs more; devices align what they allocate to more than that */
+};
 
 /* ---- one copy ---- */
 
@@ -20,8 +23,9 @@ enum { METAFORK_GAP = 65536 /* equal bytes between two newer stretches that are 
 typedef struct metafork_resident {
     uintptr_t host;
     int64_t bytes;
-    void *device;
-    int number;       /* of the device */
+    void *memory; /* of the device */
+    void *device; /* in it: the place of the first byte */
+    int number;   /* of the device */
     const char *name; /* for traces: what the first schedule called it */
     bool in_use;      /* by the launch under way */
     metafork_bytes host_newer;
@@ -144,7 +148,7 @@ static inline metafork_resident *metafork_holding(const metafork_residents *all,
 
 /* Free one copy; what is newer on it is lost. */
 static inline void metafork_free_copy(metafork_residents *all, int index) {
-    if (all->at[index].device != NULL) metafork_device_free(all->at[index].number, all->at[index].device);
+    metafork_device_free(all->at[index].number, all->at[index].memory);
     all->at[index] = all->at[--all->count];
     if (all->count > 0) return;
     free(all->at);
@@ -190,12 +194,15 @@ static inline int metafork_have(metafork_residents *all, uintptr_t start, int64_
         added.bytes = bytes;
         added.number = number;
         added.name = name;
-        int error = metafork_device_allocate(number, &added.device, bytes);
-        if (error != METAFORK_OK && metafork_make_room(all)) error = metafork_device_allocate(number, &added.device, bytes);
+        /* An array may begin anywhere in the copy of another: elements are aligned there if they are on the host. */
+        const int64_t shift = (int64_t)(start % METAFORK_ALIGNMENT);
+        int error = metafork_device_allocate(number, &added.memory, bytes + shift);
+        if (error != METAFORK_OK && metafork_make_room(all)) error = metafork_device_allocate(number, &added.memory, bytes + shift);
         if (error != METAFORK_OK) return error;
+        added.device = (char *)added.memory + shift;
         void *const grown = metafork_grown(all->at, all->count, &all->room, sizeof added);
         if (grown == NULL) {
-            metafork_device_free(number, added.device);
+            metafork_device_free(number, added.memory);
             return METAFORK_ENOMEM;
         }
         all->at = (metafork_resident *)grown;
