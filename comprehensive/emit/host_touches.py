@@ -1,8 +1,8 @@
 """C text by which the host announces what it is about to touch, and the arrays that end with a block.
 
 ``metafork_touch(start, offset, bytes, how)`` (``metafork/host.h``) stands in front of a statement, or by a comma in
-front of an expression.  Offsets are computed in integers, so that no pointer leaves its array in code that is not
-reached.
+front of an expression; ``metafork_touch_steps`` does for columns, and for what loops touch of a row.  Offsets are
+computed in integers, so that no pointer leaves its array in code that is not reached.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def entry_sizes(function: Function, accesses: HostAccesses, prefix: str) -> str:
         access.name
         for place in accesses.places
         for access in place.accesses
-        if access.kind == "parameter" and not access.indices and access.name in sized
+        if access.kind == "parameter" and access.name in sized and access.indices[:1] in ((), (None,))
     }
     return "".join(f" const long long {prefix}size_{name} = {byte_size(sized[name])};" for name in sorted(names))
 
@@ -71,16 +71,27 @@ def _sized(function: Function) -> dict[str, Array]:
 
 def _call(access: HostAccess, sized: dict[str, Array], prefix: str) -> str:
     how = access.reads + 2 * access.writes
-    if access.kind == "everything" or (access.kind == "parameter" and not access.indices and access.name not in sized):
+    whole = not access.indices or access.indices[0] is None
+    if access.kind == "everything" or (access.kind == "parameter" and whole and access.name not in sized):
         return f"metafork_touch_all({how})"
     start = f"(const void *){'&' if access.kind == 'object' else ''}{access.name}"
+    size = f"{prefix}size_{access.name}" if access.kind == "parameter" else f"(long long)sizeof({access.name})"
     if not access.indices:
-        size = f"{prefix}size_{access.name}" if access.kind == "parameter" else f"(long long)sizeof({access.name})"
         return f"metafork_touch({start}, 0, {size}, {how})"
     sizes = [f"(long long)sizeof({access.name}{'[0]' * rank})" for rank in range(1, len(access.indices) + 1)]
-    offset = " + ".join(f"(long long){_operand(i)} * {size}" for i, size in zip(access.indices, sizes, strict=True))
-    return f"metafork_touch({start}, {offset}, {sizes[-1]}, {how})"
-
-
-def _operand(text: str) -> str:
-    return text if text.startswith("(") else f"({text})"
+    starts: list[str] = []
+    strides: dict[int, list[str]] = {number: [] for number in range(len(access.trips))}
+    wholes: list[str] = []
+    for index, element, around in zip(access.indices, sizes, [size, *sizes], strict=False):
+        if index is None:
+            wholes.append(f"{element}, {around} / {element}")
+            continue
+        starts.append(f"{index.start} * {element}")
+        for loop, step in index.steps:
+            strides[loop].append(f"{step} * {element}")
+    steps = [f"{' + '.join(strides[loop]) or '0'}, {trips}" for loop, trips in enumerate(access.trips)] + wholes
+    offset = " + ".join(starts) or "0"
+    if not steps:
+        return f"metafork_touch({start}, {offset}, {sizes[-1]}, {how})"
+    all_steps = f"(const long long[]){{{', '.join(steps)}}}"
+    return f"metafork_touch_steps({start}, {offset}, {sizes[-1]}, {how}, {len(steps)}, {all_steps})"

@@ -33,20 +33,30 @@ class FunctionParameter:
 
 
 @dataclass(frozen=True, slots=True)
+class HostIndex:
+    """The values of an index: ``start``, and so much more in each iteration of some of the access's loops."""
+
+    start: str
+    steps: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class HostAccess:
     """What host code touches: ``name[indices[0]][indices[1]]...``, the rest of the extents as a whole.
 
-    ``indices`` are texts in C whose values hold where the access is announced.  Without a name it is everything that
+    An index that is ``None`` has all values of its extent.  ``trips`` are how often the loops run that indices vary in.
+    All texts are C, of 64 bits, whose values hold where the access is announced.  Without a name it is everything that
     there is.  What is written without being read is overwritten as a whole.  Of a ``parameter`` (an array, which C
     passes as a pointer) the size is that of its declaration, of an ``object`` that of C's ``sizeof``; of a ``pointer``
-    single elements are named.
+    elements are named, by all indices.
     """
 
     name: str
     kind: Literal["parameter", "object", "pointer", "everything"]
-    indices: tuple[str, ...]
+    indices: tuple[HostIndex | None, ...]
     reads: bool
     writes: bool
+    trips: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,9 @@ def programs(tmp_path_factory):
 def copies(trace, way):
     """Return, for each array, how often how many bytes of it were moved."""
     found = {}
-    for size, name in re.findall(rf"^metafork: (\d+) bytes of (\w+) {way} the device$", trace, re.MULTILINE):
+    for size, name in re.findall(
+        rf"^metafork: (\d+) bytes of (\w+) {way} the device(?: in \d+ rows)?$", trace, re.MULTILINE
+    ):
         found.setdefault(name, Counter())[int(size)] += 1
     return found
 

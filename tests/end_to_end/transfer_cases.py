@@ -28,6 +28,21 @@ Y_IS_X = schedule("y[i] = 0.25f * x[i] + y[i];")
 ONCE = {96: 1}
 BOTH = {"x": ONCE, "y": ONCE}
 
+ALL_OF_A = (
+    "meta_schedule { meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < n; j++)"
+    " A[i][j] = A[i][j] + 0.5f * x[j]; }"
+)
+FLAT = (
+    "float *F = &A[0][0]; for (int s = 0; s < 3; s++) { meta_schedule { meta_for (int i = 0; i < n; i++)"
+    " meta_for (int j = 0; j < n; j++) A[i][j] = A[i][j] + 0.5f * x[j]; } BODY }"
+)
+
+
+def steps_on_a(body, count=3):
+    """Steps in which all of A is computed on the device, and then the host does something."""
+    return f"for (int s = 0; s < {count}; s++) {{ {ALL_OF_A} {body} }}"
+
+
 CASES = {
     "gemver": Case(
         "meta_schedule { meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < n; j++)"
@@ -201,5 +216,104 @@ CASES = {
         + " z[4] = x[4]; metafork_drop(x);",
         {"x": {96: 4}, "y": {96: 4}},
         {"x": {96: 4}},
+    ),
+    "a column that is read": Case(
+        steps_on_a("for (int i = 0; i < n; i++) z[i] += A[i][s];"),
+        {"A": {2304: 1}, "x": ONCE},
+        {"A": {96: 3, 2304: 1}},
+    ),
+    "a column that is written": Case(
+        steps_on_a("for (int i = 0; i < n; i++) A[i][s + 1] = z[i];"),
+        {"A": {2304: 1, 96: 2}, "x": ONCE},
+        {"A": {12: 1, 2116: 1, 80: 1}},
+    ),
+    "a column scaled by its norm": Case(
+        steps_on_a(
+            "float sum = 0; for (int i = 0; i < n; i++) sum += A[i][s] * A[i][s];"
+            " sum = sqrtf(sum); for (int i = 0; i < n; i++) A[i][s] = A[i][s] / sum;"
+        ),
+        {"A": {2304: 1, 96: 2}, "x": ONCE},
+        {"A": {96: 3, 8: 1, 2116: 1, 84: 1}},
+    ),
+    "a part of a column": Case(
+        steps_on_a("for (int i = s + 1; i < n; i++) A[i][s] = A[i][s] / (A[s][s] + 9);"),
+        {"A": {2304: 1, 92: 1, 88: 1}, "x": ONCE},
+        {"A": {92: 1, 4: 3, 88: 1, 84: 2, 296: 1, 1840: 1}},
+    ),
+    "a strided set": Case(
+        steps_on_a("for (int j = 0; j < n; j += 4) A[2][j] += j;"),
+        {"A": {2304: 1, 24: 2}, "x": ONCE},
+        {"A": {24: 3, 192: 1, 60: 1, 2028: 1}},
+    ),
+    "a diagonal": Case(
+        steps_on_a("float trace = 0; for (int i = 0; i < n; i++) trace += A[i][i]; z[s] = trace;"),
+        {"A": {2304: 1}, "x": ONCE},
+        {"A": {96: 3, 2296: 1}},
+    ),
+    "an antidiagonal downwards": Case(
+        steps_on_a("for (int i = n - 1; i >= 0; i--) z[i] += A[i][n - 1 - i];"),
+        {"A": {2304: 1}, "x": ONCE},
+        {"A": {96: 3, 2304: 1}},
+    ),
+    "a triangle": Case(
+        steps_on_a("for (int i = 0; i < 4; i++) for (int j = 0; j < i; j++) z[i] += A[i][j];"),
+        {"A": {2304: 1}, "x": ONCE},
+        {"A": {48: 3, 2292: 1}},
+    ),
+    "a tile": Case(
+        steps_on_a("for (int i = 2; i <= 5; i++) for (int j = 4; j < 4 + B; j++) A[i][j] = i * j;"),
+        {"A": {2304: 1, 64: 2}, "x": ONCE},
+        {"A": {208: 1, 240: 1, 1792: 1}},
+    ),
+    "a border": Case(
+        steps_on_a("for (int i = 0; i < n; i++) A[i][0] = A[i][n - 1] = A[0][i] = A[n - 1][i] = s;", 4),
+    ),
+    "a stencil of the host": Case(
+        steps_on_a("for (int i = 1; i < 5; i++) z[i] = A[3][i - 1] + A[3][i] + A[3][i + 1];"),
+        {"A": {2304: 1}, "x": ONCE},
+        {"A": {24: 3, 2304: 1}},
+    ),
+    "what the host overwrites does not come": Case(
+        "for (int s = 0; s < T; s++) { for (int i = 0; i < n; i++) y[i] = s; " + Y_IS_X + " }",
+        {"x": ONCE, "y": {96: 21}},
+        {"y": ONCE},
+    ),
+    "a loop that overwrites nothing": Case(
+        "int m = 0; for (int s = 0; s < 3; s++) { "
+        + X_IS_Y
+        + " for (int i = 0; i < m; i++) for (int j = 0; j < n; j++) x[j] = s; "
+        "for (int i = n; i < m; i++) x[i] = 7; m = -3; }",
+        BOTH,
+        {"x": ONCE},
+    ),
+    "a loop that is left": Case(
+        "for (int s = 0; s < 3; s++) { " + X_IS_Y + " for (int i = 0; i < n; i++) { if (i == 3) break; x[i] = s; } }",
+        {"x": {96: 3}, "y": ONCE},
+        {"x": {96: 3}},
+    ),
+    "a bound in unsigned numbers": Case(
+        "size_t most = (size_t)-1; for (int s = 0; s < 3; s++) { "
+        + X_IS_Y
+        + " for (size_t i = 0; i < most; i++) { if (x[i] > 3) break; y[i] = x[i]; } most = 2 + s; }",
+    ),
+    "a loop whose variable is changed": Case(
+        "for (int s = 0; s < 3; s++) { " + X_IS_Y + " for (int i = 0; i < 3; i++) { x[i] = s; i += 4; x[i] = s; } }",
+        {"x": {96: 3}, "y": ONCE},
+        {"x": {96: 3}},
+    ),
+    "a flat row": Case(
+        FLAT.replace("BODY", "for (int j = 0; j < n; j++) z[j] += F[(s + 1) * n + j];"),
+        {"A": {2304: 1}, "x": ONCE},
+        {"A": {96: 3, 2304: 1}},
+    ),
+    "a flat column": Case(
+        FLAT.replace("BODY", "for (size_t j = 0; j < (size_t)n; ++j) F[j * (size_t)n + (size_t)s] = z[j];"),
+        {"A": {2304: 1, 96: 2}, "x": ONCE},
+        {"A": {8: 1, 2116: 1, 84: 1}},
+    ),
+    "a flat row in unsigned numbers that may wrap around": Case(
+        FLAT.replace("BODY", "unsigned u = n; for (unsigned j = 0; j < u; j++) z[j] += F[s * u + j];"),
+        {"A": {2304: 1}, "x": ONCE},
+        {"A": {2304: 3}},
     ),
 }

@@ -24,7 +24,8 @@ static void release(void *memory)
 #include "metafork/residents.h"
 
 enum { SIZE = 400, MOST = 4 };
-static unsigned char data[SIZE], truth[SIZE];
+alignas(64) static unsigned char data[SIZE];
+static unsigned char truth[SIZE];
 static unsigned long long state;
 
 static int below(int n)
@@ -40,6 +41,36 @@ static void check(int first, int behind, const char *what, int step)
             printf("step %d: %s: byte %d is %d, not %d\n", step, what, i, data[i], truth[i]);
             exit(1);
         }
+}
+
+// Rows of a rectangle, or of a box, whose distances may have nothing to do with each other.
+struct Steps {
+    int first, width, rank;
+    long long steps[6];
+    template <class Each> void each(const Each &what) const
+    {
+        long long counts[3] = {1, 1, 1}, strides[3] = {0, 0, 0};
+        for (int i = 0; i < rank; i++) strides[i] = steps[2 * i], counts[i] = steps[2 * i + 1];
+        for (long long a = 0; a < counts[0]; a++)
+            for (long long b = 0; b < counts[1]; b++)
+                for (long long c = 0; c < counts[2]; c++)
+                    for (int i = 0; i < width; i++) what((int)(first + a * strides[0] + b * strides[1] + c * strides[2]) + i);
+    }
+};
+
+static Steps some_steps()
+{
+    static const int distances[] = {1, 2, 4, 12, 20, 20, 20, 24, 40, 60, 100};
+    for (;;) {
+        Steps one = {below(SIZE), 1 + below(6), 1 + below(3), {}};
+        bool inside = true;
+        for (int i = 0; i < one.rank; i++) {
+            one.steps[2 * i] = distances[below(11)] * (below(4) == 0 ? -1 : 1);
+            one.steps[2 * i + 1] = below(12) == 0 ? -below(2) : 1 + below(below(2) ? 4 : 20);
+        }
+        one.each([&](int at) { inside = inside && at >= 0 && at < SIZE; });
+        if (inside) return one;
+    }
 }
 
 static void launch(int step)
@@ -65,6 +96,11 @@ static void launch(int step)
         return;
     }
     for (int k = 0; k < count; k++)
+        if (bytes[k] > 0 && ((uintptr_t)hosts[k] ^ (uintptr_t)pointers[k]) % 16 != 0) {
+            printf("step %d: array %d: what is at %p on the host is at %p on the device\n", step, k, hosts[k], pointers[k]);
+            exit(1);
+        }
+    for (int k = 0; k < count; k++)
         for (int i = 0; i < bytes[k]; i++) {
             unsigned char *const now = static_cast<unsigned char *>(pointers[k]) + i;
             const int at = (int)((unsigned char *)hosts[k] - data) + i;
@@ -86,7 +122,7 @@ int main(int argc, char **argv)
     bool kept = false;
     for (int step = 0; step < 4000; step++) {
         const int first = below(SIZE), length = below(3 * rarely) == 0 ? 1 + below(SIZE - first) : 1 + below(first + 4 < SIZE ? 4 : 1);
-        switch (below(kept ? 9 : 8)) {
+        switch (below(kept ? 10 : 9)) {
         case 0:
             metafork_touch(data, first, length, METAFORK_READS);
             check(first, first + length, "a read", step);
@@ -137,7 +173,18 @@ int main(int argc, char **argv)
                 check(0, SIZE, "an end of what is known", step);
             }
             break;
-        case 8:
+        case 8: {
+            const Steps one = some_steps();
+            const int how = 1 + below(3);
+            metafork_touch_steps(data, one.first, one.width, how, one.rank, one.steps);
+            if (how != METAFORK_WRITES) one.each([&](int at) { check(at, at + 1, "a step", step); });
+            if (how != METAFORK_READS)
+                one.each([&](int at) {
+                    if (how == METAFORK_WRITES || below(2)) data[at] = truth[at] = (unsigned char)below(256);
+                });
+            break;
+        }
+        case 9:
             if (below(20) == 0) {
                 metafork_drop(data + 100);
                 kept = false;

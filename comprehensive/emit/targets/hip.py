@@ -59,8 +59,8 @@ class Hip:
     architecture: str = "gfx90a"
     name: str = "hip"
     headers: tuple[str, ...] = (
-        "arrays.h", "device.h", "dispatch.h", "exact.h", "hip.h", "host.h", "launch.h", "machine.h", "machine_query.h",
-        "residents.h", "target_cuda.h",
+        "arrays.h", "byte_sets.h", "device.h", "dispatch.h", "exact.h", "hip.h", "host.h", "launch.h", "machine.h",
+        "machine_query.h", "residents.h", "target_cuda.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 

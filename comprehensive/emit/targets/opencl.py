@@ -49,8 +49,8 @@ class OpenCl:
     name: str = "opencl"
     hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
-        "arrays.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h", "machine_query.h",
-        "program_cache.h", "residents.h", "target_opencl.h",
+        "arrays.h", "byte_sets.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h",
+        "machine_query.h", "program_cache.h", "residents.h", "target_opencl.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     handles: Handles = _HANDLES

@@ -55,8 +55,8 @@ class Ptx:
     name: str = "ptx"
     hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
-        "arrays.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h", "machine_query.h",
-        "residents.h", "target_ptx.h",
+        "arrays.h", "byte_sets.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h",
+        "machine_query.h", "residents.h", "target_ptx.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 

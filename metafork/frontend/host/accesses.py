@@ -1,28 +1,35 @@
 """What a piece of host code touches: elements, rows and whole arrays, or everything.
 
-An access counts with the indices whose values are the same before the piece is run, so that it can be announced there;
-of what varies in the piece the whole extent counts.  Calls touch everything, but for those that are known to read
-their arguments alone; so does what is reached through anything but an array, or a pointer that stands still.
+An access counts with the indices whose values are known before the piece is run, so that it can be announced there:
+the same all the time, or sums over the iterations of counted loops (``linear_indices``).  Of any other index the whole
+extent counts.  Calls touch everything, but for those that are known to read their arguments alone; so does what is
+reached through anything but an array, or a pointer that stands still.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
-from typing import Literal
 
+from metafork.frontend.host.access_boxes import Element, Kind, boxes
 from metafork.frontend.host.host import HostFunction
+from metafork.frontend.host.linear_indices import (
+    Amount,
+    Counted,
+    Linear,
+    Trips,
+    changed,
+    counted,
+    jumps,
+    linear,
+    loop_name,
+)
 from metafork.frontend.host.variables import Variable, rank_of
 from metafork.frontend.text import syntax
-from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.translation_unit import HostAccess
 
-_NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]{0,3}")
 _ZERO = "0"
 _POINTERS = ("MF0201", "MF0208")  # a pointer, and an array without an extent
-
-Key = tuple[str, Literal["parameter", "object", "pointer", "everything"], tuple[str, ...]]
 
 
 class Scopes:
@@ -50,7 +57,7 @@ def accesses(
     """Return what a statement without schedules, or an expression, touches, as it can be said in front of it."""
     collector = _Collector(host, scopes, _expressions(piece), _declared(piece))
     if isinstance(piece, syntax.Statement):
-        simple = isinstance(piece, syntax.ExpressionStatement)
+        simple = isinstance(piece, syntax.ExpressionStatement | syntax.ForStatement)
         collector.statement(piece, dict(scope), exact=simple)
     else:
         collector.expression(piece, scope, reads=True, writes=False, exact=True)
@@ -83,9 +90,12 @@ class _Collector:
         self._host = host
         self._scopes = scopes
         self._inner: set[int] = set()
-        self._found: dict[Key, list[bool]] = {}
+        self._found: list[Element] = []
         self._varying = declared
         self._stores = False
+        self._trips: dict[int, Trips] = {}
+        self._around: list[int] = []  # the numbers of the counted loops around the place
+        self._values: dict[int, Linear] = {}  # of their variables, by identity
         for expression in expressions:
             self._note_changes(expression)
 
@@ -110,11 +120,7 @@ class _Collector:
 
     def result(self) -> tuple[HostAccess, ...]:
         """Return the accesses, what is overwritten last: what else is read must have been fetched by then."""
-        everything = self._found.get(("", "everything", ()))
-        if everything == [True, True]:
-            return (HostAccess("", "everything", (), True, True),)
-        found = [HostAccess(*key, *how) for key, how in self._found.items()]
-        return tuple(sorted(found, key=lambda one: not one.reads))
+        return boxes(self._found, self._trips)
 
     # --- statements -------------------------------------------------------------------------------------------
 
@@ -126,10 +132,51 @@ class _Collector:
         first = statement.init if isinstance(statement, syntax.ForStatement) else statement
         if isinstance(first, syntax.Declaration):
             self._inner |= {id(one) for one in self._scopes.declare(first, inner)}
+        if isinstance(statement, syntax.ForStatement):
+            self._loop(statement, inner, exact)
+            return
         for expression in syntax.direct_expressions(statement):
             self.expression(expression, inner, reads=True, writes=False, exact=exact)
         for child in syntax.direct_statements(statement):
-            self.statement(child, inner)
+            self.statement(child, inner, exact=exact and isinstance(statement, syntax.Block))
+
+    def _loop(self, loop: syntax.ForStatement, scope: dict[str, Variable], exact: bool) -> None:
+        """Note what a loop touches, whose variables are in the scope."""
+        number = len(self._trips)
+        name = loop_name(loop)
+        variable = None if name is None else scope.get(name.name)
+        found = None if variable is None else self._counted(loop, number, variable, scope)
+        first = loop.init
+        for start in syntax.direct_expressions(first) if isinstance(first, syntax.Declaration) else (first,):
+            if start is not None:
+                self.expression(start, scope, reads=True, writes=False, exact=exact)
+        if found is not None:
+            self._trips[number] = found.trips
+            self._around.append(number)
+            self._values[id(variable)] = found.value
+        for part in (loop.condition, loop.step):
+            if part is not None:
+                self._value(part, scope)
+        once = exact and found is not None and found.trips.exact and not jumps(loop.body)
+        self.statement(loop.body, scope, exact=once)
+        if found is not None:
+            self._around.pop()
+            del self._values[id(variable)]
+
+    def _counted(
+        self, loop: syntax.ForStatement, number: int, variable: Variable, scope: Mapping[str, Variable]
+    ) -> Counted | None:
+        """Return what is known of a loop over a variable that nothing else writes."""
+        body = list(syntax.walk_statements(loop.body))
+        known = not any(isinstance(one, syntax.Opaque) for one in body) and not _entered(loop.body)
+        expressions = [part for one in body for part in syntax.direct_expressions(one)]
+        conditions = [] if loop.condition is None else [loop.condition]
+        kept = variable.name not in changed(iter([*expressions, *conditions]))
+        if variable.type is None or not variable.type.integer or variable.is_global or variable.escapes < math.inf:
+            return None
+        if not known or not kept or id(variable) in self._values:
+            return None
+        return counted(loop, number, variable.type, variable.name, self._trips, lambda one: self._linear(one, scope))
 
     # --- expressions ------------------------------------------------------------------------------------------
 
@@ -147,11 +194,15 @@ class _Collector:
             case syntax.Prefix(op="++" | "--", operand=operand) | syntax.Postfix(operand=operand):
                 self.expression(operand, scope, reads=True, writes=True, exact=exact)
             case syntax.Prefix(op="*", operand=operand):
-                if isinstance(operand, syntax.Name):
-                    self._element(operand, (syntax.Constant(_ZERO, operand.span),), scope, reads, writes, exact)
-                else:
-                    self._everything(reads, writes)
-                    self._value(operand, scope)
+                match operand:
+                    case syntax.Name():
+                        self._element(operand, (syntax.Constant(_ZERO, operand.span),), scope, reads, writes, exact)
+                    case syntax.Infix(op="+", left=syntax.Name() as first, right=index):
+                        self._value(index, scope, exact)
+                        self._element(first, (index,), scope, reads, writes, exact)
+                    case _:
+                        self._everything(reads, writes)
+                        self._value(operand, scope)
             case syntax.Assignment(op=op, target=target, value=value):
                 self._value(value, scope, exact)
                 self.expression(target, scope, reads=op != "=", writes=True, exact=exact)
@@ -253,19 +304,18 @@ class _Collector:
     # --- what is found ----------------------------------------------------------------------------------------
 
     def _everything(self, reads: bool, writes: bool) -> None:
-        self._add("", "everything", (), reads or writes, writes)
+        self._found.append(Element("", "everything", (), reads or writes, writes))
 
     def _add(
         self,
         name: str,
-        kind: Literal["parameter", "object", "pointer", "everything"],
-        indices: tuple[str, ...],
+        kind: Kind,
+        indices: tuple[Linear | None, ...],
         reads: bool,
         writes: bool,
+        around: tuple[int, ...] = (),
     ) -> None:
-        how = self._found.setdefault((name, kind, indices), [False, False])
-        how[0] = how[0] or reads
-        how[1] = how[1] or writes
+        self._found.append(Element(name, kind, indices, reads, writes, around))
 
     def _name(self, variable: Variable | None, reads: bool, writes: bool, exact: bool) -> None:
         """Note a variable: one of the file may be what a caller passes as an array; others are nobody's arrays."""
@@ -300,20 +350,18 @@ class _Collector:
         if not (array or variable.fault in _POINTERS) or len(indices) != rank or not self._stands(variable):
             self._everything(reads, writes)
             return
-        texts: list[str] = []
-        for index in indices:
-            text = self._text(index, scope)
-            if text is None:
-                break
-            texts.append(text)
-        whole = len(texts) == rank
+        found = tuple(self._linear(index, scope) for index in indices)
+        whole = all(one is not None for one in found)
         if not array and not whole:
             self._everything(reads, writes)
             return
-        kind: Literal["parameter", "object", "pointer"] = "object" if array else "pointer"
+        kind: Kind = "object" if array else "pointer"
         if array and variable.is_parameter:
             kind = "parameter"
-        self._add(base.name, kind, tuple(texts), reads or (writes and not (exact and whole)), writes)
+        once = exact and whole
+        # What is overwritten is so in every iteration of the loops around: of one without any, nothing is.
+        around = tuple(self._around) if once else ()
+        self._add(base.name, kind, found, reads or (writes and not once), writes, around)
 
     def _stands(self, variable: Variable) -> bool:
         """Return whether a variable has one value in the piece; an array object always has one place."""
@@ -323,29 +371,26 @@ class _Collector:
         moving = variable.element is None or variable.is_parameter
         return not (reachable and moving and self._stores)
 
-    def _text(self, index: syntax.Expression, scope: Mapping[str, Variable]) -> str | None:
-        """Return an integer expression that can be evaluated in front of the piece, without a trap, as C."""
-        match index:
-            case syntax.Constant(text=text) if _NUMBER.fullmatch(text):
-                return text
-            case syntax.Name(name=name, uncertain=False):
-                variable = scope.get(name)
-                if variable is None or variable.type is None or not variable.type.integer:
-                    return None
-                return name if self._stands(variable) else None
-            case syntax.Prefix(op="+" | "-" as op, operand=operand):
-                inner = self._text(operand, scope)
-                return None if inner is None else f"({op}{inner})"
-            case syntax.Infix(op="+" | "-" | "*" as op, left=left, right=right):
-                first, second = self._text(left, scope), self._text(right, scope)
-                return None if first is None or second is None else f"({first} {op} {second})"
-            case syntax.Conversion(type=type_, operand=operand):
-                to = scalar_type(type_.words, self._host.typedefs)
-                plain = to is not None and to.integer and not (type_.pointers or type_.extents or type_.function)
-                inner = self._text(operand, scope)
-                return f"(({to.spelling}){inner})" if to is not None and plain and inner is not None else None
-            case _:
+    def _linear(self, index: syntax.Expression, scope: Mapping[str, Variable]) -> Linear | None:
+        """Return an index as it is known in front of the piece."""
+
+        def named(name: syntax.Name) -> Linear | None:
+            variable = scope.get(name.name)
+            if variable is None or variable.type is None or not variable.type.integer:
                 return None
+            if id(variable) in self._values:
+                return self._values[id(variable)]
+            return Linear(Amount.of(f"(long long){name.name}"), (), variable.type) if self._stands(variable) else None
+
+        return linear(index, named, self._host.typedefs)
+
+
+def _entered(statement: syntax.Statement) -> bool:
+    """Return whether a jump from elsewhere may lead into a statement."""
+    if isinstance(statement, syntax.SwitchStatement):
+        return False
+    inside = any(_entered(one) for one in syntax.direct_statements(statement))
+    return inside or isinstance(statement, syntax.LabelledStatement)
 
 
 def _chain(subscript: syntax.Subscript) -> tuple[syntax.Expression, tuple[syntax.Expression, ...]]:

@@ -33,6 +33,7 @@ from metafork.ir.translation_unit import (
     FunctionParameter,
     HostAccess,
     HostAccesses,
+    HostIndex,
     HostPlace,
     Schedule,
     TranslationUnit,
@@ -245,7 +246,7 @@ def vector(name):
     return FunctionParameter(name, f"float {name}[N]", array=Array(name, FLOAT, (var("N"),)))
 
 
-STORE = HostAccess("other", "parameter", ("0",), reads=False, writes=True)
+STORE = HostAccess("other", "parameter", (HostIndex("0LL"),), reads=False, writes=True)
 
 UNIT = TranslationUnit(
     source=Source("blend.mf", TEXT),

@@ -58,7 +58,11 @@ def test_a_loop_that_leaves_the_arrays_alone_announces_nothing(tmp_path):
     compiles(tmp_path, header, host)
 
 
-TOUCH_A = "metafork_touch((const void *)a, (long long)(0) * (long long)sizeof(a[0]), (long long)sizeof(a[0]), {});"
+TOUCH_A = "metafork_touch((const void *)a, 0LL * (long long)sizeof(a[0]), (long long)sizeof(a[0]), {});"
+STEPS_A = (
+    "metafork_touch_steps((const void *)a, 0LL * (long long)sizeof(a[0]), (long long)sizeof(a[0]), {}, 1, "
+    "(const long long[]){{1LL * (long long)sizeof(a[0]), (long long)B}}); "
+)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +73,8 @@ TOUCH_A = "metafork_touch((const void *)a, (long long)(0) * (long long)sizeof(a[
         ("if (a[0] > 3) return;", TOUCH_A.format(1) + " if (a[0] > 3) return;"),
         ("if (t > 3) a[0] = 1;", "if (t > 3) { " + TOUCH_A.format(2) + " a[0] = 1; }"),
         ("if (t) ; else if (a[0] > 0) return;", "else { " + TOUCH_A.format(1) + " if (a[0] > 0) return; }"),
-        ("for (int k = 0; k < B; k++) a[k] = 1;", "metafork_touch((const void *)a, 0, metafork_size_a, 3); for"),
+        ("for (int k = 0; k < B; k++) a[k] = 1;", STEPS_A.format(2) + "for (int k = 0; k < B; k++) a[k] = 1;"),
+        ("for (int k = B; k; k--) a[k] = 1;", "metafork_touch((const void *)a, 0, metafork_size_a, 3); for"),
         ("marker();", "metafork_touch_all(3); marker();"),
     ],
 )

@@ -33,7 +33,15 @@ int metafork_unchanged(int metafork_same, const char *metafork_name);
 /* The host is about to read (1), overwrite (2), or read and write or write in part (3) these bytes. */
 void metafork_touch(const void *metafork_start, long long metafork_offset, long long metafork_bytes, int metafork_how);
 
-/* The same for everything that a copy exists of. */
+/* The same for bytes at `rank` distances, each so many times: `steps` are distance and number in turn.  Nothing where a number is
+ * less than 1. */
+void metafork_touch_steps(const void *metafork_start, long long metafork_offset, long long metafork_bytes, int metafork_how, int metafork_rank,
+                          const long long *metafork_steps);
+
+/* How many steps of 1 lead from one number to before another. */
+long long metafork_trips(unsigned long long metafork_first, unsigned long long metafork_behind);
+
+/* metafork_touch for everything that a copy exists of. */
 void metafork_touch_all(int metafork_how);
 
 /* A function with schedules begins; returns 0. */

@@ -12,6 +12,8 @@
  *   int metafork_device_allocate(int device, void **out, int64_t bytes);
  *   void metafork_device_free(int device, void *memory);
  *   int metafork_device_copy(int device, void *to, const void *from, int64_t bytes, bool to_device);
+ *   int metafork_device_copy_rows(int device, void *to, const void *from, int64_t width, int64_t stride, int64_t rows, bool to_device);
+ *                                                             `rows` times `width` bytes, `stride` bytes (less than 2^31) apart on both sides
  *   int metafork_finish(void);                                waits for what metafork_launch_kernel began on the null stream
  *   int metafork_kernel_attributes(const void *kernel, metafork_attributes *out);   leaves alone what it does not know
  *

@@ -9,81 +9,13 @@
 #define METAFORK_RESIDENTS_H
 
 #include "metafork/arrays.h"
+#include "metafork/byte_sets.h"
 #include "metafork/host.h"
 
-/* ---- sets of bytes ---- */
-
-/* Bytes of a copy, from `first` to before `behind`. */
-typedef struct metafork_range {
-    int64_t first, behind;
-} metafork_range;
-
 enum {
-    METAFORK_MOST_RANGES = 16,
-    METAFORK_GAP = 65536 /* equal bytes between two newer ranges that are moved with them rather than in two steps */
+    METAFORK_GAP = 65536,   /* equal bytes between two newer stretches that are moved with them rather than in two steps */
+    METAFORK_ALIGNMENT = 16 /* no element needs more; devices align what they allocate to more than that */
 };
-
-/* Sorted, with gaps between them. */
-typedef struct metafork_ranges {
-    int count;
-    metafork_range at[METAFORK_MOST_RANGES];
-} metafork_ranges;
-
-static inline metafork_range metafork_common(metafork_range left, metafork_range right) {
-    const metafork_range common = {left.first > right.first ? left.first : right.first,
-                                   left.behind < right.behind ? left.behind : right.behind};
-    return common;
-}
-
-static inline bool metafork_meets(const metafork_ranges *ranges, metafork_range range) {
-    for (int i = 0; i < ranges->count; i++) {
-        const metafork_range common = metafork_common(ranges->at[i], range);
-        if (common.first < common.behind) return true;
-    }
-    return false;
-}
-
-/* Add a range; false, and nothing is changed, where that would be too many. */
-static inline bool metafork_ranges_add(metafork_ranges *ranges, metafork_range range) {
-    metafork_range all[METAFORK_MOST_RANGES + 1];
-    int count = 0;
-    bool placed = false;
-    for (int i = 0; i < ranges->count; i++) {
-        const metafork_range one = ranges->at[i];
-        if (one.behind < range.first) {
-            all[count++] = one;
-        } else if (range.behind < one.first) {
-            if (!placed) all[count++] = range;
-            placed = true;
-            all[count++] = one;
-        } else {
-            if (one.first < range.first) range.first = one.first;
-            if (one.behind > range.behind) range.behind = one.behind;
-        }
-    }
-    if (!placed) all[count++] = range;
-    if (count > METAFORK_MOST_RANGES) return false;
-    for (int i = 0; i < count; i++) ranges->at[i] = all[i];
-    ranges->count = count;
-    return true;
-}
-
-/* Take a range away; false, and nothing is changed, where too many would remain. */
-static inline bool metafork_ranges_remove(metafork_ranges *ranges, metafork_range range) {
-    metafork_range all[METAFORK_MOST_RANGES + 1];
-    int count = 0;
-    for (int i = 0; i < ranges->count; i++) {
-        const metafork_range one = ranges->at[i];
-        const metafork_range before = {one.first, one.behind < range.first ? one.behind : range.first};
-        const metafork_range after = {one.first > range.behind ? one.first : range.behind, one.behind};
-        if (before.first < before.behind) all[count++] = before;
-        if (after.first < after.behind) all[count++] = after;
-    }
-    if (count > METAFORK_MOST_RANGES) return false;
-    for (int i = 0; i < count; i++) ranges->at[i] = all[i];
-    ranges->count = count;
-    return true;
-}
 
 /* ---- one copy ---- */
 
@@ -91,56 +23,64 @@ static inline bool metafork_ranges_remove(metafork_ranges *ranges, metafork_rang
 typedef struct metafork_resident {
     uintptr_t host;
     int64_t bytes;
-    void *device;
-    int number;       /* of the device */
+    void *memory; /* of the device */
+    void *device; /* in it: the place of the first byte */
+    int number;   /* of the device */
     const char *name; /* for traces: what the first schedule called it */
     bool in_use;      /* by the launch under way */
-    metafork_ranges host_newer;
-    metafork_ranges device_newer;
+    metafork_bytes host_newer;
+    metafork_bytes device_newer;
 } metafork_resident;
 
-static inline metafork_range metafork_whole(const metafork_resident *one) {
-    const metafork_range whole = {0, one->bytes};
-    return whole;
+static inline metafork_rows metafork_whole(const metafork_resident *one) { return metafork_stretch(0, one->bytes); }
+
+static inline int metafork_move_rows(const metafork_resident *one, metafork_rows rows, bool to_device) {
+    if (rows.width <= 0) return METAFORK_OK;
+    void *const host = (void *)(one->host + (uintptr_t)rows.first);
+    void *const device = (char *)one->device + rows.first;
+    return metafork_copy(one->number, one->name, to_device ? device : host, to_device ? host : device, rows, to_device);
 }
 
-static inline int metafork_move_range(const metafork_resident *one, metafork_range range, bool to_device) {
-    if (range.first >= range.behind) return METAFORK_OK;
-    void *const host = (void *)(one->host + (uintptr_t)range.first);
-    void *const device = (char *)one->device + range.first;
-    return metafork_copy(one->number, one->name, to_device ? device : host, to_device ? host : device, range.behind - range.first, to_device);
-}
-
-/* Move what is newer within a range, in few steps: across a gap where both sides are equal, not where the other is newer. */
-static inline int metafork_move(const metafork_resident *one, metafork_range range, bool to_device) {
-    const metafork_ranges *newer = to_device ? &one->host_newer : &one->device_newer;
-    const metafork_ranges *older = to_device ? &one->device_newer : &one->host_newer;
-    metafork_range next = {0, 0};
-    for (int i = 0; i < newer->count; i++) {
-        const metafork_range part = metafork_common(newer->at[i], range);
-        if (part.first >= part.behind) continue;
-        const metafork_range gap = {next.behind, part.first};
-        const bool near = part.first - next.behind <= METAFORK_GAP && !metafork_meets(older, gap);
-        if (next.first < next.behind && near) {
-            next.behind = part.behind;
-            continue;
+/* Move what is newer among some bytes, in few steps: with equal bytes that are few or stand in a gap, not where the other
+ * side is newer. */
+static inline int metafork_move(const metafork_resident *one, metafork_rows wanted, bool to_device) {
+    const metafork_bytes *newer = to_device ? &one->host_newer : &one->device_newer;
+    const metafork_bytes *older = to_device ? &one->device_newer : &one->host_newer;
+    metafork_bytes parts;
+    metafork_rows next = metafork_stretch(0, 0);
+    parts.count = 0;
+    for (int i = 0; i < newer->count; i++)
+        if (!metafork_put_common(&parts, newer->at[i], wanted)) {
+            parts = *newer; /* more than is wanted */
+            break;
         }
-        const int error = metafork_move_range(one, next, to_device);
+    metafork_sort(&parts);
+    for (int i = 0; i < parts.count; i++) {
+        metafork_rows part = parts.at[i];
+        if (part.stride <= 2 * part.width && !metafork_meets(older, metafork_hull(part))) part = metafork_hull(part);
+        if (next.width > 0 && next.count == 1 && part.count == 1) {
+            const int64_t end = metafork_behind(next), last = metafork_behind(part);
+            if (part.first - end <= METAFORK_GAP && !metafork_meets(older, metafork_stretch(end, part.first > end ? part.first : end))) {
+                next = metafork_stretch(next.first, last > end ? last : end);
+                continue;
+            }
+        }
+        const int error = metafork_move_rows(one, next, to_device);
         if (error != METAFORK_OK) return error;
         next = part;
     }
-    return metafork_move_range(one, next, to_device);
+    return metafork_move_rows(one, next, to_device);
 }
 
 /* Make the host's bytes current.  Results that exist on the device alone and cannot be fetched are lost: the program ends. */
-static inline void metafork_fetch(metafork_resident *one, metafork_range range) {
-    const int error = metafork_move(one, range, false);
+static inline void metafork_fetch(metafork_resident *one, metafork_rows wanted) {
+    const int error = metafork_move(one, wanted, false);
     if (error != METAFORK_OK) {
         fprintf(stderr, "metafork: results cannot be fetched from the device: %s\n", metafork_message(error));
         abort();
     }
-    /* Where the set has no room for what remains, the range stays in it and is fetched once more: both sides are equal. */
-    (void)metafork_ranges_remove(&one->device_newer, range);
+    /* Where the set has no room for what remains, these stay in it and are fetched once more: both sides are equal. */
+    (void)metafork_exclude(&one->device_newer, wanted);
 }
 
 static inline void metafork_fetch_whole(metafork_resident *one) {
@@ -148,27 +88,27 @@ static inline void metafork_fetch_whole(metafork_resident *one) {
     one->device_newer.count = 0;
 }
 
-/* The host is about to write a range, or parts of it that were fetched before. */
-static inline void metafork_host_writes(metafork_resident *one, metafork_range range) {
-    if (!metafork_ranges_remove(&one->device_newer, range)) metafork_fetch_whole(one);
-    if (metafork_ranges_add(&one->host_newer, range)) return;
+/* The host is about to write these bytes, or some of them that were fetched before. */
+static inline void metafork_host_writes(metafork_resident *one, metafork_rows written) {
+    if (!metafork_exclude(&one->device_newer, written)) metafork_fetch_whole(one);
+    if (metafork_include(&one->host_newer, written)) return;
     /* Too many: what is equal may be called newer on the host as well, once the device has nothing newer. */
     metafork_fetch_whole(one);
     one->host_newer.count = 1;
     one->host_newer.at[0] = metafork_whole(one);
 }
 
-/* The device has written a range, which was current there. */
-static inline void metafork_device_wrote(metafork_resident *one, metafork_range range) {
-    if (metafork_ranges_add(&one->device_newer, range)) return;
+/* The device has written these bytes, which were current there. */
+static inline void metafork_device_wrote(metafork_resident *one, metafork_rows written) {
+    if (metafork_include(&one->device_newer, written)) return;
     metafork_fetch_whole(one);
-    (void)metafork_ranges_add(&one->device_newer, range);
+    (void)metafork_include(&one->device_newer, written);
 }
 
 /* Make the device's bytes current. */
-static inline int metafork_send(metafork_resident *one, metafork_range range) {
-    int error = metafork_move(one, range, true);
-    if (error == METAFORK_OK && !metafork_ranges_remove(&one->host_newer, range)) {
+static inline int metafork_send(metafork_resident *one, metafork_rows wanted) {
+    int error = metafork_move(one, wanted, true);
+    if (error == METAFORK_OK && !metafork_exclude(&one->host_newer, wanted)) {
         error = metafork_move(one, metafork_whole(one), true);
         if (error == METAFORK_OK) one->host_newer.count = 0;
     }
@@ -190,29 +130,25 @@ METAFORK_DEFINITION metafork_residents *metafork_residents_of_thread(void) {
     return &all;
 }
 
-static inline metafork_range metafork_part(const metafork_resident *one, uintptr_t start, int64_t bytes) {
+/* What a copy has of a stretch of the host's memory; empty where that is nothing. */
+static inline metafork_rows metafork_part(const metafork_resident *one, uintptr_t start, int64_t bytes) {
     const uintptr_t first = start > one->host ? start : one->host;
     const uintptr_t end = start + (uintptr_t)bytes, own = one->host + (uintptr_t)one->bytes;
     const uintptr_t behind = end < own ? end : own;
-    metafork_range part = {0, 0};
-    if (first < behind) {
-        part.first = (int64_t)(first - one->host);
-        part.behind = (int64_t)(behind - one->host);
-    }
-    return part;
+    return first < behind ? metafork_stretch((int64_t)(first - one->host), (int64_t)(behind - one->host)) : metafork_stretch(0, 0);
 }
 
 static inline metafork_resident *metafork_holding(const metafork_residents *all, uintptr_t start, int64_t bytes) {
     for (int i = 0; i < all->count; i++) {
-        const metafork_range part = metafork_part(&all->at[i], start, bytes);
-        if (part.behind - part.first == bytes) return &all->at[i];
+        const metafork_rows part = metafork_part(&all->at[i], start, bytes);
+        if (part.width == bytes) return &all->at[i];
     }
     return NULL;
 }
 
 /* Free one copy; what is newer on it is lost. */
 static inline void metafork_free_copy(metafork_residents *all, int index) {
-    if (all->at[index].device != NULL) metafork_device_free(all->at[index].number, all->at[index].device);
+    metafork_device_free(all->at[index].number, all->at[index].memory);
     all->at[index] = all->at[--all->count];
     if (all->count > 0) return;
     free(all->at);
@@ -222,8 +158,8 @@ static inline void metafork_free_copy(metafork_residents *all, int index) {
 
 static inline bool metafork_is_kept(const metafork_residents *all, const metafork_resident *one) {
     for (int i = 0; i < all->kept_count; i++) {
-        const metafork_range part = metafork_part(one, (uintptr_t)all->kept[i], 1);
-        if (part.first < part.behind) return true;
+        const metafork_rows part = metafork_part(one, (uintptr_t)all->kept[i], 1);
+        if (part.width > 0) return true;
     }
     return false;
 }
@@ -258,16 +194,19 @@ static inline int metafork_have(metafork_residents *all, uintptr_t start, int64_
         added.bytes = bytes;
         added.number = number;
         added.name = name;
-        int error = metafork_device_allocate(number, &added.device, bytes);
-        if (error != METAFORK_OK && metafork_make_room(all)) error = metafork_device_allocate(number, &added.device, bytes);
+        /* An array may begin anywhere in the copy of another: elements are aligned there if they are on the host. */
+        const int64_t shift = (int64_t)(start % METAFORK_ALIGNMENT);
+        int error = metafork_device_allocate(number, &added.memory, bytes + shift);
+        if (error != METAFORK_OK && metafork_make_room(all)) error = metafork_device_allocate(number, &added.memory, bytes + shift);
         if (error != METAFORK_OK) return error;
+        added.device = (char *)added.memory + shift;
         void *const grown = metafork_grown(all->at, all->count, &all->room, sizeof added);
         if (grown == NULL) {
-            metafork_device_free(number, added.device);
+            metafork_device_free(number, added.memory);
             return METAFORK_ENOMEM;
         }
         all->at = (metafork_resident *)grown;
-        (void)metafork_ranges_add(&added.host_newer, metafork_whole(&added));
+        (void)metafork_include(&added.host_newer, metafork_whole(&added));
         one = &all->at[all->count++];
         *one = added;
     }
@@ -308,8 +247,8 @@ static inline int metafork_bring(int number, void *const *hosts, const int64_t *
         for (int j = all->count - 1; j >= 0; j--) {
             const metafork_resident *one = &all->at[j];
             if (!metafork_overlap(starts[i], sizes[i], one->host, one->bytes)) continue;
-            const metafork_range part = metafork_part(one, starts[i], sizes[i]);
-            if (one->number == number && part.behind - part.first == sizes[i]) continue;
+            const metafork_rows part = metafork_part(one, starts[i], sizes[i]);
+            if (one->number == number && part.width == sizes[i]) continue;
             metafork_fetch_whole(&all->at[j]);
             metafork_free_copy(all, j);
         }
@@ -319,7 +258,7 @@ static inline int metafork_bring(int number, void *const *hosts, const int64_t *
     for (int i = 0; i < count && error == METAFORK_OK; i++) {
         if (bytes[i] <= 0) continue;
         metafork_resident *const one = metafork_holding(all, (uintptr_t)hosts[i], bytes[i]);
-        const metafork_range part = metafork_part(one, (uintptr_t)hosts[i], bytes[i]);
+        const metafork_rows part = metafork_part(one, (uintptr_t)hosts[i], bytes[i]);
         error = metafork_send(one, part);
         pointers[i] = (char *)one->device + part.first;
     }
@@ -337,10 +276,15 @@ static inline void metafork_written(const void *host, int64_t bytes) {
 
 enum { METAFORK_READS = 1, METAFORK_WRITES = 2, METAFORK_UPDATES = 3 };
 
-static inline void metafork_touch_part(metafork_resident *one, metafork_range part, int how) {
-    if (part.first >= part.behind) return;
+static inline void metafork_touch_part(metafork_resident *one, metafork_rows part, int how) {
+    if (part.width <= 0) return;
     if ((how & METAFORK_READS) != 0) metafork_fetch(one, part);
     if ((how & METAFORK_WRITES) != 0) metafork_host_writes(one, part);
+}
+
+METAFORK_DEFINITION void metafork_touch_all(int how) {
+    metafork_residents *all = metafork_residents_of_thread();
+    for (int i = 0; i < all->count; i++) metafork_touch_part(&all->at[i], metafork_whole(&all->at[i]), how);
 }
 
 METAFORK_DEFINITION void metafork_touch(const void *start, long long offset, long long bytes, int how) {
@@ -350,9 +294,73 @@ METAFORK_DEFINITION void metafork_touch(const void *start, long long offset, lon
         metafork_touch_part(&all->at[i], metafork_part(&all->at[i], (uintptr_t)start + (uintptr_t)offset, bytes), how);
 }
 
-METAFORK_DEFINITION void metafork_touch_all(int how) {
+/* Touch rows at an address: of each copy, what it has of them. */
+static inline void metafork_touch_rows(const void *start, metafork_rows rows, int how) {
     metafork_residents *all = metafork_residents_of_thread();
-    for (int i = 0; i < all->count; i++) metafork_touch_part(&all->at[i], metafork_whole(&all->at[i]), how);
+    for (int i = 0; i < all->count; i++) {
+        metafork_resident *const one = &all->at[i];
+        metafork_bytes parts;
+        metafork_rows here = rows;
+        parts.count = 0;
+        here.first += (int64_t)((uintptr_t)start - one->host);
+        (void)metafork_put_common(&parts, here, metafork_whole(one)); /* three parts at most */
+        for (int part = 0; part < parts.count; part++) metafork_touch_part(one, parts.at[part], how);
+    }
+}
+
+enum { METAFORK_MOST_STEPS = 8 };
+
+METAFORK_DEFINITION void metafork_touch_steps(const void *start, long long offset, long long bytes, int how, int rank, const long long *steps) {
+    int64_t strides[METAFORK_MOST_STEPS], counts[METAFORK_MOST_STEPS], far;
+    int count = 0;
+    bool lost = rank > METAFORK_MOST_STEPS;
+    if (bytes <= 0) return;
+    for (int i = 0; i < rank; i++)
+        if (steps[2 * i + 1] <= 0) return;
+    for (int i = 0; i < rank && !lost; i++) {
+        int64_t stride = steps[2 * i];
+        const int64_t number = steps[2 * i + 1];
+        if (stride == 0 || number == 1) continue;
+        lost = __builtin_mul_overflow(stride, number, &far) || far == INT64_MIN;
+        if (stride < 0 && !lost) {
+            lost = __builtin_add_overflow(offset, stride * (number - 1), &offset);
+            stride = -stride;
+        }
+        int at = count++;
+        for (; at > 0 && strides[at - 1] > stride; at--) strides[at] = strides[at - 1], counts[at] = counts[at - 1];
+        strides[at] = stride;
+        counts[at] = number;
+    }
+    metafork_rows rows = metafork_stretch(offset, offset + bytes);
+    for (int i = 0; i < count && !lost; i++) {
+        const metafork_rows hull = metafork_hull(rows);
+        if (rows.count == 1 && strides[i] > rows.width) {
+            rows.stride = strides[i];
+            rows.count = counts[i];
+        } else if (rows.count > 1 && strides[i] == rows.stride * rows.count) {
+            lost = __builtin_mul_overflow(rows.count, counts[i], &rows.count);
+        } else if (rows.count > 1 && i == count - 1 && strides[i] > hull.width && counts[i] <= METAFORK_MOST_ROWS / 2) {
+            for (int64_t k = 1; k < counts[i]; k++) {
+                metafork_rows others = rows;
+                others.first += k * strides[i];
+                metafork_touch_rows(start, others, how);
+            }
+        } else {
+            if (rows.count > 1 || strides[i] > rows.width) how |= METAFORK_READS; /* between them is what is not touched */
+            lost = __builtin_add_overflow(hull.width, strides[i] * (counts[i] - 1), &far) || __builtin_add_overflow(far, offset, &far);
+            if (!lost) rows = metafork_stretch(offset, far);
+        }
+        lost = lost || __builtin_mul_overflow(rows.stride, rows.count, &far) || __builtin_add_overflow(far, offset, &far);
+    }
+    if (lost)
+        metafork_touch_all(how | METAFORK_READS);
+    else
+        metafork_touch_rows(start, rows, how);
+}
+
+METAFORK_DEFINITION long long metafork_trips(unsigned long long first, unsigned long long behind) {
+    if (behind <= first) return 0;
+    return behind > INT64_MAX ? INT64_MAX : (long long)(behind - first);
 }
 
 /* Bring everything back, and free what is not kept. */
@@ -390,9 +398,9 @@ METAFORK_DEFINITION void metafork_leave(const char *frame) {
 METAFORK_DEFINITION void metafork_forget(const struct metafork_local *array) {
     metafork_residents *all = metafork_residents_of_thread();
     for (int i = all->count - 1; i >= 0; i--) {
-        const metafork_range part = metafork_part(&all->at[i], (uintptr_t)array->metafork_start, (int64_t)array->metafork_bytes);
-        if (part.first >= part.behind) continue;
-        (void)metafork_ranges_remove(&all->at[i].device_newer, part);
+        const metafork_rows part = metafork_part(&all->at[i], (uintptr_t)array->metafork_start, (int64_t)array->metafork_bytes);
+        if (part.width == 0) continue;
+        (void)metafork_exclude(&all->at[i].device_newer, part);
         metafork_fetch_whole(&all->at[i]);
         metafork_free_copy(all, i);
     }
@@ -418,8 +426,8 @@ METAFORK_DEFINITION void metafork_drop(const void *pointer) {
         all->kept_room = 0;
     }
     for (int i = all->count - 1; i >= 0; i--) {
-        const metafork_range part = metafork_part(&all->at[i], (uintptr_t)pointer, 1);
-        if (part.first >= part.behind) continue;
+        const metafork_rows part = metafork_part(&all->at[i], (uintptr_t)pointer, 1);
+        if (part.width == 0) continue;
         metafork_fetch_whole(&all->at[i]);
         metafork_free_copy(all, i);
     }

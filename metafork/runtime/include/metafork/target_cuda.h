@@ -46,6 +46,11 @@ static inline int metafork_device_copy(int, void *to, const void *from, int64_t 
     return METAFORK_OK;
 }
 
+static inline int metafork_device_copy_rows(int, void *to, const void *from, int64_t width, int64_t stride, int64_t rows, bool) {
+    for (int64_t row = 0; row < rows; row++) memcpy((char *)to + row * stride, (const char *)from + row * stride, (size_t)width);
+    return METAFORK_OK;
+}
+
 static inline int metafork_finish() { return METAFORK_OK; }
 
 static inline int metafork_kernel_attributes(const void *, metafork_attributes *) { return METAFORK_OK; }
@@ -125,6 +130,11 @@ static inline void metafork_device_free(int, void *memory) { (void)cudaFree(memo
 
 static inline int metafork_device_copy(int, void *to, const void *from, int64_t bytes, bool to_device) {
     return metafork_taken(cudaMemcpy(to, from, (size_t)bytes, to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
+}
+
+static inline int metafork_device_copy_rows(int, void *to, const void *from, int64_t width, int64_t stride, int64_t rows, bool to_device) {
+    return metafork_taken(cudaMemcpy2D(to, (size_t)stride, from, (size_t)stride, (size_t)width, (size_t)rows,
+                                       to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
 }
 
 static inline int metafork_finish() { return metafork_taken(cudaStreamSynchronize(nullptr)); }

@@ -162,6 +162,12 @@ typedef struct metafork_opencl {
                 void **event);
     int (*write)(void *queue, void *buffer, unsigned blocking, size_t offset, size_t size, const void *from, unsigned count,
                  void *const *events, void **event);
+    int (*read_rows)(void *queue, void *buffer, unsigned blocking, const size_t *buffer_origin, const size_t *origin, const size_t *region,
+                     size_t buffer_stride, size_t buffer_slice, size_t stride, size_t slice, void *to, unsigned count, void *const *events,
+                     void **event);
+    int (*write_rows)(void *queue, void *buffer, unsigned blocking, const size_t *buffer_origin, const size_t *origin, const size_t *region,
+                      size_t buffer_stride, size_t buffer_slice, size_t stride, size_t slice, const void *from, unsigned count, void *const *events,
+                      void **event);
     int (*flush)(void *queue);
     int (*finish)(void *queue);
 } metafork_opencl;
@@ -321,6 +327,8 @@ static inline int metafork_opencl_open(metafork_opencl *cl) {
         {"clEnqueueNDRangeKernel", &cl->launch},
         {"clEnqueueReadBuffer", &cl->read},
         {"clEnqueueWriteBuffer", &cl->write},
+        {"clEnqueueReadBufferRect", &cl->read_rows},
+        {"clEnqueueWriteBufferRect", &cl->write_rows},
         {"clFlush", &cl->flush},
         {"clFinish", &cl->finish},
     };
@@ -608,6 +616,20 @@ static inline int metafork_device_copy(int device, void *to, const void *from, i
     if (memory == NULL) return METAFORK_EINVAL;
     if (to_device) return metafork_taken(cl->write(cl->places[0].queue, memory, 1, offset, (size_t)bytes, from, 0, NULL, NULL));
     return metafork_taken(cl->read(cl->places[0].queue, memory, 1, offset, (size_t)bytes, to, 0, NULL, NULL));
+}
+
+static inline int metafork_device_copy_rows(int device, void *to, const void *from, int64_t width, int64_t stride, int64_t rows, bool to_device) {
+    metafork_opencl *cl;
+    size_t offset = 0;
+    const int error = metafork_opencl_get(&cl);
+    if (error != METAFORK_OK) return error;
+    void *const memory = device == 0 ? metafork_opencl_holding(cl, to_device ? to : from, &offset) : NULL;
+    if (memory == NULL) return METAFORK_EINVAL;
+    const size_t pitch = (size_t)stride, here[3] = {offset % pitch, offset / pitch, 0}, there[3] = {0, 0, 0};
+    const size_t region[3] = {(size_t)width, (size_t)rows, 1};
+    void *const queue = cl->places[0].queue;
+    if (to_device) return metafork_taken(cl->write_rows(queue, memory, 1, here, there, region, pitch, 0, pitch, 0, from, 0, NULL, NULL));
+    return metafork_taken(cl->read_rows(queue, memory, 1, here, there, region, pitch, 0, pitch, 0, to, 0, NULL, NULL));
 }
 
 static inline int metafork_finish(void) {

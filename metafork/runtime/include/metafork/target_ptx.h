@@ -44,6 +44,24 @@ typedef struct metafork_loaded {
     int64_t dynamic_bytes; /* of shared memory that a launch may ask for as things stand */
 } metafork_loaded;
 
+/* CUDA_MEMCPY2D; a kind of memory is METAFORK_CU_HOST or METAFORK_CU_DEVICE. */
+typedef struct metafork_copy_of_rows {
+    size_t from_column, from_row;
+    int from_kind;
+    const void *from_host;
+    unsigned long long from_device;
+    void *from_array;
+    size_t from_stride;
+    size_t to_column, to_row;
+    int to_kind;
+    void *to_host;
+    unsigned long long to_device;
+    void *to_array;
+    size_t to_stride;
+    size_t width, rows;
+} metafork_copy_of_rows;
+
+enum { METAFORK_CU_HOST = 1, METAFORK_CU_DEVICE = 2 };
 enum { METAFORK_MOST_DEVICES = 64 };
 
 typedef struct metafork_driver {
@@ -80,6 +98,7 @@ typedef struct metafork_driver {
     int (*memory_free)(unsigned long long memory);
     int (*copy_to_device)(unsigned long long to, const void *from, size_t bytes);
     int (*copy_to_host)(void *to, unsigned long long from, size_t bytes);
+    int (*copy_rows)(const struct metafork_copy_of_rows *copy);
     int (*stream_finish)(void *stream);
     int (*launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                   unsigned shared_bytes, void *stream, void **arguments, void **extra);
@@ -151,6 +170,7 @@ static inline int metafork_driver_open(metafork_driver *driver) {
         {"cuMemFree_v2", &driver->memory_free},
         {"cuMemcpyHtoD_v2", &driver->copy_to_device},
         {"cuMemcpyDtoH_v2", &driver->copy_to_host},
+        {"cuMemcpy2D_v2", &driver->copy_rows},
         {"cuStreamSynchronize", &driver->stream_finish},
         {"cuLaunchKernel", &driver->launch},
     };
@@ -340,6 +360,22 @@ static inline int metafork_device_copy(int device, void *to, const void *from, i
     if (error != METAFORK_OK) return error;
     error = to_device ? driver->copy_to_device((uintptr_t)to, from, (size_t)bytes) : driver->copy_to_host(to, (uintptr_t)from, (size_t)bytes);
     return metafork_context_leave(driver, metafork_taken(error));
+}
+
+static inline int metafork_device_copy_rows(int device, void *to, const void *from, int64_t width, int64_t stride, int64_t rows, bool to_device) {
+    metafork_copy_of_rows copy = METAFORK_NONE;
+    metafork_driver *driver;
+    copy.from_kind = to_device ? METAFORK_CU_HOST : METAFORK_CU_DEVICE;
+    copy.to_kind = to_device ? METAFORK_CU_DEVICE : METAFORK_CU_HOST;
+    copy.from_host = to_device ? from : NULL;
+    copy.from_device = to_device ? 0 : (uintptr_t)from;
+    copy.to_host = to_device ? NULL : to;
+    copy.to_device = to_device ? (uintptr_t)to : 0;
+    copy.from_stride = copy.to_stride = (size_t)stride;
+    copy.width = (size_t)width;
+    copy.rows = (size_t)rows;
+    const int error = metafork_context_enter(device, &driver);
+    return error != METAFORK_OK ? error : metafork_context_leave(driver, metafork_taken(driver->copy_rows(&copy)));
 }
 
 /* Compile a kernel for a device whose context is the thread's. */

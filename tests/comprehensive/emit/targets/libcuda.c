@@ -439,6 +439,44 @@ int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
     return done(0);
 }
 
+/* CUDA_MEMCPY2D. */
+struct rows {
+    struct {
+        size_t column, row;
+        int kind; /* 1: the host, 2: the device */
+        union {
+            void *host;
+            const void *read;
+        };
+        uint64_t device;
+        void *array;
+        size_t stride;
+    } from, to;
+    size_t width, count;
+};
+
+int cuMemcpy2D_v2(const struct rows *copy) {
+    BEGIN();
+    const int back = copy->from.kind == 2;
+    CHECK(copy->from.kind + copy->to.kind == 3, INVALID_VALUE);
+    CHECK(copy->width > 0 && copy->count > 0, INVALID_VALUE);
+    CHECK(copy->from.stride >= copy->width && copy->to.stride >= copy->width && copy->from.stride < (size_t)1 << 31, INVALID_VALUE);
+    CHECK(copy->from.column + copy->from.row + copy->to.column + copy->to.row == 0, INVALID_VALUE);
+    const uint64_t address = back ? copy->from.device : copy->to.device;
+    const size_t stride = back ? copy->from.stride : copy->to.stride;
+    struct allocation *const one = holding(address, stride * (copy->count - 1) + copy->width);
+    CHECK(one != NULL, INVALID_VALUE);
+    CHECK(one->context == current(), INVALID_CONTEXT);
+    for (size_t row = 0; row < copy->count; row++) {
+        unsigned char *const data = one->data + (address - one->address) + row * stride;
+        if (back)
+            memcpy((char *)copy->to.host + row * copy->to.stride, data, copy->width);
+        else
+            memcpy(data, (const char *)copy->from.read + row * copy->from.stride, copy->width);
+    }
+    return done(0);
+}
+
 int cuStreamSynchronize(void *stream) {
     BEGIN();
     CHECK(current() != NULL, INVALID_CONTEXT);

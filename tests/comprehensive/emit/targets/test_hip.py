@@ -20,6 +20,7 @@ from comprehensive.verification.driver import (
 )
 from metafork.ir.messages.source import Source
 from tests.comprehensive.emit.targets.programs import CASES, EXAMPLES
+from tests.comprehensive.emit.targets.test_ptx_programs import COLUMNS
 from tests.runtime.compiling import succeed
 from tests.sampling import sampled
 
@@ -29,9 +30,9 @@ SWIZZLE = {
 }
 
 
-def built(name, directory, function=None, **options):
+def built(name, directory, function=None, text=None, **options):
     """Write a file's outputs, and build a driver of one of its functions with the stand-in."""
-    source = Source(f"{name}.mf", (EXAMPLES / f"{name}.mf").read_text())
+    source = Source(f"{name}.mf", text or (EXAMPLES / f"{name}.mf").read_text())
     result = optimize(source, **{"hardware": HIP.hardware, **options})
     texts = LeafTexts(result.analyses, None, HIP)
     result = texts.in_time(result, None)
@@ -107,6 +108,13 @@ def test_lanes_of_32_exchange_values(tmp_path):
     leaf = int(re.search(r"aos_k1 leaf (\d)", traced)[1])
     assert "in the registers of a warp" in result.schedules[1].leaves[leaf - 1].title
     assert "__shfl" not in (tmp_path / "aos_hip.cpp").read_text()  # the header says what a shuffle is
+
+
+def test_columns_are_copied_as_such(tmp_path):
+    built("columns", tmp_path, text=COLUMNS, counters=("threads_per_block",), strategies=())
+    status, said, traced = compared(tmp_path, [("", [9, 4])], METAFORK_TRACE="2")
+    assert (status, said) == (0, ["same"]), traced
+    assert traced.count("36 bytes of A to the device in 9 rows") == 2
 
 
 @pytest.fixture(scope="module")

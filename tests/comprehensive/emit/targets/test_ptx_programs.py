@@ -47,6 +47,20 @@ void class(int n, int stream, int leaf, const float m[n], float middle[n], float
 }
 """
 
+COLUMNS = """
+void columns(int n, int B, float A[n][n], float x[n]) {
+  for (int s = 0; s < 3; s++) {
+    meta_schedule {
+      meta_for (int i = 0; i < n; i++)
+        meta_for (int j = 0; j < B; j++)
+          for (int k = j; k < n; k += B)
+            A[i][k] = A[i][k] + x[k];
+    }
+    for (int i = 0; i < n; i++) A[i][s + 1] = x[i] - A[i][s + 3];
+  }
+}
+"""
+
 NUMBERS = {"sc": -3, "uc": 200, "u": 4294967295, "ull": 98765432109, "f": 0.3, "d": -1.75}
 SHUFFLE = {
     "counters": ("threads_per_block", "shared_memory", "global_loads"),
@@ -112,6 +126,16 @@ def test_the_leaf_runs_and_is_right(driver, tmp_path, file, function, options, p
     assert calls.ran == launched(done)
     leaves = {leaf.kernel: leaf.title for tree in one.result.schedules for leaf in tree.leaves}
     assert [leaves[name].replace("common subexpressions reused", "as written") for name in calls.ran] == titles
+
+
+def test_columns_are_copied_as_such(driver, tmp_path):
+    one = program(COLUMNS, "columns.mf", tmp_path, counters=("threads_per_block",), strategies=())
+    done, said, calls = one.compare(driver, "columns", [("", {"n": 9, "B": 4})], METAFORK_TRACE="2")
+    assert (said, calls.violations, calls.left) == (["same"], [], []), done.stderr
+    assert done.stderr.count("36 bytes of A to the device in 9 rows") == 2
+    assert done.stderr.count("36 bytes of A from the device in 9 rows") == 3
+    # What the host wrote last is left out at the end.
+    assert calls.names.count("cuMemcpy2D_v2") == 7
 
 
 def test_arrays_stay_on_the_device_between_calls(driver, tmp_path):

@@ -20,6 +20,14 @@ def followed(code):
     return unit.source.text, unit.functions[0].accesses
 
 
+def index(one, trips):
+    """An index, with `2 x n` for steps of 2, of which there are n, and `*` for the whole extent."""
+    if one is None:
+        return "[*]"
+    parts = [one.start, *(f"{step} x {trips[loop]}" for loop, step in one.steps)]
+    return f"[{' + '.join(part.replace('(long long)', '').replace('LL', '') for part in parts)}]"
+
+
 def announced(code):
     """What stands in front of which text: `R a[0]`, `W a`, `U *` for everything; `U`: read and written."""
     text, found = followed(code + " " + SCHEDULE)
@@ -27,7 +35,10 @@ def announced(code):
     lines = []
     for place in found.places:
         words = [
-            ("?RWU"[one.reads + 2 * one.writes]) + " " + (one.name or "*") + "".join(f"[{k}]" for k in one.indices)
+            ("?RWU"[one.reads + 2 * one.writes])
+            + " "
+            + (one.name or "*")
+            + "".join(index(k, one.trips) for k in one.indices)
             for one in place.accesses
         ]
         lines.append((text[place.start : place.end].split("\n")[0], place.kind, words))
@@ -40,24 +51,62 @@ def announced(code):
         ("a[3] = 1;", ["W a[3]"]),
         ("a[t] += 1;", ["U a[t]"]),
         ("a[t++] = 1;", ["U a"]),
-        ("a[t + 1] = a[2 * t - 1];", ["R a[((2 * t) - 1)]", "W a[(t + 1)]"]),
-        ("a[t / 2] = 1;", ["U a"]),
-        ("a[(long)t] = 1;", ["W a[((long)t)]"]),
+        ("a[t + 1] = a[2 * t - 1];", ["R a[(2 * t - 1)]", "W a[(t + 1)]"]),
+        ("a[t / 2] = 1;", ["W a[(t / 2)]"]),
+        ("a[t / n] = 1;", ["U a"]),
+        ("a[t % 4] = 1;", ["W a[(t % 4)]"]),
+        ("a[(unsigned)t + 1] = 1;", ["W a[(unsigned int)((unsigned int)t + 1)]"]),
+        ("a[(long)t] = 1;", ["W a[t]"]),
         ("a[g] = b[g];", ["R g", "R b", "U a"]),
         ("t = (int)a[g];", ["R g", "R a[g]"]),
         ("a[fixed] = 0;", ["W a[fixed]"]),
         ("M[t][t] = 1;", ["W M[t][t]"]),
-        ("for (int k = 0; k < n; k++) M[t][k] = 0;", ["U M[t]"]),
-        ("for (int k = 0; k < n; k++) M[k][t] = 0;", ["U M"]),
-        ("for (; t < 4; t++) a[3] = M[t][0];", ["R M", "U a[3]"]),
-        ("FOR(k) a[k] = 1;", ["U a"]),
+        ("for (int k = 0; k < n; k++) M[t][k] = 0;", ["W M[t][0 + 1 x n]"]),
+        ("for (int k = 0; k < n; k++) M[k][t] = 0;", ["W M[0 + 1 x n][t]"]),
+        (
+            "for (int k = t; k <= n; k += 3) M[k][k + 1] = 0;",
+            ["W M[t + 3 x ((- t + n + 3) / 3)][(t + 1) + 3 x ((- t + n + 3) / 3)]"],
+        ),
+        ("for (int k = n - 1; k > 2; k--) a[n - k] += 1;", ["U a[1 + 1 x (n - 3)]"]),
+        ("for (int k = 0; k < n; k++) if (t) a[k] = 0;", ["U a[0 + 1 x n]"]),
+        ("for (int k = 0; k < n; k++) { a[k] = 0; if (t) break; }", ["U a[0 + 1 x n]"]),
+        ("for (int k = 0; k < n && t; k++) a[k] = 0;", ["U a[0 + 1 x n]"]),
+        ("for (int k = 0; k < n; k++) for (int l = 0; l < k; l++) M[k][l] = 0;", ["U M[0 + 1 x n][0 + 1 x (n - 1)]"]),
+        (
+            "for (int k = 0; k < n; k += 4) for (int l = k; l < k + 4; l++) a[l] = 0;",
+            ["W a[0 + 4 x ((n + 3) / 4) + 1 x 4]"],
+        ),
+        ("for (int k = 0; k < n; k++) for (int l = 0; l < k * t; l++) a[l] = 0;", ["U a"]),
+        ("for (int k = 0; k < n; k++) for (int l = 0; l < 3; l++) a[l] = 0;", ["W a[0 + 1 x 3]"]),
+        (
+            "for (int k = 1; k < n; k++) b[k] = a[k - 1] + a[k] + a[k + 1];",
+            ["R a[0 + 1 x (n - 1) + 1 x 3]", "W b[1 + 1 x (n - 1)]"],
+        ),
+        ("for (int k = 0; k < n; k++) a[2 * k] = a[2 * k + 1] = 0;", ["W a[0 + 2 x n + 1 x 2]"]),
+        ("for (int k = 0; k < n; k++) a[3 * k] = a[3 * k + 2] = 0;", ["U a[0 + 3 x n + 1 x 3]"]),
+        ("for (int k = 0; k < n; k++) a[k] = a[k + 500] ;", ["R a[500 + 1 x n]", "W a[0 + 1 x n]"]),
+        ("for (int k = 0; k < n; k++) { k += t; a[k] = 0; }", ["U a"]),
+        ("for (int k = 0; k < t--; k++) a[k] = 0;", ["U a"]),
+        ("for (short k = 0; k < n; k++) a[k] = 0;", ["U a"]),
+        (
+            "for (unsigned k = 0; k < (unsigned)n; k++) a[k] = 0;",
+            ["W a[0 + 1 x metafork_trips((unsigned long long)0, (unsigned long long)(unsigned int)n)]"],
+        ),
+        ("for (unsigned k = 0; k < (unsigned)n; k++) a[k + 1] = 0;", ["U a"]),
+        ("for (long k = 0; k < n; k++) p[k * n + t] = 0;", ["W p[t + n x n]"]),
+        ("for (int k = 0; k < n; k++) *(p + k) = 0;", ["W p[0 + 1 x n]"]),
+        ("while (t--) switch (t) { for (int k = 0; k < n; k++) { case 1: a[k] = 0; } }", ["U a"]),
+        ("int k; for (k = 0; k < n; k++) ; a[k] = 0;", ["W a[k]"]),
+        ("for (int k = 0; k < n; g++, k++) a[k] = 0;", ["U g", "U a"]),
+        ("for (; t < 4; t++) a[3] = M[t][0];", ["R M[*][0]", "U a[3]"]),
+        ("FOR(k) a[k] = 1;", ["W a[0 + 1 x n]"]),
         ("t ? (a[0] = 1) : (b[0] = 1);", ["U a[0]", "U b[0]"]),
         ("if (t && (a[0] = b[1])) ;", ["R b[1]", "U a[0]"]),
         ("*p = 1;", ["W p[0]"]),
         ("p[t] = 1;", ["W p[t]"]),
-        ("p[t / 2] = 1;", ["U *"]),
+        ("p[t / n] = 1;", ["U *"]),
         ("*p++ = 1;", ["U *"]),
-        ("for (int k = 0; k < n; k++) t += p[k];", ["R *"]),
+        ("for (int k = 0; k < n; k++) t += p[k];", ["R p[0 + 1 x n]"]),
         ("q->v[0] = 1;", ["U *"]),
         ("t = (int)q[0].v[1];", ["R *", "R q[0]"]),
         ("table[2] = 1;", ["W table[2]"]),

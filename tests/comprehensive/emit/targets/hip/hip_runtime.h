@@ -166,6 +166,20 @@ inline hipError_t hipMemcpy(void *to, const void *from, size_t bytes, hipMemcpyK
     return hipSuccess;
 }
 
+inline hipError_t hipMemcpy2D(void *to, size_t to_stride, const void *from, size_t stride, size_t width, size_t rows, hipMemcpyKind kind) {
+    HIP_STANDIN_BEGIN();
+    const bool there = kind == hipMemcpyHostToDevice;
+    const char *const device = (const char *)(there ? to : from);
+    const size_t bytes = (there ? to_stride : stride) * (rows - 1) + width;
+    bool inside = false;
+    for (auto &[start, size] : hip_standin::memory()) inside = inside || (device >= start && device + bytes <= start + size);
+    if (!inside || width > stride || width > to_stride) return hipErrorInvalidValue;
+    hip_standin::allow(true);
+    for (size_t row = 0; row < rows; row++) memcpy((char *)to + row * to_stride, (const char *)from + row * stride, width);
+    hip_standin::allow(false);
+    return hipSuccess;
+}
+
 inline hipError_t hipStreamSynchronize(hipStream_t) {
     HIP_STANDIN_BEGIN();
     return hipSuccess;

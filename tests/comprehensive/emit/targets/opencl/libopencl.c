@@ -24,8 +24,8 @@
 enum {
     DEVICES = 2, DEVICE_INFO = 3, CREATE_CONTEXT = 4, RETAIN_CONTEXT = 6, RELEASE_CONTEXT = 7, CREATE_QUEUE = 9, RELEASE_QUEUE = 11,
     QUEUE_INFO = 12, CREATE_BUFFER = 14, RELEASE_MEMORY = 18, CREATE_PROGRAM = 26, TAKE_PROGRAM = 27, RELEASE_PROGRAM = 29,
-    BUILD_PROGRAM = 30, PROGRAM_INFO = 32, BUILD_INFO = 33, CREATE_KERNEL = 34, RELEASE_KERNEL = 37, SET_ARGUMENT = 38, KERNEL_INFO = 40, FLUSH = 46, FINISH = 47, READ = 48,
-    WRITE = 49, LAUNCH = 59
+    BUILD_PROGRAM = 30, PROGRAM_INFO = 32, BUILD_INFO = 33, CREATE_KERNEL = 34, RELEASE_KERNEL = 37, SET_ARGUMENT = 38,
+    KERNEL_INFO = 40, FLUSH = 46, FINISH = 47, READ = 48, WRITE = 49, LAUNCH = 59, READ_RECTANGLE = 86, WRITE_RECTANGLE = 87
 };
 enum { FAILURE = -9999, INVALID_VALUE = -30, NOT_FOUND = -1, OBJECTS = 4096 };
 
@@ -333,6 +333,24 @@ int clEnqueueWriteBuffer(void *queue, void *buffer, unsigned blocking, size_t of
     NEED(queue, "queue");
     NEED(buffer, "buffer");
     return CALL(int, queue, WRITE, queue, buffer, blocking, offset, size, from, count, events, event);
+}
+
+int clEnqueueReadBufferRect(void *queue, void *buffer, unsigned blocking, const size_t *from, const size_t *at, const size_t *region,
+                            size_t stride, size_t slice, size_t host_stride, size_t host_slice, void *to, unsigned count, void *const *events,
+                            void **event) {
+    BEGIN();
+    NEED(queue, "queue");
+    NEED(buffer, "buffer");
+    return CALL(int, queue, READ_RECTANGLE, queue, buffer, blocking, from, at, region, stride, slice, host_stride, host_slice, to, count, events, event);
+}
+
+int clEnqueueWriteBufferRect(void *queue, void *buffer, unsigned blocking, const size_t *to, const size_t *at, const size_t *region,
+                             size_t stride, size_t slice, size_t host_stride, size_t host_slice, const void *from, unsigned count,
+                             void *const *events, void **event) {
+    BEGIN();
+    NEED(queue, "queue");
+    NEED(buffer, "buffer");
+    return CALL(int, queue, WRITE_RECTANGLE, queue, buffer, blocking, to, at, region, stride, slice, host_stride, host_slice, from, count, events, event);
 }
 
 int clFlush(void *queue) {

@@ -7,7 +7,7 @@ from tests.comprehensive.constructs.test_atomics import OWN
 from tests.comprehensive.emit.targets.building import two_files
 from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, launched, optimized, program
 from tests.comprehensive.emit.targets.test_ptx_leaves import CALLS, FLOATS
-from tests.comprehensive.emit.targets.test_ptx_programs import NAMES, NUMBERS, STRIDING, SWIZZLE, TYPES
+from tests.comprehensive.emit.targets.test_ptx_programs import COLUMNS, NAMES, NUMBERS, STRIDING, SWIZZLE, TYPES
 from tests.runtime.compiling import succeed
 from tests.sampling import sampled
 
@@ -204,6 +204,15 @@ int main(void) {
     assert (done.returncode, calls.violations, calls.left) == (0, [], []), done.stderr
     assert done.stderr.count("bytes of x to the device") == 1
     assert (len(calls.ran), calls.names.count("clCreateContext")) == (2, 1)
+
+
+def test_columns_are_copied_as_such(opencl, tmp_path):
+    one = program(COLUMNS, "columns.mf", tmp_path, OPENCL, counters=("threads_per_block",), strategies=())
+    done, said, calls = one.compare(opencl, "columns", [("", {"n": 9, "B": 4})], METAFORK_TRACE="2")
+    assert (said, calls.violations, calls.left) == (["same"], [], []), done.stderr
+    assert done.stderr.count("36 bytes of A to the device in 9 rows") == 2
+    assert calls.names.count("clEnqueueWriteBufferRect") == 2
+    assert calls.names.count("clEnqueueReadBufferRect") == 5
 
 
 @pytest.mark.slow
