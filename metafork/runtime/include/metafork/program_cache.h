@@ -21,10 +21,10 @@
 #include <unistd.h>
 
 /* Bytes on the heap. */
-typedef struct metafork_bytes {
+typedef struct metafork_blob {
     unsigned char *data;
     size_t length;
-} metafork_bytes;
+} metafork_blob;
 
 typedef struct metafork_cache_head {
     char magic[8];
@@ -41,7 +41,7 @@ static inline uint64_t metafork_hash(uint64_t hash, const void *data, size_t len
     return hash;
 }
 
-static inline uint64_t metafork_cache_checksum(metafork_bytes key, metafork_bytes content) {
+static inline uint64_t metafork_cache_checksum(metafork_blob key, metafork_blob content) {
     return metafork_hash(metafork_hash(UINT64_C(0xcbf29ce484222325), key.data, key.length), content.data, content.length);
 }
 
@@ -58,7 +58,7 @@ static inline bool metafork_cache_folder(char *path, size_t room) {
 }
 
 /* The path of a key's file; makes the folders where `make` is set. */
-static inline bool metafork_cache_path(metafork_bytes key, bool make, char *path) {
+static inline bool metafork_cache_path(metafork_blob key, bool make, char *path) {
     char folder[METAFORK_CACHE_PATH - 64];
     if (!metafork_cache_folder(folder, sizeof folder)) return false;
     for (char *at = folder + 1; make; at++)
@@ -94,8 +94,8 @@ static inline bool metafork_cache_put(int file, const void *data, size_t length)
 }
 
 /* Read an open file; no bytes where it is not whole, not the key's, or somebody else's. */
-static inline metafork_bytes metafork_cache_content(int file, metafork_bytes key) {
-    metafork_bytes kept = {NULL, 0}, nothing = {NULL, 0}, content = {NULL, 0};
+static inline metafork_blob metafork_cache_content(int file, metafork_blob key) {
+    metafork_blob kept = {NULL, 0}, nothing = {NULL, 0}, content = {NULL, 0};
     metafork_cache_head head;
     struct stat about;
     if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode) || about.st_uid != geteuid()) return nothing;
@@ -116,20 +116,20 @@ static inline metafork_bytes metafork_cache_content(int file, metafork_bytes key
 }
 
 /* What is kept under a key, for the caller to free; no bytes where there is nothing. */
-static inline metafork_bytes metafork_cache_read(metafork_bytes key) {
+static inline metafork_blob metafork_cache_read(metafork_blob key) {
     char path[METAFORK_CACHE_PATH];
-    metafork_bytes nothing = {NULL, 0};
+    metafork_blob nothing = {NULL, 0};
     if (!metafork_cache_path(key, false, path)) return nothing;
     /* What is no file, a pipe for instance, is not waited for. */
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) return nothing;
-    const metafork_bytes found = metafork_cache_content(file, key);
+    const metafork_blob found = metafork_cache_content(file, key);
     (void)close(file);
     return found;
 }
 
 /* Keep something under a key, in place of what was there. */
-static inline void metafork_cache_write(metafork_bytes key, metafork_bytes content) {
+static inline void metafork_cache_write(metafork_blob key, metafork_blob content) {
     char path[METAFORK_CACHE_PATH], temporary[METAFORK_CACHE_PATH + 8];
     metafork_cache_head head = {{0}, key.length, content.length, metafork_cache_checksum(key, content)};
     memcpy(head.magic, METAFORK_CACHE_MAGIC, sizeof head.magic);

@@ -687,9 +687,9 @@ static inline const char *metafork_opencl_identity(metafork_opencl *cl, metafork
 }
 
 /* What a program is kept under: all that it is built of.  No bytes where nothing is to be kept. */
-static inline metafork_bytes metafork_opencl_key(metafork_opencl *cl, const char *text, metafork_opencl_place *place, const char *options) {
+static inline metafork_blob metafork_opencl_key(metafork_opencl *cl, const char *text, metafork_opencl_place *place, const char *options) {
     char folder[METAFORK_CACHE_PATH];
-    metafork_bytes key = {NULL, 0};
+    metafork_blob key = {NULL, 0};
     if (!metafork_cache_folder(folder, sizeof folder)) return key;
     const char *const identity = metafork_opencl_identity(cl, place);
     if (identity == NULL) return key;
@@ -706,7 +706,7 @@ static inline metafork_bytes metafork_opencl_key(metafork_opencl *cl, const char
 }
 
 /* Keep what was built for a place. */
-static inline void metafork_opencl_keep(metafork_opencl *cl, const metafork_opencl_place *place, void *program, metafork_bytes key) {
+static inline void metafork_opencl_keep(metafork_opencl *cl, const metafork_opencl_place *place, void *program, metafork_blob key) {
     void *devices[METAFORK_MOST_DEVICES];
     size_t sizes[METAFORK_MOST_DEVICES] = {0};
     unsigned char *binaries[METAFORK_MOST_DEVICES] = {NULL};
@@ -716,7 +716,7 @@ static inline void metafork_opencl_keep(metafork_opencl *cl, const metafork_open
     if (cl->program_about(program, METAFORK_CL_PROGRAM_BINARY_SIZES, count * sizeof sizes[0], sizes, NULL) != 0) return;
     while (at < count && devices[at] != place->device) at++;
     if (at == count || sizes[at] == 0 || (binaries[at] = (unsigned char *)malloc(sizes[at])) == NULL) return;
-    const metafork_bytes content = {binaries[at], sizes[at]};
+    const metafork_blob content = {binaries[at], sizes[at]};
     if (cl->program_about(program, METAFORK_CL_PROGRAM_BINARIES, count * sizeof binaries[0], binaries, NULL) == 0) metafork_cache_write(key, content);
     free(binaries[at]);
 }
@@ -744,8 +744,8 @@ static inline int metafork_opencl_finish(metafork_opencl *cl, const char *name, 
 
 /* Take a program of an earlier run; false where there is none, or the device does not take it. */
 static inline bool metafork_opencl_kept(metafork_opencl *cl, const char *name, const metafork_opencl_place *place, const char *options,
-                                        metafork_bytes key, metafork_opencl_built *out) {
-    const metafork_bytes content = metafork_cache_read(key);
+                                        metafork_blob key, metafork_opencl_built *out) {
+    const metafork_blob content = metafork_cache_read(key);
     const unsigned char *binary = content.data;
     int failed = 0, result = 0;
     if (binary == NULL) return false;
@@ -782,7 +782,7 @@ static inline int metafork_opencl_build(metafork_opencl *cl, metafork_opencl_ker
     if (lacking != 0) return metafork_opencl_lacks(kernel, lacking);
     snprintf(options, sizeof options, "-cl-std=CL1.2 -DMETAFORK_LARGE=%d%s%s", kernel->large,
              (kernel->needs & METAFORK_CL_DIVIDES) != 0 ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", more);
-    const metafork_bytes key = metafork_opencl_key(cl, kernel->text, place, options);
+    const metafork_blob key = metafork_opencl_key(cl, kernel->text, place, options);
     int failed = 0;
     if (key.data == NULL || !metafork_opencl_kept(cl, kernel->name, place, options, key, out)) {
         failed = metafork_opencl_compile(cl, kernel, place, options, out);
