@@ -161,18 +161,18 @@ FULL = """
 #include <signal.h>
 #include <sys/resource.h>
 int main(void) {
-    metafork_bytes key = {(unsigned char *)"key", 3}, content = {(unsigned char *)calloc(1, 100000), 100000};
+    metafork_blob key = {(unsigned char *)"key", 3}, content = {(unsigned char *)calloc(1, 100000), 100000};
     const struct rlimit little = {4096, 4096}, much = {RLIM_INFINITY, RLIM_INFINITY};
     (void)much;
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &little);
     metafork_cache_write(key, content);
-    metafork_bytes found = metafork_cache_read(key);
+    metafork_blob found = metafork_cache_read(key);
     if (found.data != NULL) return 1;
     content.length = 1000;
     metafork_cache_write(key, content);
     found = metafork_cache_read(key);
-    metafork_bytes other = metafork_cache_read((metafork_bytes){(unsigned char *)"kez", 3});
+    metafork_blob other = metafork_cache_read((metafork_blob){(unsigned char *)"kez", 3});
     return found.length != 1000 || memcmp(found.data, content.data, 1000) != 0 || other.data != NULL;
 }
 """
