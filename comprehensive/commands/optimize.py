@@ -99,6 +99,7 @@ def command(
     form: str,
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
+    from comprehensive.emit.targets.hip import gpu_of
     from comprehensive.optimize import NotReadInTimeError, optimize
     from comprehensive.options import asked_static
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
@@ -109,7 +110,7 @@ def command(
     incomplete: list[tuple[Path, str]] = []
     deadline = None if time_limit is None else time.monotonic() + time_limit
     with mistakes_of_options():
-        way = _backend(backend, plugins, target, allow_fma=allow_fma)
+        way = _backend(backend, plugins, target, machine, allow_fma=allow_fma)
     if depfile is not None and len(files) > 1:
         raise click.UsageError("--depfile takes one input file")
     _refuse_equal_names(files)
@@ -144,7 +145,9 @@ def command(
         found += result.warnings
         folder = _folder(path, output, len(files) > 1)
         if output is not None or not as_json:
-            emitted = None if emit is None else (emit, target)
+            emitted = (
+                None if emit is None else (emit, target or (gpu_of(machine or "") if emit == "object" else "sm_80"))
+            )
             result = _write(result, folder, way, emitted, allow_fma, depfile, deadline)
         if not result.complete:
             incomplete.append((path, "the time limit ended the run early; the tree is incomplete"))
@@ -178,14 +181,19 @@ def _folder(path: Path, output: Path | None, several: bool) -> Path:
     return output / own if several else output
 
 
-def _backend(name: str, plugins: Sequence[str], architecture: str | None, *, allow_fma: bool) -> Target:
-    """Return the back end of that name.  Raises ``UnknownNameError``, ``PluginError`` and ``TargetOptionError``."""
+def _backend(
+    name: str, plugins: Sequence[str], architecture: str | None, machine: str | None, *, allow_fma: bool
+) -> Target:
+    """Return the back end of that name, for a GPU where one is said.
+
+    Raises ``UnknownNameError``, ``PluginError`` and ``TargetOptionError``.
+    """
     from comprehensive.emit.targets.table import target
+    from comprehensive.emit.targets.target import for_machine
     from comprehensive.plugins import load
 
     way = target(name, [load(plugin) for plugin in plugins])
-    if architecture is not None:
-        way = way.aimed_at(architecture)
+    way = way.aimed_at(architecture) if architecture is not None else for_machine(way, machine or "")
     way.package("none", allow_fma=allow_fma)
     return way
 
@@ -194,7 +202,7 @@ def _write(
     result: Result,
     folder: Path,
     way: Target,
-    emitted: tuple[str, str | None] | None,
+    emitted: tuple[str, str] | None,
     allow_fma: bool,
     depfile: Path | None,
     deadline: float | None,
@@ -212,9 +220,9 @@ def _write(
     stem = result.unit.name
     match emitted:
         case "ptx", gpu:
-            texts = LeafTexts(result.analyses, gpu or "sm_80", way)
+            texts = LeafTexts(result.analyses, gpu, way)
         case "object", gpu:
-            texts = LeafTexts(result.analyses, None, way, gpu or "gfx90a")
+            texts = LeafTexts(result.analyses, None, way, gpu)
         case _:
             texts = LeafTexts(result.analyses, None, way)
     try:

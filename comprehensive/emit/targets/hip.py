@@ -18,6 +18,7 @@ from comprehensive.emit.targets.target import (
     Package,
     Target,
     TargetOptionError,
+    for_machine,
     launching_a_function,
 )
 from comprehensive.tree.schedule_tree import Leaf
@@ -54,7 +55,7 @@ find_dependency(hip)
 
 @dataclass(frozen=True, slots=True)
 class Hip:
-    """Kernels are functions of ``NAME_hip.cpp``; ``architecture`` is the default of the CMake package."""
+    """Kernels are functions of ``NAME_hip.cpp``, compiled by the CMake package, and counted, for ``architecture``."""
 
     architecture: str = "gfx90a"
     name: str = "hip"
@@ -63,6 +64,7 @@ class Hip:
         "machine_query.h", "residents.h", "target_cuda.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    follows_machine: bool = True
 
     @property
     def hardware(self) -> Hardware:
@@ -122,3 +124,10 @@ def _registers(architecture: str, kernel: Kernel, ir_strategies: tuple[IrStrateg
 
 
 TARGET = Hip()
+
+
+def gpu_of(machine: str) -> str:
+    """Return the GPU of AMD's that ``--machine`` names, else the default."""
+    found = for_machine(TARGET, machine)
+    assert isinstance(found, Hip)
+    return found.architecture

@@ -1,8 +1,9 @@
 """``--backend opencl``: kernels as OpenCL C 1.2 in strings of a C file, built for the device when first needed.
 
 The C file speaks to the OpenCL library alone, which is opened when a device is first needed.  Leaves of IR strategies
-are PTX, shuffles need lanes that OpenCL 1.2 does not have, and functions that it does not give exactly are not called:
-such leaves have no code.  What else a kernel needs of the device (doubles, exact division) is asked when it is built.
+are PTX, shuffles need lanes that OpenCL 1.2 does not have (nor does any later version say which thread is which lane
+of a sub-group), and functions that it does not give exactly are not called: such leaves have no code.  What else a
+kernel needs of the device (doubles, exact division) is asked when it is built.
 """
 
 from __future__ import annotations

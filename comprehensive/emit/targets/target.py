@@ -8,6 +8,7 @@ and that header is the target's own.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -123,6 +124,18 @@ def handles_of(target: object) -> Handles | None:
     """Return the types of a back end's handles; it says so in the attribute ``handles``, which it may leave out."""
     found = getattr(target, "handles", None)
     return found if isinstance(found, Handles) else None
+
+
+def for_machine(target: Target, machine: str) -> Target:
+    """Return a back end for the preset of ``--machine``, if what it makes is for one kind of GPU anyway.
+
+    It says so in the attribute ``follows_machine``, which it may leave out.
+    """
+    if getattr(target, "follows_machine", False) is True:
+        for entry in machine.split(","):
+            with suppress(TargetOptionError):
+                target = target.aimed_at(entry.strip())
+    return target
 
 
 def loading(code: LeafCode) -> list[str]:

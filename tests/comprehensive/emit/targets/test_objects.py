@@ -3,6 +3,8 @@
 import pytest
 
 from comprehensive.emit.targets.hip import Hip
+from comprehensive.emit.targets.ptx import TARGET as PTX
+from comprehensive.emit.targets.target import for_machine
 from comprehensive.leaf_files import LeafTexts
 from comprehensive.optimize import optimize
 from metafork.algebra.polynomial import Polynomial
@@ -76,6 +78,18 @@ def test_trees_for_hip_count_the_registers_of_objects(gpu):
     # NVIDIA's compiler needs others.
     other = optimize(EXAMPLES / "jacobi1d.mf", strategies=["granularity", "caching"]).schedules[0]
     assert other.leaves[0].counters["registers_per_thread"] != tree.leaves[0].counters["registers_per_thread"]
+
+
+def test_hip_is_for_the_gpu_of_the_machine_unless_another_is_said():
+    for machine, gpu in (
+        ("gfx1100", "gfx1100"),
+        ("T=512, gfx942,Z=100", "gfx942"),
+        ("sm_80", "gfx90a"),
+        ("", "gfx90a"),
+    ):
+        assert for_machine(Hip(), machine) == Hip(gpu)
+    # PTX is for all newer GPUs, too.
+    assert for_machine(PTX, "sm_90") == PTX
 
 
 def test_registers_that_nobody_counts_are_left_out_with_a_note(monkeypatch):

@@ -1,5 +1,7 @@
 """Awkward arguments, names and strategies through the PTX back end: what leaf ran, and that it was right."""
 
+import re
+
 import pytest
 
 from comprehensive.emit.targets.ptx import TARGET as PTX
@@ -180,3 +182,25 @@ def test_files_of_one_program_share_the_driver(driver, tmp_path):
     # The library is another one the second time, and the first had given everything back when it was closed.
     assert calls.names.count("cuModuleLoadDataEx") == calls.names.count("cuModuleUnload") == 2
     assert calls.names.index("cuModuleUnload") < len(calls.names) // 2
+
+
+def test_instances_are_compiled_when_first_launched(driver, tmp_path):
+    """Their values are constants of the IR; those that no launch asks for are never loaded."""
+    text = (EXAMPLES / "smooth.mf").read_text()
+    options = {"counters": ("shared_memory",), "strategies": ("granularity", "caching"), "static": {"s": (2, 4, 8)}}
+    one = program(text, "smooth.mf", tmp_path, **options)
+    points = [("", {"n": 402, "s": s, "B": 16}) for s in (3, 4, 4, 2)]
+    done, said, calls = one.compare(driver, "smooth", points)
+    assert said == ["same"] * 4, done.stderr
+    assert calls.ran == ["smooth_k0_leaf1", *(f"smooth_k0_leaf1_instance{number}" for number in (2, 2, 1))]
+    # Launches of the same values load nothing anew, and nobody asked for s = 8.
+    assert calls.names.count("cuModuleLoadDataEx") == 3
+    launches = [at for at, name in enumerate(calls.names) if name == "cuLaunchKernel"]
+    loads = [at for at, name in enumerate(calls.names) if name == "cuModuleLoadDataEx"]
+    assert loads[0] < launches[0] < loads[1] < launches[1] < launches[2] < loads[2] < launches[3]
+    (leaf, *_) = one.result.schedules[0].leaves
+    kernel, *others = (
+        re.search(rf"\.entry {name}\((.*?)\)", (tmp_path / "smooth_ptx.c").read_text(), re.DOTALL)[1].count(".param")
+        for name in (leaf.kernel, *(instance.kernel for instance in leaf.instances))
+    )
+    assert {kernel - count for count in others} == {1}
