@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses
+from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel
 
 
@@ -14,7 +15,8 @@ from metafork.ir.kernel import Kernel
 class LeafCode:
     """``text`` is CUDA C++, or what a target prints in its place.
 
-    ``ptx`` is set where the leaf is what LLVM made of the kernel's IR (``ir`` is that IR).
+    ``ptx`` is set where the leaf is what LLVM made of the kernel's IR (``ir`` is that IR); ``whole`` is then the PTX
+    for launches whose grid is the program's and whose offsets are short (``None``: ``ptx`` is for them too).
     The CPU build runs ``text`` in both cases.  ``instances`` is the code of the leaf's instances, in order.
     """
 
@@ -22,6 +24,7 @@ class LeafCode:
     text: str
     ir: str | None = None
     ptx: str | None = None
+    whole: str | None = None
     instances: tuple[LeafCode, ...] = ()
 
 
@@ -51,7 +54,13 @@ def leaf_code(leaf: Leaf, analyses: Analyses | None = None) -> LeafCode:
     text = cuda.kernel_text(kernel)
     if not leaf.version.ir_strategies:
         return LeafCode(kernel, text)
-    from metafork.llvm.leaf_ptx import leaf_ptx
+    return LeafCode(kernel, text, *ptx_code(kernel, leaf.version.ir_strategies, EMBEDDED_TARGET))
 
-    code = leaf_ptx(kernel, leaf.version.ir_strategies, EMBEDDED_TARGET)
-    return LeafCode(kernel, text, code.ir, code.text)
+
+def ptx_code(kernel: Kernel, ir_strategies: tuple[IrStrategy, ...], target: str) -> tuple[str, str, str | None]:
+    """Return the IR of a kernel, its PTX, and that for whole grids.  Raises as ``metafork.llvm.leaf_ptx.leaf_ptx``."""
+    from metafork.llvm.leaf_ptx import leaf_ptx
+    from metafork.llvm.whole_grids import whole_grid_ptx
+
+    code = leaf_ptx(kernel, ir_strategies, target)
+    return code.ir, code.text, whole_grid_ptx(kernel, ir_strategies, target)

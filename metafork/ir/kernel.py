@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import Derived, Expr, Stmt
+from metafork.ir.program import Binary, Call, Derived, Expr, Stmt
 
 SHUFFLE = "METAFORK_SHUFFLE"
 """The function of ``metafork/device.h`` that exchanges values within a warp."""
@@ -100,3 +100,14 @@ class Kernel:
             if memory.name == name:
                 return memory
         raise KeyError(name)
+
+
+def made_of_offsets(value: Expr | None) -> bool:
+    """Say whether a value is a sum or a product with an ``OFFSET``: a scalar of it has the type of offsets."""
+    match value:
+        case Call(name=name):
+            return name == OFFSET
+        case Binary(left=left, right=right, type=ScalarType.LONG_LONG):
+            return made_of_offsets(left) or made_of_offsets(right)
+        case _:
+            return False

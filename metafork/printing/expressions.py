@@ -13,7 +13,7 @@ from typing import assert_never
 
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
-from metafork.ir.kernel import OFFSET
+from metafork.ir.kernel import made_of_offsets
 from metafork.ir.program import (
     COMPARISONS,
     LOGICAL,
@@ -332,21 +332,11 @@ _ATOMIC_FUNCTIONS = {
 
 def declaration(stmt: Declare, spelling: Spelling = PLAIN_C) -> str:
     """Return a declaration without its semicolon."""
-    in_offsets = spelling.cplusplus and stmt.type is ScalarType.LONG_LONG and _made_of_offsets(stmt.value)
+    in_offsets = spelling.cplusplus and stmt.type is ScalarType.LONG_LONG and made_of_offsets(stmt.value)
     text = f"{'METAFORK_OFFSET_TYPE' if in_offsets else spelling.type(stmt.type)} {spelling.name(stmt.name)}"
     if spelling.cplusplus and id(stmt) in spelling.unread:
         text = f"[[maybe_unused]] {text}"
     return text if stmt.value is None else f"{text} = {converted(stmt.value, stmt.type, spelling)}"
-
-
-def _made_of_offsets(value: Expr | None) -> bool:
-    match value:
-        case Call(name=name):
-            return name == OFFSET
-        case Binary(left=left, right=right, type=ScalarType.LONG_LONG):
-            return _made_of_offsets(left) or _made_of_offsets(right)
-        case _:
-            return False
 
 
 def array_declaration(array: Array, spelling: Spelling = PLAIN_C) -> str:

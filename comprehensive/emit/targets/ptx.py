@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from comprehensive.emit.leaf_code import EMBEDDED_TARGET, LeafCode, kernel_of
+from comprehensive.emit.leaf_code import EMBEDDED_TARGET, LeafCode, kernel_of, ptx_code
 from comprehensive.emit.targets.target import (
     Attempt,
     NoCodeError,
@@ -19,7 +19,7 @@ from comprehensive.emit.targets.target import (
     TargetOptionError,
     embedded,
     launching_a_function,
-    loading,
+    ptx_names,
 )
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
@@ -66,16 +66,15 @@ class Ptx:
 
     def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
         """Return the PTX of a leaf.  Raises ``NoCodeError``, and ``TargetError`` for an unknown architecture."""
-        from metafork.llvm.leaf_ptx import leaf_ptx
         from metafork.llvm.ptx_target import ExternalFunctionError
         from metafork.printing.cuda import kernel_text
 
         kernel = kernel_of(leaf, analyses)
         try:
-            code = leaf_ptx(kernel, leaf.version.ir_strategies, self.architecture)
+            texts = ptx_code(kernel, leaf.version.ir_strategies, self.architecture)
         except ExternalFunctionError as error:
             raise NoCodeError(str(error)) from error
-        return LeafCode(kernel, kernel_text(kernel), code.ir, code.text)
+        return LeafCode(kernel, kernel_text(kernel), *texts)
 
     def device_name(self, stem: str) -> str:
         """Return ``NAME_ptx.c``."""
@@ -90,8 +89,13 @@ class Ptx:
         return embedded(code)
 
     def launching(self, attempt: Attempt) -> list[str]:
-        """Return the launch by the driver."""
-        return [*loading(attempt.code), *launching_a_function(attempt)]
+        """Return the launch by the driver, which compiles the kernel that is launched when it is asked for first."""
+        whole, large = ptx_names(attempt.code)
+        return [
+            f"    const void *const metafork_functions[] = {{&{whole}, &{large}}};",
+            "    int metafork_error = METAFORK_OK;",
+            *launching_a_function(attempt),
+        ]
 
     def package(self, stem: str, *, allow_fma: bool) -> Package:
         """Return the build by the C compiler.  Raises ``TargetOptionError`` where contraction is asked for."""

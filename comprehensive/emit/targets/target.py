@@ -139,11 +139,13 @@ def for_machine(target: Target, machine: str) -> Target:
 
 
 def loading(code: LeafCode) -> list[str]:
-    """Return the statements of an attempt that load a kernel from the PTX in ``NAME_ptx``."""
+    """Return the statements of an attempt that load the kernels of a leaf from their PTX."""
+    whole, large = ptx_names(code)
     return [
-        "    const void *metafork_loaded = NULL;",
-        f"    int metafork_error = metafork_load(&{ptx_name(code)}, &metafork_loaded);",
-        "    const void *const metafork_functions[] = {metafork_loaded, metafork_loaded};",
+        "    const void *metafork_loaded[2] = {NULL, NULL};",
+        f"    int metafork_error = metafork_load(&{whole}, &metafork_loaded[0]);",
+        f"    if (metafork_error == METAFORK_OK) metafork_error = metafork_load(&{large}, &metafork_loaded[1]);",
+        "    const void *const metafork_functions[] = {metafork_loaded[0], metafork_loaded[1]};",
     ]
 
 
@@ -161,15 +163,21 @@ def launching_a_function(attempt: Attempt) -> list[str]:
 
 
 def embedded(code: LeafCode) -> str:
-    """Return the definition of a kernel's PTX in C, one string literal a line."""
-    assert code.ptx is not None
-    rows = "\n".join(f"    {c_string(line)}" for line in code.ptx.splitlines(keepends=True))
-    return (
-        f"static metafork_ptx {ptx_name(code)} = {{\n{rows},\n"
+    """Return the definitions of a leaf's kernels as PTX in C, one string literal a line."""
+    texts = dict(zip(ptx_names(code), (code.whole or code.ptx, code.ptx), strict=True))
+    return "".join(
+        f"static metafork_ptx {name} = {{\n{_literals(text)},\n"
         f"    {c_string(code.kernel.name)}, METAFORK_NOT_LOADED}};\n"
+        for name, text in texts.items()
+        if text is not None
     )
 
 
-def ptx_name(code: LeafCode) -> str:
-    """Return the name of the variable that holds a kernel's PTX."""
-    return f"{code.kernel.name}_ptx"
+def _literals(text: str) -> str:
+    return "\n".join(f"    {c_string(line)}" for line in text.splitlines(keepends=True))
+
+
+def ptx_names(code: LeafCode) -> tuple[str, str]:
+    """Return the names of the variables that hold a leaf's PTX for whole grids and for any launch."""
+    name = f"{code.kernel.name}_ptx"
+    return (name if code.whole is None else f"{code.kernel.name}_whole_ptx", name)

@@ -429,29 +429,31 @@ static inline int metafork_loaded_on(metafork_driver *driver, int device, metafo
 }
 
 /* The same on the current device. */
-static inline int metafork_load(metafork_ptx *ptx, const void **out) {
+static inline int metafork_load(const void *ptx, metafork_loaded **out) {
     metafork_driver *driver;
-    metafork_loaded *one = NULL;
     int device, error = metafork_current_device(&device);
     if (error == METAFORK_OK) error = metafork_context_enter(device, &driver);
     if (error != METAFORK_OK) return error;
     pthread_mutex_lock(metafork_driver_lock());
-    error = metafork_loaded_on(driver, device, ptx, &one);
+    error = metafork_loaded_on(driver, device, (metafork_ptx *)ptx, out);
     pthread_mutex_unlock(metafork_driver_lock());
-    *out = one;
     return metafork_context_leave(driver, error);
 }
 
+/* Of a kernel (a metafork_ptx); it is compiled when it is asked for first. */
 static inline int metafork_kernel_attributes(const void *kernel, metafork_attributes *out) {
-    *out = ((const metafork_loaded *)kernel)->attributes;
-    return METAFORK_OK;
+    metafork_loaded *one = NULL;
+    const int error = metafork_load(kernel, &one);
+    if (error == METAFORK_OK) *out = one->attributes;
+    return error;
 }
 
 /* Launch a checked shape. */
 static inline int metafork_launch_kernel(const void *kernel, const metafork_shape *shape, void *stream, void **arguments) {
-    metafork_loaded *const one = (metafork_loaded *)kernel;
+    metafork_loaded *one = NULL;
     metafork_driver *driver;
-    int error = metafork_context_enter(one->device, &driver);
+    int error = metafork_load(kernel, &one);
+    if (error == METAFORK_OK) error = metafork_context_enter(one->device, &driver);
     if (error != METAFORK_OK) return error;
     pthread_mutex_lock(metafork_driver_lock());
     if (shape->shared_bytes > one->dynamic_bytes) {
