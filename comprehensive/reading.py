@@ -1,20 +1,21 @@
 """A file read with pointers for arrays: those of which no pragma says the extent get that of their accesses.
 
 The file is parsed as it stands first.  Where it is refused because of pointers, they are taken as arrays without end,
-the greatest index of each is looked for (``metafork.analysis.pointer_extents``), and the file is parsed with the
-extents that follow.  Where one is not found, the refusal stands, and says why.
+the greatest index of each is looked for (``metafork.analysis.extents``), and the file is parsed with the extents that
+follow.  Where one is not found, the refusal stands, and says why.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from metafork import frontend
 from metafork.analysis.exactness import exact_unit
-from metafork.analysis.pointer_extents import extents_of
+from metafork.analysis.extents.pointer_extents import extents_of
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
-from metafork.ir.messages.source import Source
+from metafork.ir.messages.source import Source, Span
 from metafork.ir.program import IntConst
 from metafork.ir.translation_unit import TranslationUnit
 
@@ -45,19 +46,19 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
             raise refused from None
 
 
-def _extents(unit: TranslationUnit) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-    """Return the extents of pointers by function and name, and why others have none."""
-    extents: dict[str, dict[str, str]] = {}
-    unknown: dict[str, str] = {}
+def _extents(unit: TranslationUnit) -> tuple[dict[str, Mapping[str, str]], list[tuple[Span, Mapping[str, str]]]]:
+    """Return the extents of pointers by function and name, and why others have none, by the function's place."""
+    extents: dict[str, Mapping[str, str]] = {}
+    unknown: list[tuple[Span, Mapping[str, str]]] = []
     for function in unit.functions:
         programs = [one.program for one in unit.schedules if one.function == function.name]
         endless = {array.name: array for one in programs for array in one.arrays if array.extents[0] == _ENDLESS}
-        structures = [name for name, array in endless.items() if len(array.extents) > 1]
-        unknown |= {name: f"`{name}` points to structures" for name in structures}
+        structures = {name: f"`{name}` leads to structures" for name, one in endless.items() if len(one.extents) > 1}
         names = [one.name for one in function.parameters if one.type is not None and one.type.integer]
-        found = extents_of(programs, endless.keys() - set(structures), names)
-        unknown |= found.unknown
-        extents[function.name] = dict(found.known)
+        found = extents_of(programs, [name for name in endless if name not in structures], names)
+        extents[function.name] = found.known
+        if why := {**structures, **found.unknown}:
+            unknown.append((function.span, why))
     return extents, unknown
 
 
@@ -67,7 +68,8 @@ _POINTERS = ("MF0201", "MF0208")
 _ENDLESS = IntConst(ENDLESS, ScalarType.LONG)
 
 
-def _explained(one: Diagnostic, unknown: dict[str, str]) -> Diagnostic | None:
+def _explained(one: Diagnostic, unknown: list[tuple[Span, Mapping[str, str]]]) -> Diagnostic | None:
     """Return the refusal of a pointer with the reason why its extent is not known; ``None`` where it is."""
-    why = next((why for name, why in unknown.items() if f"`{name}`" in one.message), None)
+    here = [why for span, why in unknown if span.start <= one.span.start < span.end]
+    why = next((why for whys in here for name, why in whys.items() if f"`{name}`" in one.message), None)
     return None if why is None else replace(one, reason=f"{one.reason} Its accesses do not say how many: {why}.")

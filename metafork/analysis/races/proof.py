@@ -6,17 +6,17 @@ threads of a block have its grid variables and, between two barriers, all that t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.algebra.prover import Prover
 from metafork.analysis.cfg.source_cfg import UniformPath
 from metafork.analysis.conditions import meaning
 from metafork.analysis.facts import Facts, Scope
 from metafork.analysis.hidden_references import references_with_hidden
-from metafork.analysis.loop_ranges import LoopKind
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.meeting.meeting import Meetings
 from metafork.analysis.meeting.points import Points
 from metafork.analysis.references import Reference
@@ -119,9 +119,16 @@ def _points(first: Reference, second: Reference, kind: RaceKind) -> Points:
     """Return which loops have one iteration for both accesses, and which may not all have one."""
     if kind is RaceKind.GRID:
         # A symbol that was decoded from grid variables differs only where one of those does.
-        grid = tuple(loop.var for loop in first.loops if loop.kind is LoopKind.GRID and loop.dense)
+        grid = _differing(loop for loop in first.loops if loop.kind is LoopKind.GRID and loop.dense)
         return Points(frozenset(), grid)
     outside = (LoopKind.GRID, LoopKind.BLOCK)
     same = frozenset(loop.var for loop in first.loops if loop.kind in outside and loop in second.loops)
-    threads = tuple(loop.var for loop in first.loops if loop.kind is LoopKind.THREAD)
+    threads = _differing(loop for loop in first.loops if loop.kind is LoopKind.THREAD)
     return Points(same, threads, one_stretch=True)
+
+
+def _differing(loops: Iterable[LoopRange]) -> tuple[str, ...]:
+    """Return the symbols that can differ: those of loops of one iteration only where there is no other one."""
+    loops = tuple(loops)
+    several = tuple(loop.var for loop in loops if loop.trips != ONE)
+    return several or tuple(loop.var for loop in loops)

@@ -23,6 +23,7 @@ from metafork.frontend.text.atomics import atomic, with_old_value
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType, TypeNames
 from metafork.ir import program as ir
+from metafork.ir.atomic_updates import updated
 from metafork.ir.messages.source import Span
 
 
@@ -399,6 +400,8 @@ class StatementBuilder:
         if whole is not None:
             self._check_element_write(whole, target.span, level)
             return self._copied(whole, value, span, level)
+        if isinstance(value, syntax.Assignment):
+            return self._chained(target, op, value, span, level)
         built: ir.Var | ir.Element | None = None
         with suppress(RefusedError):
             built = self._target(target, level)
@@ -410,6 +413,25 @@ class StatementBuilder:
         if op in ("%", "&", "|", "^", "<<", ">>"):
             self.expressions.require_integers(f"{op}=", (built, right), span)
         return (*self._ahead(level), ir.Assign(built, op, right, span))
+
+    def _chained(
+        self, target: syntax.Expression, op: str, value: syntax.Assignment, span: Span, level: Level
+    ) -> tuple[ir.Stmt, ...]:
+        """Build ``a = b = e``: the value of an assignment is that of its target, in the target's type."""
+        if self._of_structures(value.target):
+            raise self._reporter.refuse("MF0213", value.span, "an assignment of a structure stands inside another")
+        *ahead, last = self._effect(value, value.span, level)
+        assert isinstance(last, ir.Assign)
+        source: ir.Expr = last.target
+        done: tuple[ir.Stmt, ...] = (last,)
+        if isinstance(last.target, ir.Element):
+            source = ir.Var(self._scopes.fresh("value"), last.target.type, value.span)
+            kept = ir.Declare(source.name, source.type, updated(last), value.span)
+            done = (kept, replace(last, op="", value=source))
+        built = self._target(target, level)
+        if op in ("%", "&", "|", "^", "<<", ">>"):
+            self.expressions.require_integers(f"{op}=", (built, source), span)
+        return (*ahead, *done, *self._ahead(level), ir.Assign(built, op, source, span))
 
     def _of_structures(self, target: syntax.Expression) -> bool:
         """Return whether a target that is no member names an array of structures."""

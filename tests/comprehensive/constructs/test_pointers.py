@@ -103,6 +103,29 @@ def loops(body, parameters="const int *idx, const float *v, float *out"):
     )
 
 
+CASES = {
+    "out[p] = v[p == n / B * B - 1 ? p : p + 1];": "B * (n / B)",
+    "out[p] = v[(p + 1) % n];": "n",
+    "int q = p > 0 ? p - 1 : 0; if (q != 0) out[p] = v[q];": None,  # of one element, the first is touched
+    "for (int k = j; k < n; k += B) out[p] += v[i * n + k];": "n * (n / B)",
+    "int up = (p + 1) % n, low = p > 0 ? p - 1 : n - 1; out[p] = v[up * B + 1] + v[low];": "B * n + 2 - B",
+    "v[p > 3 ? p - 3 : p] = 1;": None,
+}
+
+
+@pytest.mark.parametrize("body", CASES)
+def test_indices_with_choices_and_remainders(body):
+    """An extent is one that is reached: behind it the caller's memory may end."""
+    text = loops(body, "float *v, float *out")
+    if CASES[body] is None:
+        with pytest.raises(DiagnosticsError, match="`v` is a pointer"):
+            parse(Source("pointers.mf", text))
+        return
+    (function,) = parse(Source("pointers.mf", text)).functions
+    (pointer,) = (one for one in function.parameters if one.name == "v")
+    assert expression(pointer.array.extents[0]) == CASES[body]
+
+
 @pytest.mark.parametrize(
     ("body", "pointer", "why"),
     [

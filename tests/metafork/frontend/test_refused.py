@@ -354,7 +354,7 @@ CASES = {
     "own constant array written": ("MF0305", thread("const int t[2] = {1}; «t[1]» = 2; a[i] = t[0];")),
     "switch": ("MF0211", thread("«switch» (i) { case 1: a[i] = 1; break; }")),
     "return": ("MF0212", thread("if (i) «return;»")),
-    "assignment inside": ("MF0213", thread("a[i] = «a[j] = 2»;")),
+    "assignment inside": ("MF0213", thread("a[i] = -(«a[j] = 2»);")),
     "increment inside": ("MF0213", thread("int k = 0; a[i] = «k++»;")),
     "prefix increment inside": ("MF0213", thread("int k = 0; a[«++k»] = 1;")),
     "comma in a step": ("MF0214", thread("for (int k = 0, l = 0; k < n; «k++, l++») a[k] = l;")),

@@ -28,7 +28,14 @@ def tiles(inner, arrays="float a[n][n]"):
 
 INSIDE = "i > 0 && i < n - 1 && j > 0 && j < n - 1"
 
+HALO = (
+    "void f(int h, int w, int B, float a[h][w]) { meta_schedule meta_grid(2) { meta_for (int y = 0; y < h; y++) meta_for "
+    "(int b = 0; b < w / B; b++) { float s[B + 6]; meta_for (int t = 0; t < B; t++) for (int k = t; k < B + 6; k += B) "
+    "s[k] = 1; meta_for (int t = 0; t < B; t++) a[y][b * B + t] = s[t] + s[t + 6]; } } }"
+)
+
 FREE = {
+    "halo in a block with fewer dimensions than the grid": HALO,
     "stride thread": block(f"{T} for (int k = t; k < n; k += B) a[k] = 1;", dim="int d = 1;"),
     "stride thread rows": block(
         f"{T} for (int k = t; k < n; k += B) a[i][k] += 1;", arrays="float a[n][n]", dim="int d = n;"
@@ -138,6 +145,7 @@ FREE = {
     "redblack and": block(f"{T} {{ int p = i * B + t; if (!(p & 1) && p + 1 < n) a[p] += a[p + 1]; }}"),
 }
 RACING = {
+    "halo by ones": HALO.replace("k += B", "k++"),
     "a value that one branch changes": block(
         f"for (int k = 0; k < 3; k++) {{ int c = 2; if (k == 1) c = 0; "
         f"{T} {{ if (t == 1) s[2] = 0; if (t == 0) s[3] = s[c]; }} }}"

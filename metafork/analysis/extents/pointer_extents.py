@@ -2,8 +2,9 @@
 
 The greatest value of an index is looked for by eliminating loop symbols from it, the innermost first: at the end of
 the symbol's range, or by a condition around the access (``p < n``), which is added as often as makes the symbol vanish.
-Every way ends in an upper bound in parameters; one that is proved to be the least of them is taken, and of several
-accesses the greatest.
+Every way ends in an upper bound in parameters.  Of several accesses the bound that is proved to be the largest is
+taken, of one access the least in some launches that are tried, in which it must be touched indeed (``reached``): the
+caller's memory may end behind it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from metafork.algebra.polynomial import ONE, Polynomial, at_most
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.extents.index_cases import with_cases
+from metafork.analysis.extents.reached import Launch, is_reached, launches, least
 from metafork.analysis.facts import program_facts
 from metafork.analysis.loop_ranges import LoopRange
-from metafork.analysis.references import Reference, references
+from metafork.analysis.references import Guard, Reference, references
 from metafork.ir.program import Program
 
 WAYS = 64
-"""Bounds that are looked for, an access."""
+"""Steps of the search for bounds, an access."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +36,29 @@ class Extents:
 
 def extents_of(programs: Sequence[Program], arrays: Iterable[str], names: Iterable[str]) -> Extents:
     """Return the extents of one-dimensional arrays that programs of one function share, in terms of some names."""
+    arrays = list(arrays)
+    programs = [with_cases(program, arrays) for program in programs]
     facts = [program_facts(program) for program in programs]
     found = [references(*both) for both in zip(programs, facts, strict=True)]
+    points = launches(facts)
     symbols = {symbol.name: symbol for one in facts for symbol in one.derived}
     together = Prover({c: None for one in facts for c in one.constraints}, tuple(symbols.values()))
     known: dict[str, str] = {}
     unknown: dict[str, str] = {}
     for array in arrays:
         tops: list[Polynomial | None] = []
-        for one, accesses in zip(facts, found, strict=True):
+        own = [[access for access in accesses if access.array == array] for accesses in found]
+        for number, one in enumerate(facts):
             prover = Prover(one.constraints, one.derived)
-            tops += [_greatest(access, prover) for access in accesses if access.array == array]
+            tops += [_greatest(access, prover, [point[number] for point in points]) for access in own[number]]
         bounds = [top for top in tops if top is not None]
         if len(bounds) < len(tops):
             unknown[array] = f"the greatest index of `{array}` is not known in parameters"
             continue
-        most = _chosen(bounds, together, largest=True)
+        most = _largest(bounds, together)
+        if most is not None and not is_reached(most, own, points):
+            unknown[array] = f"the elements of `{array}` up to index {most} are not all touched"
+            continue
         text = None if most is None else _text(most + 1, symbols, frozenset(names))
         if text is None:
             unknown[array] = f"which index of `{array}` is the greatest is not known in parameters"
@@ -57,54 +67,69 @@ def extents_of(programs: Sequence[Program], arrays: Iterable[str], names: Iterab
     return Extents(known, unknown)
 
 
-def _greatest(access: Reference, prover: Prover) -> Polynomial | None:
-    """Return the greatest index of an access, ``None`` where no bound is known or none is proved to be the least."""
+def _greatest(access: Reference, prover: Prover, points: Sequence[Launch]) -> Polynomial | None:
+    """Return the greatest index of an access, ``None`` where no bound is known or none is the least."""
     (index,) = access.indices
     if index is None:
         return None
     inner = prover.with_premises(access.constraints())
     conditions = [one for guard in access.guards for one in guard.constraints]
     conditions += [one for loop in access.loops for one in loop.inside]
+    conditions += [one for guard in access.guards for one in _left_over(guard, inner)]
     slacks = [-one.difference - (1 if one.relation == "<" else 0) for one in conditions if one.relation in ("<", "<=")]
-    ways = _bounds(index, access.loops, slacks, inner)
-    found = list(dict.fromkeys(bound for bound, _ in zip(ways, range(WAYS), strict=False)))
-    return _chosen(found, prover, largest=False)
+    ways = _Ways(inner)
+    found = list(dict.fromkeys(ways.bounds(index, access.loops, slacks)))
+    return least(found, points) if found else None
 
 
-def _bounds(
-    value: Polynomial, loops: Sequence[LoopRange], slacks: Sequence[Polynomial], prover: Prover
-) -> Iterator[Polynomial]:
-    """Yield polynomials without loop symbols that a value is never above; ``slacks`` are never below 0."""
-    loop = next((one for one in reversed(loops) if one.var in value.symbols), None)
-    if loop is None:
-        yield value
-        return
-    factor = value.coefficient(loop.var)
-    if factor is None:
-        return
-    for slack in slacks:
-        down = slack.coefficient(loop.var)
-        if down is None or not down.is_constant or down.constant_value() >= 0:
-            continue
-        times = factor * (ONE.constant_value() / -down.constant_value())
-        if prover.sign(times) == 1:
-            yield from _bounds(value + slack * times, loops, slacks, prover)
-    sign = prover.sign(factor)
-    if sign == -1 or sign == 0:
-        yield from _bounds(value.substitute({loop.var: 0}), loops, slacks, prover)
-    elif sign == 1 and loop.trips is not None:
-        yield from _bounds(value.substitute({loop.var: loop.trips - 1}), loops, slacks, prover)
+def _left_over(guard: Guard, prover: Prover) -> Iterator[Constraint]:
+    """Yield what a guard says where all but one of its alternatives are refuted: ``i != n - 1`` where ``i < n``."""
+    for cases in guard.meaning.alternatives:
+        open_ = [case for case in cases if not any(_refuted(one, prover) for one in case)]
+        if len(open_) == 1:
+            yield from open_[0]
 
 
-def _chosen(bounds: Sequence[Polynomial], prover: Prover, *, largest: bool) -> Polynomial | None:
-    """Return the one that is proved to be the largest or the least, ``None`` where none is."""
+def _refuted(constraint: Constraint, prover: Prover) -> bool:
+    return constraint.relation != "==" and bool(prover.proves(constraint.negated()))
+
+
+@dataclass(slots=True)
+class _Ways:
+    """The ways to a bound that were not tried yet, and what knows signs."""
+
+    prover: Prover
+    left: int = WAYS
+
+    def bounds(
+        self, value: Polynomial, loops: Sequence[LoopRange], slacks: Sequence[Polynomial]
+    ) -> Iterator[Polynomial]:
+        """Yield polynomials without loop symbols that a value is never above; ``slacks`` are never below 0."""
+        loop = next((one for one in reversed(loops) if one.var in value.symbols), None)
+        if loop is None:
+            yield value
+            return
+        factor = value.coefficient(loop.var)
+        self.left -= 1
+        if factor is None or self.left < 0:
+            return
+        for number, slack in enumerate(slacks):
+            down = slack.coefficient(loop.var)
+            times = None if not down else factor.divide_exactly(-down)
+            if times is not None and self.prover.sign(times) == 1:
+                others = (*slacks[:number], *slacks[number + 1 :])  # once each: it may bring other symbols back
+                yield from self.bounds(value + slack * times, loops, others)
+        sign = self.prover.sign(factor)
+        if sign == -1:
+            yield from self.bounds(value.substitute({loop.var: 0}), loops, slacks)
+        elif sign == 1 and loop.trips is not None:
+            yield from self.bounds(value.substitute({loop.var: loop.trips - 1}), loops, slacks)
+
+
+def _largest(bounds: Sequence[Polynomial], prover: Prover) -> Polynomial | None:
+    """Return the one that is proved to be the largest, ``None`` where none is."""
     bounds = list(dict.fromkeys(bounds))
-
-    def first(one: Polynomial, other: Polynomial) -> bool:
-        low, high = (other, one) if largest else (one, other)
-        return low == high or prover.sign(high - low) in (0, 1) or bool(prover.proves(at_most(low, high)))
-
-    return next((one for one in bounds if all(first(one, other) for other in bounds)), None)
+    return next((one for one in bounds if all(prover.proves(at_most(other, one)) for other in bounds)), None)
 
 
 def _text(value: Polynomial, symbols: Mapping[str, DerivedSymbol], names: frozenset[str]) -> str | None:

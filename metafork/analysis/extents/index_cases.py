@@ -1,0 +1,139 @@
+"""Accesses whose index has several forms, each as an access of its own: to find out what they may touch, not to run.
+
+``before --> after``::
+
+    int up = i == 0 ? 0 : i - 1, right = (j + 1) % m;
+    s += a[up * m + right];
+    -->
+    for (int turn = 0; turn < m; turn++)
+      if (i == 0) float probe = a[0 * m + turn];
+      else float probe = a[(i - 1) * m + turn];
+    s += 0;
+
+Locals that are set once are written out.  A remainder is any number below the divisor, and a choice is either side
+under its condition; what else decides whether the access is made is left out, so that more may be touched, never less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import assert_never
+
+from metafork.ir import program as ir
+from metafork.ir.rewriting import fresh_name, map_expression, names_of, substitute
+
+
+@dataclass(slots=True)
+class _Cases:
+    arrays: Collection[str]
+    taken: set[str]
+    once: Collection[str]
+    probes: list[ir.Stmt] = field(default_factory=list)
+
+    def fresh(self, name: str) -> str:
+        name = fresh_name(name, self.taken)
+        self.taken.add(name)
+        return name
+
+    def body(self, body: tuple[ir.Stmt, ...], known: Mapping[str, ir.Expr]) -> tuple[ir.Stmt, ...]:
+        result: list[ir.Stmt] = []
+        known = dict(known)
+        for stmt in body:
+            changed = self.statement(stmt, known)
+            result += [*self.probes, changed]
+            self.probes.clear()
+            if isinstance(stmt, ir.Declare) and stmt.name in self.once and stmt.value is not None:
+                value = substitute(stmt.value, known)
+                if not any(isinstance(part, ir.Element | ir.Call) for part in ir.walk_expression(value)):
+                    known[stmt.name] = ir.Cast(stmt.type, value) if stmt.type is not value.type else value
+        return tuple(result)
+
+    def statement(self, stmt: ir.Stmt, known: Mapping[str, ir.Expr]) -> ir.Stmt:
+        """Return a statement without the accesses that have several forms; those are put down as probes."""
+
+        def read(expr: ir.Expr) -> ir.Expr:
+            return map_expression(expr, lambda part: self.probed(part, known))
+
+        match stmt:
+            case ir.Declare(value=value):
+                return stmt if value is None else replace(stmt, value=read(value))
+            case ir.Assign(target=target, value=value):
+                value = read(value)
+                if isinstance(target, ir.Element) and (other := self.probed(target, known)) is not None:
+                    return ir.Declare(self.fresh("probe"), target.type, ir.binary("+", other, value))
+                return replace(stmt, value=value)
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
+                condition = read(condition)
+                before, self.probes = self.probes, []
+                stmt = replace(stmt, condition=condition, then=self.body(then, known))
+                stmt = replace(stmt, otherwise=self.body(otherwise, known))
+                self.probes = before
+                return stmt
+            case ir.For(body=inner) | ir.While(body=inner) | ir.Phase(body=inner):
+                return replace(stmt, body=self.body(inner, known))
+            case ir.Break() | ir.Continue() | ir.Barrier() | ir.BlockArray() | ir.PrivateArray():
+                return stmt
+            case _:
+                assert_never(stmt)
+
+    def probed(self, part: ir.Expr, known: Mapping[str, ir.Expr]) -> ir.Expr | None:
+        """Put an access down as a probe where its index has several forms; return what stands in its place then."""
+        if not isinstance(part, ir.Element) or part.array not in self.arrays:
+            return None
+        written = substitute(part, known)
+        assert isinstance(written, ir.Element)
+        if not any(_splits(one) for index in written.indices for one in ir.walk_expression(index)):
+            return None
+        turns: list[tuple[ir.Var, ir.Expr]] = []
+
+        def any_turn(expr: ir.Expr) -> ir.Expr | None:
+            if not isinstance(expr, ir.Binary) or expr.op != "%":
+                return None
+            turn = ir.Var(self.fresh("turn"), expr.type)
+            turns.append((turn, expr.right))
+            return turn
+
+        (index,) = (map_expression(one, any_turn) for one in written.indices)
+        probe = self.cases(replace(written, indices=(index,)))
+        for turn, period in turns:
+            one = ir.IntConst(1)
+            start = ir.Declare(turn.name, turn.type, ir.IntConst(0))
+            probe = ir.For(start, ir.binary("<", turn, period), ir.Assign(turn, "+", one), (probe,))
+        self.probes.append(probe)
+        return ir.Cast(part.type, ir.IntConst(0))
+
+    def cases(self, element: ir.Element) -> ir.Stmt:
+        """Return an access under the conditions of the choices in its index."""
+        (index,) = element.indices
+        choice = next((one for one in ir.walk_expression(index) if isinstance(one, ir.Conditional)), None)
+        if choice is None:
+            return ir.Declare(self.fresh("probe"), element.type, element)
+        then, otherwise = (
+            self.cases(replace(element, indices=(map_expression(index, partial(_instead, choice, side)),)))
+            for side in (choice.then, choice.otherwise)
+        )
+        return ir.If(choice.condition, (then,), (otherwise,))
+
+
+def _instead(choice: ir.Expr, side: ir.Expr, part: ir.Expr) -> ir.Expr | None:
+    return side if part == choice else None
+
+
+def _splits(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Conditional) or (isinstance(expr, ir.Binary) and expr.op == "%")
+
+
+def with_cases(program: ir.Program, arrays: Collection[str]) -> ir.Program:
+    """Return a program that touches at least the elements of some one-dimensional arrays that a program does."""
+    assigned: dict[str, int] = {}
+    for stmt in ir.walk_statements(program.body):
+        match stmt:
+            case ir.Declare(name=name) | ir.Assign(target=ir.Var(name=name)):
+                assigned[name] = assigned.get(name, 0) + 1
+            case _:
+                pass
+    once = {name for name, count in assigned.items() if count == 1}
+    cases = _Cases(arrays, set(names_of(program)), once)
+    return replace(program, body=cases.body(program.body, {}))
