@@ -56,22 +56,11 @@ class ThreadCoarsening:
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with fewer threads that do more, or why there is none."""
         program = version.program
-        if version.ir_strategies:
-            return NotApplied("registers are short: the leaf is PTX")
-        if program.mapping.coarsened is not None or program.mapping.striding is not None:
-            return NotApplied("a thread runs several iterations of thread loops already")
-        try:
-            memory = block_memory(program, analyses)
-        except UnknownSizeError as reason:
-            return NotApplied(str(reason))
-        if any(path.windows or path.private or path.structures or path.block_arrays for path in memory.paths):
-            return NotApplied("threads share what the block keeps, or keep elements across a block-level loop")
-        if not all(can_run_together(one.body, private_arrays(one.body)) for one in phases(program)):
-            return NotApplied("iterations of a thread loop do not run side by side: one may end early, or has arrays")
-        depth = len(program.grid)
-        saved = {loop: _saved(program, memory, loop) for loop in range(depth) if is_coarsenable(program, loop)}
-        best = max(saved, key=lambda loop: saved[loop], default=None)
-        if best is None or not saved[best]:
+        memory = memory_of_lone_threads(version, analyses)
+        if isinstance(memory, NotApplied):
+            return memory
+        best = rows_that_share(program, memory)
+        if best is None:
             return NotApplied("neighbouring iterations of thread loops but the innermost share no loads")
         coarsened = program.mapped(coarsened=(best, self.most))
         try:
@@ -82,7 +71,34 @@ class ThreadCoarsening:
         return Applied(replace(version, program=coarsened), note, Effect("several results a thread"))
 
 
-def _saved(program: Program, memory: BlockMemory, loop: int) -> int:
+def memory_of_lone_threads(version: Version, analyses: Analyses) -> BlockMemory | NotApplied:
+    """Return the memory of a block whose threads keep nothing together and may run several iterations, or why not."""
+    program = version.program
+    if version.ir_strategies:
+        return NotApplied("registers are short: the leaf is PTX")
+    if program.mapping.several_results or program.mapping.striding is not None:
+        return NotApplied("a thread runs several iterations of thread loops already")
+    try:
+        memory = block_memory(program, analyses)
+    except UnknownSizeError as reason:
+        return NotApplied(str(reason))
+    if any(path.windows or path.private or path.structures or path.block_arrays for path in memory.paths):
+        return NotApplied("threads share what the block keeps, or keep elements across a block-level loop")
+    if not all(can_run_together(one.body, private_arrays(one.body)) for one in phases(program)):
+        return NotApplied("iterations of a thread loop do not run side by side: one may end early, or has arrays")
+    return memory
+
+
+def rows_that_share(program: Program, memory: BlockMemory) -> int | None:
+    """Return the outer thread loop whose iterations share the most loads; ``None`` where those of none do."""
+    saved = {
+        loop: saved_loads(program, memory, loop) for loop in range(len(program.grid)) if is_coarsenable(program, loop)
+    }
+    best = max(saved, key=lambda loop: saved[loop], default=None)
+    return best if best is not None and saved[best] else None
+
+
+def saved_loads(program: Program, memory: BlockMemory, loop: int) -> int:
     """Return how many loads in the text the next iteration of a thread loop has in common with this one."""
     names = [phase.threads[loop].var for phase in phases(program)]
     return sum(len(list(_shared(path.references, names))) for path in memory.paths)

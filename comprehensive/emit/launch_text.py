@@ -18,7 +18,7 @@ from comprehensive.emit.signature import Signature, touched_arrays
 from comprehensive.emit.targets.target import Attempt, Handles, Target, handles_of
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.kernel import Argument, Kernel, Space
+from metafork.ir.kernel import VECTOR_BYTES, Argument, Kernel, Space
 from metafork.ir.program import Derived, Phase, Program, Var, walk_expression, walk_statements
 
 _MAX_ARRAYS = 64
@@ -142,9 +142,13 @@ def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str, targe
 
 
 def _large(signature: Signature, kernel: Kernel, known: Mapping[str, str]) -> list[str]:
-    """Return what says whether offsets need 64 bits; a span that the host cannot compute says so too."""
+    """Return what says whether offsets need 64 bits, or arrays begin where no vectors may.
+
+    A span that the host cannot compute says so too.
+    """
+    unaligned = _unaligned(signature, kernel)
     if not kernel.spans:
-        return ["metafork_s->large = false;"]
+        return [f"metafork_s->large = {unaligned};"]
     names = {part.name for span in kernel.spans for part in walk_expression(span) if isinstance(part, Var)}
     own = dict(known)
     definitions = [
@@ -153,15 +157,24 @@ def _large(signature: Signature, kernel: Kernel, known: Mapping[str, str]) -> li
         if definition.name not in known
     ]
     lines = _definitions(definitions, own)
+    large = f"metafork_failed || !metafork_fits || {unaligned}".removesuffix(" || false")
     fits = " && ".join(f"{checked(span, own)} <= INT32_MAX" for span in kernel.spans)
     return [
         "{",
         "    int metafork_failed = 0;",
         *(f"    {line}" for line in lines),
         f"    const bool metafork_fits = {fits};",
-        "    metafork_s->large = metafork_failed || !metafork_fits;",
+        f"    metafork_s->large = {large};",
         "}",
     ]
+
+
+def _unaligned(signature: Signature, kernel: Kernel) -> str:
+    """Return the C condition that some array of a kernel that asks for it is not aligned for vectors."""
+    arrays = [signature.arrays[memory.name] for memory in kernel.memories if memory.space is Space.GLOBAL]
+    if not kernel.aligned or not arrays:
+        return "false"
+    return f"(({' | '.join(f'(uintptr_t){array}' for array in arrays)}) & {VECTOR_BYTES - 1}) != 0"
 
 
 def _host_scalars(signature: Signature, kernel: Kernel) -> tuple[dict[str, str], list[str]]:

@@ -82,7 +82,7 @@ def shared_accesses(program: Program, memory: BlockMemory, analyses: Analyses) -
     scope = Scope.of(memory.facts)
     scope.derived.extend(symbol for symbol in memory.derived if symbol not in scope.derived)
     shape = block_shape(program, scope, analyses.prover(memory.facts.constraints, memory.facts.derived))
-    if program.mapping.coarsened is not None:
+    if program.mapping.several_results:
         raise UnknownAccessError("a thread runs several iterations of a thread loop")
     found: list[SharedAccess] = []
     for plan in memory.paths:

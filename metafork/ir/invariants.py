@@ -134,6 +134,8 @@ def _check_mapping(program: Program, arrays: Mapping[str, Array]) -> None:
         is_coarsenable(program, mapping.coarsened[0]) and mapping.coarsened[1] > 1
     ):
         raise InvariantError(f"{program.name}: no thread runs several iterations of thread loop {mapping.coarsened[0]}")
+    if mapping.columns is not None and not (has_columns(program) and mapping.columns > 1):
+        raise InvariantError(f"{program.name}: no thread runs several iterations of the innermost thread loop")
 
 
 def is_coarsenable(program: Program, loop: int) -> bool:
@@ -142,12 +144,16 @@ def is_coarsenable(program: Program, loop: int) -> bool:
     Neighbours in x stay neighbours, so that the innermost loop is none of them; those that are count ``int``.
     """
     phases = [stmt for stmt in walk_statements(program.body) if isinstance(stmt, Phase)]
-    return all(
-        0 <= loop < len(phase.threads) - 1
-        and phase.threads[loop].type is ScalarType.INT
-        and phase.threads[loop].extent.type is ScalarType.INT
-        for phase in phases
-    )
+    return all(0 <= loop < len(phase.threads) - 1 and _counts_int(phase.threads[loop]) for phase in phases)
+
+
+def has_columns(program: Program) -> bool:
+    """Say whether a thread may run several iterations of the innermost thread loops: those that count ``int``."""
+    return all(_counts_int(stmt.threads[-1]) for stmt in walk_statements(program.body) if isinstance(stmt, Phase))
+
+
+def _counts_int(loop: MetaFor) -> bool:
+    return loop.type is ScalarType.INT and loop.extent.type is ScalarType.INT
 
 
 def _block_arrays(body: Iterable[Stmt]) -> set[str]:

@@ -11,6 +11,8 @@ differences:
 - ``Call(OFFSET, (index,))`` is an index as ``long long``, or as ``int`` where the offset that it is a part of fits; so
   is a scalar that is declared with a sum of such;
 - ``Call(QUOTIENT, (place, length))`` is the quotient of a thread's linear place in its block by at least 1;
+- ``Call(ALIGNED, ())`` is 1 where every global memory begins at a multiple of 16 bytes (it may be 0 even so), which the
+  ``part`` of an ``Element`` relies on;
 - the built-in variables are ``Var``s of type ``unsigned int``: ``threadIdx.x``, ``blockIdx.y``, ``blockDim.z``,
   ``gridDim.x`` and so on.
 """
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import Binary, Call, Derived, Expr, Stmt
+from metafork.ir.program import Binary, Call, Derived, Expr, Stmt, expressions_of, walk_expression, walk_statements
 
 SHUFFLE = "METAFORK_SHUFFLE"
 """The function of ``metafork/device.h`` that exchanges values within a warp."""
@@ -31,6 +33,12 @@ OFFSET = "METAFORK_OFFSET"
 
 QUOTIENT = "METAFORK_QUOTIENT"
 """The function of ``metafork/device.h`` that divides the linear place of a thread, which is below 1,024."""
+
+ALIGNED = "METAFORK_ALIGNED"
+"""The function of ``metafork/device.h`` that says whether memories begin where vectors may."""
+
+VECTOR_BYTES = 16
+"""The most that one access of a thread moves."""
 
 
 class Space(Enum):
@@ -93,6 +101,14 @@ class Kernel:
     widest: Expr | None = None
     told: bool = False
     spans: tuple[Expr, ...] = ()
+
+    @property
+    def aligned(self) -> bool:
+        """Whether the kernel asks where its memories begin."""
+        expressions = (expr for stmt in walk_statements(self.body) for expr in expressions_of(stmt))
+        return any(
+            isinstance(part, Call) and part.name == ALIGNED for expr in expressions for part in walk_expression(expr)
+        )
 
     def memory(self, name: str) -> Memory:
         """Return the memory of that name; raises ``KeyError`` where there is none."""

@@ -41,7 +41,8 @@ class Mapping:
     (``metafork.analysis.memory.structures``).  ``jammed`` is how many iterations of a thread's loop run together where
     that is legal and shares loads (``metafork.lowering.jam``), and ``None`` where loops run as they stand.
     ``coarsened`` is the number of a thread loop, outermost first, and how many of its iterations, which are neighbours,
-    one thread runs (``metafork.lowering.coarsening``).
+    one thread runs (``metafork.lowering.coarsening``); ``columns`` is how many neighbouring ones of the innermost
+    thread loop (``metafork.lowering.columns``).
     """
 
     cached: tuple[str, ...] = ()
@@ -51,6 +52,12 @@ class Mapping:
     transposed: tuple[str, ...] = ()
     jammed: int | None = None
     coarsened: tuple[int, int] | None = None
+    columns: int | None = None
+
+    @property
+    def several_results(self) -> bool:
+        """Whether a thread runs several iterations of thread loops."""
+        return self.coarsened is not None or self.columns is not None
 
     def layout(self, name: str) -> Layout:
         """Return how the tiles of an array are laid out in shared memory; row by row unless said otherwise."""

@@ -119,6 +119,18 @@ class Element:
     indices: tuple[Expr, ...]
     type: ScalarType
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    part: Part | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """In a kernel: an element is number ``place`` of ``lanes`` neighbours that one access may move together.
+
+    The first of them lies at a multiple of their size in bytes, and all of them lie in the array.
+    """
+
+    lanes: int
+    place: int
 
 
 Expr = IntConst | FloatConst | Var | Unary | Binary | Conditional | Cast | Call | Element

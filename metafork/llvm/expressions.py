@@ -14,7 +14,7 @@ from llvmlite import ir
 from metafork.ir.arithmetic.exact_constants import floating_value
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
-from metafork.ir.kernel import OFFSET, QUOTIENT, SHUFFLE, Memory
+from metafork.ir.kernel import ALIGNED, OFFSET, QUOTIENT, SHUFFLE, VECTOR_BYTES, Memory, Space
 from metafork.ir.program import (
     COMPARISONS,
     LOGICAL,
@@ -32,7 +32,7 @@ from metafork.ir.program import (
 from metafork.llvm.targets import SPECIAL_REGISTERS, Target
 
 INT = ScalarType.INT
-_I1, _I8, _I32 = (ir.IntType(bits) for bits in (1, 8, 32))
+_I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _INTRINSICS = {
     "ceil": "ceil",
     "copysign": "copysign",
@@ -69,6 +69,13 @@ def llvm_type(type_: ScalarType) -> ir.Type:
             return ir.IntType(8 * type_.size)
 
 
+def alignment(target: Var | Element) -> int | None:
+    """Return the alignment of the first of elements that are accessed together, in bytes; ``None``: its type's."""
+    if isinstance(target, Var) or target.part is None or target.part.place:
+        return None
+    return target.part.lanes * target.type.size
+
+
 class ExpressionLowering:
     """Puts the instructions of expressions; knows the scalars in scope and the memories."""
 
@@ -97,7 +104,7 @@ class ExpressionLowering:
                 return Typed(self.target.special_register(self, name), ScalarType.UNSIGNED_INT)
             case Var() | Element():
                 address, type_ = self.address(expr)
-                return Typed(self.builder.load(address, typ=llvm_type(type_)), type_)
+                return Typed(self.builder.load(address, align=alignment(expr), typ=llvm_type(type_)), type_)
             case Unary():
                 return self._unary(expr)
             case Binary(op=op) if op in COMPARISONS or op in LOGICAL:
@@ -237,6 +244,8 @@ class ExpressionLowering:
             return self._shuffle(expr)
         if expr.name == OFFSET:
             return Typed(self.convert(self.value(expr.arguments[0]), expr.type), expr.type)
+        if expr.name == ALIGNED:
+            return Typed(self._aligned(), expr.type)
         if expr.name == QUOTIENT:
             place, length = expr.arguments
             return self.value(Cast(expr.type, Binary("/", place, length, place.type)))
@@ -262,6 +271,15 @@ class ExpressionLowering:
             function.attributes.add("nounwind")
             function.attributes.add("readnone")
         return Typed(self.builder.call(function, values), result)
+
+    def _aligned(self) -> ir.Value:
+        """Return whether all global memories begin where vectors may."""
+        bits: ir.Value = ir.Constant(_I64, 0)
+        for base, memory in self.memories.values():
+            if memory.space is Space.GLOBAL:
+                bits = self.builder.or_(bits, self.builder.ptrtoint(base, _I64))
+        rest = self.builder.and_(bits, ir.Constant(_I64, VECTOR_BYTES - 1))
+        return self.builder.zext(self.builder.icmp_unsigned("==", rest, ir.Constant(_I64, 0)), _I32)
 
     def _shuffle(self, expr: Call) -> Typed:
         value, lane = (self.value(argument) for argument in expr.arguments)

@@ -35,7 +35,7 @@ from metafork.ir.program import (
     Stmt,
     While,
 )
-from metafork.llvm.expressions import ExpressionLowering, Typed, llvm_type
+from metafork.llvm.expressions import ExpressionLowering, Typed, alignment, llvm_type
 from metafork.llvm.targets import Nvptx, Target, stack_slot
 from metafork.llvm.unroll_hints import unroll_factor
 
@@ -179,7 +179,7 @@ class Lowering(ExpressionLowering):
             result = self.arithmetic(stmt.op, left, right)
         else:
             result = self.value(stmt.value)
-        self.builder.store(self.convert(result, type_), address)
+        self.builder.store(self.convert(result, type_), address, align=alignment(stmt.target))
 
     def _atomic_product(self, address: ir.Value, factor: ir.Value) -> None:
         """Put a loop that multiplies an element at once: LLVM has no instruction for it."""

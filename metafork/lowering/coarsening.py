@@ -67,28 +67,28 @@ def coarsened(loop: MetaFor, thread: Expr, count: int, body: Body, own: Set[str]
     new names.
     """
     first = Var(fresh(f"first_{loop.var}", taken), INT)
-    once, rest = _computed_once(body, loop.var)
-    rows = _rows_of(rest, loop.var)
+    once, rest = computed_once(body, {loop.var})
+    rows = rows_of(rest, {loop.var})
     row, after = Var(loop.var, INT), binary("+", first, IntConst(count))
     each = For(
         Declare(loop.var, INT, first),
         binary("&&", binary("<", row, loop.extent), binary("<", row, after)),
         Assign(row, "+", IntConst(1)),
-        rows.body if not rows.tests else (*rows.scalars, If(_all(rows.tests), rows.body[len(rows.scalars) :])),
+        rows.body if not rows.tests else (*rows.scalars, If(every(rows.tests), rows.body[len(rows.scalars) :])),
         rolled=True,
     )
     together: Body = (each,)
     if can_run_together(rows.body, own):
         places: list[Expr] = [first, *(binary("+", first, IntConst(number)) for number in range(1, count))]
-        straight = _loads_first(rows.body, _written(body), taken)
+        straight = loads_first(rows.body, written_in(body), taken)
         copies = [copied(straight, {loop.var: place}, taken) for place in places]
-        tests = [one for test in rows.tests for one in _of_all(test, rows.scalars, loop.var, places)]
+        tests = [one for test in rows.tests for one in of_all(test, rows.scalars, loop.var, places)]
         if not (isinstance(loop.extent, IntConst) and loop.extent.value % count == 0):
             tests.insert(0, binary("<=", after, loop.extent))
         side = with_shared_loads(side_by_side(copies), taken)
-        together = (If(_all(tests), side, (each,)),) if tests else side
+        together = (If(every(tests), side, (each,)),) if tests else side
     if rows.same:
-        together = (If(_all(rows.same), together),)
+        together = (If(every(rows.same), together),)
     return (Declare(first.name, INT, binary("*", Cast(INT, thread), IntConst(count))), *once, *together)
 
 
@@ -109,7 +109,7 @@ def can_run_together(body: Body, own: Set[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class Rows:
     """What a row does: ``body``, where conditions hold that are the ``same`` in all rows, and its own ``tests``.
 
     ``scalars`` are the first statements of the body, which the tests may read.
@@ -121,9 +121,9 @@ class _Rows:
     scalars: Body = ()
 
 
-def _computed_once(body: Body, variable: str) -> tuple[Body, Body]:
-    """Split off the scalars that do not depend on ``variable``, nor on what the body writes."""
-    written, changed, varying = _written(body), assigned_variables(body), {variable}
+def computed_once(body: Body, loops: Set[str]) -> tuple[Body, Body]:
+    """Split off the scalars that depend neither on the variables of ``loops``, nor on what the body writes."""
+    written, changed, varying = written_in(body), assigned_variables(body), set(loops)
     once: list[Stmt] = []
     rest: list[Stmt] = []
     for stmt in body:
@@ -144,16 +144,16 @@ def _computed_once(body: Body, variable: str) -> tuple[Body, Body]:
     return tuple(once), tuple(rest)
 
 
-def _rows_of(body: Body, variable: str) -> _Rows:
-    """Take apart a body that is one condition behind scalars."""
+def rows_of(body: Body, loops: Set[str]) -> Rows:
+    """Take apart a body that is one condition behind scalars; ``loops`` are what is another in each row."""
     match body:
         case (*scalars, If(condition=condition, then=then, otherwise=())) if all(
             isinstance(one, Declare) for one in scalars
         ):
             pass
         case _:
-            return _Rows(body)
-    names = {variable} | {one.name for one in scalars if isinstance(one, Declare)}
+            return Rows(body)
+    names = loops | {one.name for one in scalars if isinstance(one, Declare)}
     changing = assigned_variables(then)
     definitions = {
         one.name: one.value
@@ -163,7 +163,7 @@ def _rows_of(body: Body, variable: str) -> _Rows:
     parts = list(_conjuncts(condition))
     same = tuple(part for part in parts if _is_plain(part) and not variables(part) & names)
     own = tuple(part for part in parts if part not in same)
-    sizes = {variable: 1}
+    sizes = dict.fromkeys(loops, 1)
     for name, value in definitions.items():
         if variables(value) & names <= sizes.keys():
             sizes[name] = _size(value, sizes)
@@ -171,9 +171,9 @@ def _rows_of(body: Body, variable: str) -> _Rows:
         _is_plain(part) and variables(part) & names <= sizes.keys() and _size(part, sizes) <= LARGEST_TEST
         for part in own
     ):
-        return _Rows((*scalars, *then), same, own, tuple(scalars))
-    inner = If(_all(own), then) if own else None
-    return _Rows((*scalars, *(then if inner is None else (inner,))), same)
+        return Rows((*scalars, *then), same, own, tuple(scalars))
+    inner = If(every(own), then) if own else None
+    return Rows((*scalars, *(then if inner is None else (inner,))), same)
 
 
 def _size(expr: Expr, sizes: Mapping[str, int]) -> int:
@@ -198,14 +198,15 @@ def _is_plain(expr: Expr) -> bool:
     )
 
 
-def _all(conditions: Sequence[Expr]) -> Expr:
+def every(conditions: Sequence[Expr]) -> Expr:
+    """Return the conjunction of at least one condition."""
     result, *others = conditions
     for other in others:
         result = binary("&&", result, other)
     return result
 
 
-def _inlined(test: Expr, scalars: Body, values: Mapping[str, Expr]) -> Expr:
+def inlined(test: Expr, scalars: Body, values: Mapping[str, Expr]) -> Expr:
     """Return a test with scalars replaced by their definitions."""
     known = dict(values)
     for one in scalars:
@@ -215,9 +216,9 @@ def _inlined(test: Expr, scalars: Body, values: Mapping[str, Expr]) -> Expr:
     return substitute(test, known)
 
 
-def _of_all(test: Expr, scalars: Body, variable: str, places: Sequence[Expr]) -> list[Expr]:
+def of_all(test: Expr, scalars: Body, variable: str, places: Sequence[Expr]) -> list[Expr]:
     """Return conditions under which a test holds in all rows: of those at the ends where rows go up or down."""
-    first, *_, last = (_inlined(test, scalars, {variable: place}) for place in places)
+    first, *_, last = (inlined(test, scalars, {variable: place}) for place in places)
     match test:
         case Binary(op="<" | "<=" | ">" | ">=" | "!=" as op) if slope := _slope(test, scalars, variable):
             if op != "!=":
@@ -227,7 +228,7 @@ def _of_all(test: Expr, scalars: Body, variable: str, places: Sequence[Expr]) ->
             assert isinstance(last, Binary)
             return [binary("||", binary(before, last.left, last.right), binary(behind, first.left, first.right))]
         case _:
-            return [_inlined(test, scalars, {variable: place}) for place in places]
+            return [inlined(test, scalars, {variable: place}) for place in places]
 
 
 def _slope(test: Binary, scalars: Body, variable: str) -> Fraction | None:
@@ -249,7 +250,8 @@ def _slope(test: Binary, scalars: Body, variable: str) -> Fraction | None:
     return grows.constant_value() if grows.is_constant else None
 
 
-def _written(body: Body) -> frozenset[str]:
+def written_in(body: Body) -> frozenset[str]:
+    """Return the memories that a body stores to."""
     return frozenset(
         stmt.target.array
         for stmt in walk_statements(body)
@@ -257,7 +259,7 @@ def _written(body: Body) -> frozenset[str]:
     )
 
 
-def _loads_first(body: Body, written: Set[str], taken: set[str]) -> Body:
+def loads_first(body: Body, written: Set[str], taken: set[str]) -> Body:
     """Read what a statement reads of memory that the body writes into scalars before it."""
     result: list[Stmt] = []
     for stmt in body:

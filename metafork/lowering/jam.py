@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
@@ -183,20 +184,25 @@ def jammed(loop: For, jam: Jam, taken: set[str]) -> Body:
 
 
 def side_by_side(copies: Sequence[Body]) -> Body:
-    """Return copies of one body run side by side, statement by statement; equal loops and conditions become one."""
+    """Return copies of one body run side by side, statement by statement; equal heads of neighbours become one."""
     result: list[Stmt] = []
     for stmts in zip(*copies, strict=True):
-        first = stmts[0]
-        match first:
-            case For() if all(_head(stmt) == _head(first) for stmt in stmts):
-                result.append(replace(first, body=side_by_side([s.body for s in stmts if isinstance(s, For)])))
-            case If() if all(_head(stmt) == _head(first) for stmt in stmts):
-                then = side_by_side([s.then for s in stmts if isinstance(s, If)])
-                otherwise = side_by_side([s.otherwise for s in stmts if isinstance(s, If)])
-                result.append(replace(first, then=then, otherwise=otherwise))
-            case _:
-                result += stmts
+        for _, group in groupby(stmts, _head):
+            result += _as_one(list(group))
     return tuple(result)
+
+
+def _as_one(stmts: list[Stmt]) -> list[Stmt]:
+    """Return loops, or conditions, with one head as one."""
+    match stmts[0]:
+        case For() as first:
+            return [replace(first, body=side_by_side([s.body for s in stmts if isinstance(s, For)]))]
+        case If() as first:
+            then = side_by_side([s.then for s in stmts if isinstance(s, If)])
+            otherwise = side_by_side([s.otherwise for s in stmts if isinstance(s, If)])
+            return [replace(first, then=then, otherwise=otherwise)]
+        case _:
+            return stmts
 
 
 def _head(stmt: Stmt) -> object:

@@ -42,7 +42,6 @@ from metafork.ir.program import (
     For,
     If,
     IntConst,
-    MetaFor,
     Phase,
     PrivateArray,
     Stmt,
@@ -56,6 +55,7 @@ from metafork.ir.program import (
 )
 from metafork.ir.rewriting import names_in
 from metafork.lowering.coarsening import coarsened
+from metafork.lowering.columns import Around, Several, in_columns
 from metafork.lowering.copy import (
     INT,
     Site,
@@ -304,29 +304,43 @@ class PathLowering:
     def _phase(self, phase: Phase) -> list[Stmt]:
         if self.plan.program.mapping.striding is not None:
             return self._strided_phase(phase)
-        coarsened_loop, count = self.plan.program.mapping.coarsened or (None, 1)
-        several: tuple[MetaFor, Expr] | None = None
+        mapping = self.plan.program.mapping
+        rows: Several | None = None
+        columns: Several | None = None
         declarations: list[Stmt] = []
         guards: list[Expr] = []
         for number, loop in enumerate(phase.threads):
             thread = builtin(f"threadIdx.{'xyz'[len(phase.threads) - 1 - number]}")
             self._symbols[loop.var] = Var(loop.var, loop.type)
-            if number == coarsened_loop:
-                several = loop, thread
-                guards.append(binary("<", binary("*", Cast(INT, thread), IntConst(count)), loop.extent))
+            if mapping.coarsened is not None and number == mapping.coarsened[0]:
+                rows = Several(loop, thread, mapping.coarsened[1])
+                guards.append(binary("<", rows.first, loop.extent))
+            elif mapping.columns is not None and number == len(phase.threads) - 1:
+                columns = Several(loop, thread, mapping.columns)
+                guards.append(binary("<", columns.first, loop.extent))
             else:
                 declarations.append(Declare(loop.var, loop.type, Cast(loop.type, thread)))
                 guards.append(binary("<", Var(loop.var, loop.type), loop.extent))
         guards = guards if self.uneven else []
         body = self._phase_body(phase)
-        if several is not None:
-            body = coarsened(*several, count, body, self.threads.names, self.taken)
+        if columns is not None:
+            arrays = {array.name for array in self.plan.program.arrays}
+            scalars = self._integers()
+            body = in_columns(columns, rows, body, Around(self.threads.names, arrays, scalars, self.taken))
+        elif rows is not None:
+            body = coarsened(rows.loop, rows.thread, rows.count, body, self.threads.names, self.taken)
         if not guards:
             return [*declarations, *body]
         test = guards[0]
         for guard in guards[1:]:
             test = binary("&&", test, guard)
         return [*declarations, If(test, body)]
+
+    def _integers(self) -> list[str]:
+        """Return the scalars that a kernel is given as ``int``."""
+        program = self.plan.program
+        own = [one.name for one in program.parameters if one.type is INT]
+        return own + [one.name for one in program.derived if one.type is INT]
 
     def _phase_body(self, phase: Phase) -> tuple[Stmt, ...]:
         """Lower what a thread does in a phase, between the loads and stores of its structures."""
@@ -380,8 +394,8 @@ class PathLowering:
         inside, self._together = self._together, max(outside, self._together)
         if most is None or self.structures or names_in((loop,)) & self.threads.names:
             return [lowered]
-        rows = 1 if mapping.coarsened is None else mapping.coarsened[1]
-        jam = jam_of(loop, self.plan.references[start : self._read], inside * rows, most, self.site.prover)
+        results = (1 if mapping.coarsened is None else mapping.coarsened[1]) * (mapping.columns or 1)
+        jam = jam_of(loop, self.plan.references[start : self._read], inside * results, most, self.site.prover)
         if jam is None:
             return [lowered]
         self._together = max(outside, inside * jam.factor)

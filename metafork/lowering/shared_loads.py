@@ -46,7 +46,7 @@ from metafork.lowering.jam import copied
 
 Body = tuple[Stmt, ...]
 _Key = tuple[str, Polynomial]
-_SIGNED = (ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG)
+SIGNED = (ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG)
 MOST_TRIPS = 8
 MOST_STATEMENTS = 160
 """Statements of a loop that is unrolled, all trips together."""
@@ -66,7 +66,7 @@ def with_shared_loads(body: Body, taken: set[str]) -> Body:
     chosen, plan = (unrolled, flat) if better else (body, plain)
     if not plan.reused:
         return body
-    return _Sharing(_changing(chosen), taken, plan.reused, planning=False).body(chosen, _Here())
+    return _Sharing(changing_scalars(chosen), taken, plan.reused, planning=False).body(chosen, _Here())
 
 
 def read_always(expr: Expr) -> Iterator[Element]:
@@ -119,7 +119,7 @@ class _Sharing:
 
     @staticmethod
     def planned(body: Body) -> _Sharing:
-        walk = _Sharing(_changing(body), set(), Counter(), planning=True)
+        walk = _Sharing(changing_scalars(body), set(), Counter(), planning=True)
         walk.body(body, _Here())
         walk.reused = +walk.reused
         return walk
@@ -141,7 +141,7 @@ class _Sharing:
                         return
                 yield from self._loads(value, here)
                 yield replace(stmt, value=self._rewritten(value, here))
-                known = None if name in self.changing or stmt.type not in _SIGNED else self._polynomial(value, here)
+                known = None if name in self.changing or stmt.type not in SIGNED else self._polynomial(value, here)
                 here.counts(name)
                 if known is not None:
                     here.scalars[name] = known
@@ -209,12 +209,12 @@ def exact_polynomial(expr: Expr, scalars: Mapping[str, Polynomial], changing: Se
         case IntConst(value=value):
             return Polynomial.constant(value)
         case Var(name=name, type=type_):
-            return None if name in changing or type_ not in _SIGNED else scalars.get(name) or Polynomial.symbol(name)
+            return None if name in changing or type_ not in SIGNED else scalars.get(name) or Polynomial.symbol(name)
         case Call(name=name, arguments=(argument,)) if name == OFFSET:
             return exact_polynomial(argument, scalars, changing)  # where it is an int, it fits
-        case Cast(type=type_, operand=operand) if type_ in _SIGNED and operand.type in _SIGNED:
+        case Cast(type=type_, operand=operand) if type_ in SIGNED and operand.type in SIGNED:
             return exact_polynomial(operand, scalars, changing) if type_.size >= operand.type.size else None
-        case Binary(op="+" | "-" | "*" as op, left=left, right=right) if expr.type in _SIGNED:
+        case Binary(op="+" | "-" | "*" as op, left=left, right=right) if expr.type in SIGNED:
             one, other = exact_polynomial(left, scalars, changing), exact_polynomial(right, scalars, changing)
             if one is None or other is None:
                 return None
@@ -232,7 +232,7 @@ def _without_zero(expr: Expr) -> Expr | None:
             return None
 
 
-def _changing(body: Body) -> frozenset[str]:
+def changing_scalars(body: Body) -> frozenset[str]:
     """Return the scalars that code assigns, but for the counters of its loops, which are constant in an iteration."""
     steps = {id(stmt.step) for stmt in walk_statements(body) if isinstance(stmt, For)}
     return frozenset(

@@ -7,8 +7,8 @@ plain C unless a ``Spelling`` says otherwise; ``metafork.printing.cuda`` prints 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from metafork.ir.arithmetic.math_functions import SIGNATURES
@@ -35,6 +35,7 @@ from metafork.ir.program import (
     If,
     IntConst,
     MetaFor,
+    Part,
     Phase,
     PrivateArray,
     Program,
@@ -388,7 +389,60 @@ def _loop_head(loop: For, spelling: Spelling) -> str:
 
 def statements(body: tuple[Stmt, ...], indent: int, spelling: Spelling = PLAIN_C) -> list[str]:
     """Return the lines of a body; ``indent`` counts spaces.  Bodies of ``if`` and loops always stand in braces."""
-    return [line for stmt in body for line in statement(stmt, indent, spelling)]
+    lines: list[str] = []
+    position = 0
+    while position < len(body):
+        together = _together(body, position) if spelling.cplusplus else 1
+        if together > 1:
+            lines += [f"{' ' * indent}{line}" for line in _vector(body[position : position + together], spelling)]
+        else:
+            lines += statement(body[position], indent, spelling)
+        position += together
+    return lines
+
+
+def _part(stmt: Stmt) -> tuple[Element, Part] | None:
+    """Return the element that a statement only reads or only writes as a part of an access, and which part."""
+    match stmt:
+        case Declare(value=Element(part=Part() as part) as element, type=type_) if element.type is type_:
+            return element, part
+        case Assign(target=Element(part=Part() as part) as element, op="", atomic=False):
+            return element, part
+        case _:
+            return None
+
+
+def _together(body: tuple[Stmt, ...], position: int) -> int:
+    """Return how many statements from a position on are one access: all parts of it, one after the other."""
+    begin = _part(body[position])
+    if begin is None:
+        return 1
+    (first, whole), lanes = begin, begin[1].lanes
+    several = body[position : position + lanes]
+    for number, stmt in enumerate(several):
+        found = _part(stmt)
+        if found is None or type(stmt) is not type(several[0]):
+            return 1
+        if found[0].array != first.array or found[1] != replace(whole, place=number):
+            return 1
+    return lanes if len(several) == lanes else 1
+
+
+def _vector(several: Sequence[Stmt], spelling: Spelling) -> Iterator[str]:
+    """Yield the lines of statements that are one access."""
+    begin = _part(several[0])
+    assert begin is not None
+    place = expression(begin[0], spelling)
+    if isinstance(several[0], Declare):
+        declared = [stmt for stmt in several if isinstance(stmt, Declare)]
+        names = ", ".join(spelling.name(stmt.name) for stmt in declared)
+        mark = "[[maybe_unused]] " if any(id(stmt) in spelling.unread for stmt in declared) else ""
+        yield f"{mark}{spelling.type(begin[0].type)} {names};"
+        yield f"metafork_load(&{place}, {names});"
+    else:
+        element = spelling.type(begin[0].type)
+        values = ", ".join(f"({element})({expression(s.value, spelling)})" for s in several if isinstance(s, Assign))
+        yield f"metafork_store(&{place}, {values});"
 
 
 def _braced(head: str, body: tuple[Stmt, ...], indent: int, spelling: Spelling) -> list[str]:

@@ -120,6 +120,8 @@ def _mapping_items(mapping: Mapping) -> list[str]:
         items.append(f"jammed({mapping.jammed})")
     if mapping.coarsened is not None:
         items.append(f"coarsened({mapping.coarsened[0]}, {mapping.coarsened[1]})")
+    if mapping.columns is not None:
+        items.append(f"columns({mapping.columns})")
     return items
 
 

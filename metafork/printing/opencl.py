@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type
-from metafork.ir.kernel import SHUFFLE, Kernel, Memory, Space
+from metafork.ir.kernel import ALIGNED, SHUFFLE, Kernel, Memory, Space
 from metafork.ir.program import (
     Assign,
     Binary,
@@ -170,6 +170,8 @@ def _changed(expr: Expr) -> Expr | None:
             zero = FloatConst("0.0f" if condition.type is FLOAT else "0.0", condition.type)
             test = Binary("!=", _in_opencl(condition), zero, ScalarType.INT)
             return Conditional(test, _in_opencl(expr.then), _in_opencl(expr.otherwise), expr.type, expr.span)
+        case Call(name=name) if name == ALIGNED:
+            return IntConst(0, expr.type)  # elements are accessed one by one
         case Call(name=name, arguments=arguments) if name in SIGNATURES:
             given = tuple(
                 _in_opencl(one) if one.type is type_ else Cast(type_, _in_opencl(one))

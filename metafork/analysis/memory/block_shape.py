@@ -43,8 +43,12 @@ def block_shape(program: Program, scope: Scope, prover: Prover) -> tuple[Polynom
 
 def iterations_of(program: Program, loop: int) -> int:
     """Return how many iterations of a thread loop, counted from the outermost, one thread runs."""
-    coarsened = program.mapping.coarsened
-    return coarsened[1] if coarsened is not None and coarsened[0] == loop else 1
+    mapping = program.mapping
+    if mapping.coarsened is not None and mapping.coarsened[0] == loop:
+        return mapping.coarsened[1]
+    if mapping.columns is not None and loop == len(phases(program)[0].threads) - 1:
+        return mapping.columns
+    return 1
 
 
 def in_groups(extent: Polynomial, count: int, scope: Scope, loop: str) -> Polynomial:

@@ -59,7 +59,7 @@ def private_windows(program: Program, prover: Prover, found: Sequence[Reference]
     There are none where threads stride over the thread loops, for an element then has no one thread of its own, nor
     where a thread runs several iterations of one: elements then stay in global memory.
     """
-    if program.mapping.striding is not None or program.mapping.coarsened is not None:
+    if program.mapping.striding is not None or program.mapping.several_results:
         return ()
     return tuple(one for _, one in _judged(program, prover, found) if isinstance(one, PrivateWindow))
 
@@ -69,7 +69,7 @@ def left_in_global_memory(program: Program, prover: Prover, found: Sequence[Refe
 
     Arrays of which that is not so are not named.
     """
-    if program.mapping.striding is not None or program.mapping.coarsened is not None:
+    if program.mapping.striding is not None or program.mapping.several_results:
         return {}
     return {array: one for array, one in _judged(program, prover, found) if isinstance(one, str)}
 

@@ -80,7 +80,7 @@ def structures_of(
     """
     if program.mapping.striding is not None:
         raise NoStructureError("threads stride over the thread loops")
-    if program.mapping.coarsened is not None:
+    if program.mapping.several_results:
         raise NoStructureError("a thread runs several iterations of a thread loop")
     extents = [scope.polynomial(extent) for extent in array.extents[1:]]
     result: list[Structure] = []

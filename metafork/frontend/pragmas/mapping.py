@@ -3,11 +3,11 @@
 Printed leaves carry it (``metafork.printing.metafork_text``), and C ignores it::
 
     #pragma metafork mapping striding(32) layout(tile, reversed, 5, 1) transposed(x, y) jammed(4)
-        coarsened(0, 8)
+        coarsened(0, 8) columns(4)
 
 ``layout`` gives an array's turn (``none``, ``row``, ``reversed``), the bits that take part and the columns of padding;
 ``jammed`` how many iterations of a thread's loop run together; ``coarsened`` how many iterations of which thread loop,
-counted from the outermost, one thread runs.
+counted from the outermost, one thread runs, and ``columns`` how many of the innermost one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Literal
 from metafork.frontend.text.preprocessor import Directive
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import Token
-from metafork.ir.invariants import is_coarsenable
+from metafork.ir.invariants import has_columns, is_coarsenable
 from metafork.ir.mapping import Layout, Mapping
 from metafork.ir.program import BlockArray, Program, walk_statements
 
@@ -87,6 +87,10 @@ class _Reader:
                 if not is_coarsenable(self._program, axis):
                     raise ValueError(f"the program has no thread loop {axis} of `int` outside of another one")
                 return replace(mapping, coarsened=(axis, _number(count, 2, 64)))
+            case "columns", [count]:
+                if not has_columns(self._program):
+                    raise ValueError("the innermost thread loops do not all count `int`")
+                return replace(mapping, columns=_number(count, 2, 4))
             case "layout", [name, turn, bits, padding]:
                 if name not in {*mapping.cached, *self._block}:
                     raise ValueError(f"`{name}` is not in shared memory")

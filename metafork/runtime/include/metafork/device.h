@@ -16,6 +16,9 @@
  *                                                           a thread's array are then registers
  *   metafork_atomic_add<int>(&a[i], v);                     a[i] += v at once: also _sub, _mul, _and, _or, _xor, _min, _max
  *   METAFORK_OFFSET(row) * columns + column                 an offset in an array: of METAFORK_OFFSET_TYPE, int or long long
+ *   METAFORK_ALIGNED()                                      whether all arrays begin at multiples of 16 bytes
+ *   metafork_load(&a[i], x, y);                             x = a[i], y = a[i + 1]: 2 or 4 elements, aligned for all of them
+ *   metafork_store(&a[i], x, y);                            a[i] = x, a[i + 1] = y, likewise
  *   METAFORK_QUOTIENT(place, length)                        place / length, for the place of a thread in its block
  *   for (unsigned b = METAFORK_FIRST(blockIdx.x, blocks); b < blocks; b = METAFORK_NEXT(b, blocks, gridDim.x))
  *                                                           the blocks of the program that this one runs: one, or several
@@ -48,6 +51,7 @@
     template <bool METAFORK_LARGE> static __device__ __forceinline__ void name##_text parameters
 #define METAFORK_OFFSET_TYPE typename metafork_offset<METAFORK_LARGE>::type
 #define METAFORK_OFFSET(value) (static_cast<METAFORK_OFFSET_TYPE>(value))
+#define METAFORK_ALIGNED() (!METAFORK_LARGE)
 #define METAFORK_QUOTIENT(place, length) metafork_quotient((place), (length))
 #define METAFORK_FIRST(index, extent) metafork_first<METAFORK_LARGE>((index), (extent))
 #define METAFORK_NEXT(counter, extent, stride) (METAFORK_LARGE ? (counter) + (stride) : (extent))
@@ -185,6 +189,63 @@ template <class T> static __device__ __forceinline__ void metafork_atomic_mul(T 
 METAFORK_ATOMIC_CHOICE(metafork_atomic_min, atomicMin, value < old ? value : old)
 METAFORK_ATOMIC_CHOICE(metafork_atomic_max, atomicMax, old < value ? value : old)
 #undef METAFORK_ATOMIC_CHOICE
+#endif
+
+/* Elements that one access moves.  `first` is aligned for all of them. */
+#if defined(METAFORK_CPU)
+template <int lanes, class T> static inline void metafork_check_vector([[maybe_unused]] const T *first) {
+#if defined(METAFORK_CHECK)
+    if (((uintptr_t)first & (lanes * sizeof(T) - 1)) != 0) metafork_cpu::fault("elements that are accessed together are not aligned");
+#endif
+}
+template <class T> static inline void metafork_load(const T *first, T &x, T &y) {
+    metafork_check_vector<2>(first);
+    x = first[0], y = first[1];
+}
+template <class T> static inline void metafork_load(const T *first, T &x, T &y, T &z, T &w) {
+    metafork_check_vector<4>(first);
+    x = first[0], y = first[1], z = first[2], w = first[3];
+}
+template <class T> static inline void metafork_store(T *first, T x, T y) {
+    metafork_check_vector<2>(first);
+    first[0] = x, first[1] = y;
+}
+template <class T> static inline void metafork_store(T *first, T x, T y, T z, T w) {
+    metafork_check_vector<4>(first);
+    first[0] = x, first[1] = y, first[2] = z, first[3] = w;
+}
+#else
+template <class T, int lanes> struct metafork_vector;
+#define METAFORK_VECTOR(element, lanes, name)                                                                          \
+    template <> struct metafork_vector<element, lanes> {                                                               \
+        using type = name;                                                                                             \
+    };
+METAFORK_VECTOR(float, 2, float2)
+METAFORK_VECTOR(float, 4, float4)
+METAFORK_VECTOR(int, 2, int2)
+METAFORK_VECTOR(int, 4, int4)
+METAFORK_VECTOR(unsigned int, 2, uint2)
+METAFORK_VECTOR(unsigned int, 4, uint4)
+METAFORK_VECTOR(double, 2, double2)
+METAFORK_VECTOR(long, 2, long2)
+METAFORK_VECTOR(unsigned long, 2, ulong2)
+METAFORK_VECTOR(long long, 2, longlong2)
+METAFORK_VECTOR(unsigned long long, 2, ulonglong2)
+#undef METAFORK_VECTOR
+template <class T> static __device__ __forceinline__ void metafork_load(const T *first, T &x, T &y) {
+    const auto all = *reinterpret_cast<const typename metafork_vector<T, 2>::type *>(first);
+    x = all.x, y = all.y;
+}
+template <class T> static __device__ __forceinline__ void metafork_load(const T *first, T &x, T &y, T &z, T &w) {
+    const auto all = *reinterpret_cast<const typename metafork_vector<T, 4>::type *>(first);
+    x = all.x, y = all.y, z = all.z, w = all.w;
+}
+template <class T> static __device__ __forceinline__ void metafork_store(T *first, T x, T y) {
+    *reinterpret_cast<typename metafork_vector<T, 2>::type *>(first) = {x, y};
+}
+template <class T> static __device__ __forceinline__ void metafork_store(T *first, T x, T y, T z, T w) {
+    *reinterpret_cast<typename metafork_vector<T, 4>::type *>(first) = {x, y, z, w};
+}
 #endif
 
 template <bool large> struct metafork_offset {

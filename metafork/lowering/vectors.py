@@ -1,0 +1,394 @@
+"""Vector accesses: neighbouring elements that straight thread code reads or writes anyway are moved by one access.
+
+``before --> after``, where ``first`` and ``n`` are multiples of 4::
+
+    s0 += x * a[y * n + first];                    float part = a[y * n + first];  ...  // parts 0 to 3 of one access
+    ...                                     -->    s0 += x * part;
+    s3 += x * a[y * n + (first + 3)];              ...
+                                                   s3 += x * part_4;
+
+Kernels say it by the ``part`` of an ``Element``; what an element is stays as it was: who ignores parts is right.
+
+Legality.  Offsets are polynomials in scalars that nothing assigns.  Elements that are read whatever conditions are, in
+one list of statements and with no store to their array in between, may be read at the first of these reads.  Stores
+of one access follow each other, and none of their values reads the array.  An access is aligned where each term of the
+offset of its first element has a coefficient, or one of the ``divided`` scalars, that is a multiple of its lanes: the
+caller asks for these scalars, and for memories that begin at multiples of 16 bytes, before it runs the code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from metafork.algebra.polynomial import Polynomial
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.kernel import VECTOR_BYTES
+from metafork.ir.names import fresh
+from metafork.ir.program import (
+    Assign,
+    Binary,
+    Declare,
+    Element,
+    Expr,
+    For,
+    If,
+    IntConst,
+    Part,
+    Stmt,
+    Var,
+    binary,
+    walk_expression,
+    walk_statements,
+)
+from metafork.ir.rewriting import arrays_read, map_expression
+from metafork.lowering.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
+
+Body = tuple[Stmt, ...]
+THREAD = "thread "
+"""How symbols begin that stand for what differs from thread to thread; no name does."""
+_VECTORS = frozenset(
+    {
+        ScalarType.FLOAT,
+        ScalarType.INT,
+        ScalarType.UNSIGNED_INT,
+        ScalarType.DOUBLE,
+        ScalarType.LONG,
+        ScalarType.UNSIGNED_LONG,
+        ScalarType.LONG_LONG,
+        ScalarType.UNSIGNED_LONG_LONG,
+    }
+)
+"""The types that ``metafork/device.h`` has vectors of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Code with vector accesses, which is right where each scalar of ``divided`` is a multiple of its number.
+
+    ``pays``: they are no more than the accesses of a thread with one column, each for all of its columns.
+    """
+
+    body: Body
+    divided: Mapping[str, int]
+    pays: bool
+
+
+def with_vectors(
+    body: Body,
+    known: Mapping[str, Polynomial],
+    divisible: Sequence[str],
+    arrays: Set[str],
+    columns: int,
+    taken: set[str],
+) -> Vectors:
+    """Return straight code, with loops and conditions in it, in which neighbours in ``arrays`` are accessed together.
+
+    ``known`` are scalars around it as polynomials, with ``THREAD`` in those that differ from thread to thread;
+    ``divisible`` are those that the caller can ask to be multiples.  ``taken`` grows by the names of scalars.
+    """
+    hidden = {stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare)}
+    free = [name for name in divisible if name not in hidden | known.keys()]
+    walk = _Vectors(changing_scalars(body), free, arrays, columns, taken)
+    result = walk.body(body, known, 1)
+    return Vectors(result, walk.divided, walk.found and walk.wide <= walk.narrow)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Elements whose offsets differ by constants, between two stores to their array."""
+
+    array: str
+    stores: int
+    rest: Polynomial
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The first read of an element: the number of its statement."""
+
+    statement: int
+    element: Element
+
+
+@dataclass(slots=True)
+class _Vectors:
+    changing: Set[str]
+    divisible: Sequence[str]
+    arrays: Set[str]
+    columns: int
+    taken: set[str]
+    divided: dict[str, int] = field(default_factory=dict)
+    found: bool = False
+    wide: Fraction = Fraction(0)
+    narrow: Fraction = Fraction(0)
+    symbols: int = 0
+
+    def body(self, body: Body, known: Mapping[str, Polynomial], trips: int) -> Body:
+        """Return a list of statements with its vector accesses, and those of the bodies in it; it runs so often."""
+        scalars, stores = dict(known), Counter[str]()
+        reads: dict[_Line, dict[int, _Read]] = {}
+        places: list[dict[Element, tuple[_Line, int]]] = []
+        targets: list[tuple[_Line, int] | None] = []
+        inner: list[Stmt] = []
+        for number, stmt in enumerate(body):
+            own = [] if isinstance(stmt, For) else _values(stmt)
+            place = self._places(own, scalars, stores)
+            places.append(place)
+            for element in (one for expr in own for one in read_always(expr)):
+                if element in place:
+                    line, constant = place[element]
+                    reads.setdefault(line, {}).setdefault(constant, _Read(number, element))
+            targets.append(self._target(stmt, scalars, stores))
+            inner.append(self._inside(stmt, scalars, trips))
+            self._count_unknown(stmt, own, place, targets[-1], trips)
+            if isinstance(stmt, Declare):
+                exact = self._value(stmt, scalars)
+                scalars[stmt.name] = self._symbol(f"{THREAD} {stmt.name}") if exact is None else exact
+            stores.update(_stored(stmt))
+        loaded, declared = self._loaded(reads, trips)
+        result: list[tuple[Stmt, tuple[_Line, int] | None]] = []
+        for number, (stmt, place, target) in enumerate(zip(inner, places, targets, strict=True)):
+            result += [(one, None) for one in declared.get(number, ())]
+            names = {element: loaded[key] for element, key in place.items() if key in loaded}
+            result.append((_with_values(stmt, names), target))
+        return tuple(self._stored_together(result, trips))
+
+    def _inside(self, stmt: Stmt, scalars: Mapping[str, Polynomial], trips: int) -> Stmt:
+        match stmt:
+            case If(then=then, otherwise=otherwise):
+                return replace(
+                    stmt, then=self.body(then, scalars, trips), otherwise=self.body(otherwise, scalars, trips)
+                )
+            case For(init=Declare(name=name) as init, body=inner):
+                start = self._value(init, scalars)
+                varies = start is None or _varies(start)
+                known = {**scalars, name: self._symbol(f"{THREAD} {name}" if varies else name)}
+                return replace(stmt, body=self.body(inner, known, trips * _trips(stmt)))
+            case _:
+                return stmt
+
+    def _loaded(
+        self, reads: Mapping[_Line, Mapping[int, _Read]], trips: int
+    ) -> tuple[dict[tuple[_Line, int], Var], dict[int, list[Stmt]]]:
+        """Return the scalars of elements that are read together, and their declarations before statements."""
+        loaded: dict[tuple[_Line, int], Var] = {}
+        declared: dict[int, list[Stmt]] = {}
+        for line, constants in reads.items():
+            groups = list(self._groups(line, constants, next(iter(constants.values())).element.type))
+            self._count(line, len(constants), len(constants) - sum(lanes - 1 for _, lanes in groups), trips)
+            for first, lanes in groups:
+                self._use(line, lanes)
+                group = range(first, first + lanes)
+                read, constant = min(((constants[one], one) for one in group), key=lambda pair: pair[0].statement)
+                (index,) = read.element.indices
+                begin = _moved(index, first - constant)
+                for place, one in enumerate(group):
+                    element = replace(read.element, indices=(_moved(begin, place),), part=Part(lanes, place))
+                    variable = Var(fresh("part", self.taken), element.type)
+                    loaded[line, one] = variable
+                    declared.setdefault(read.statement, []).append(Declare(variable.name, variable.type, element))
+        return loaded, declared
+
+    def _groups(self, line: _Line, constants: Iterable[int], type_: ScalarType) -> Iterator[tuple[int, int]]:
+        """Yield where groups of elements begin that can be accessed together, and how many they are."""
+        left = set(constants)
+        for lanes in (4, 2):
+            needed = (
+                self._needed(line.rest, lanes) if lanes * type_.size <= VECTOR_BYTES and type_ in _VECTORS else None
+            )
+            if needed is None:
+                continue
+            for first in sorted(one for one in left if one % lanes == 0):
+                group = set(range(first, first + lanes))
+                if group <= left:
+                    left -= group
+                    yield first, lanes
+
+    def _use(self, line: _Line, lanes: int) -> None:
+        """Ask for what an access needs."""
+        self.found = True
+        for name in self._needed(line.rest, lanes) or ():
+            self.divided[name] = max(lanes, self.divided.get(name, 1))
+
+    def _needed(self, rest: Polynomial, lanes: int) -> list[str] | None:
+        """Return the scalars that have to be multiples for all terms to be; ``None`` where that is not enough."""
+        odd = [mono for mono, coefficient in rest.terms().items() if coefficient % lanes]
+        factors = [[name for name in self.divisible if any(name == factor for factor, _ in mono)] for mono in odd]
+        if not all(factors):
+            return None
+        often = Counter(name for names in factors for name in names)
+        needed = [name for name, multiple in self.divided.items() if multiple >= lanes]
+        for names in factors:
+            if not set(needed) & set(names):
+                needed.append(max(names, key=lambda name: often[name]))
+        return needed
+
+    def _stored_together(self, stmts: Sequence[tuple[Stmt, tuple[_Line, int] | None]], trips: int) -> Iterator[Stmt]:
+        targets = Counter(target[0] for _, target in stmts if target is not None)
+        position = 0
+        while position < len(stmts):
+            several = self._run(stmts[position : position + 4])
+            if several:
+                yield from several
+                place = stmts[position][1]
+                assert place is not None
+                targets[place[0]] -= len(several) - 1
+            else:
+                yield stmts[position][0]
+            position += max(1, len(several))
+        for line, elements in Counter(target[0] for _, target in stmts if target is not None).items():
+            self._count(line, elements, targets[line], trips)
+
+    def _count(self, line: _Line, elements: int, accesses: int, trips: int) -> None:
+        """Count so many accesses to elements of a line, and those that a thread of one column has."""
+        if _varies(line.rest):
+            self.wide += trips * accesses
+            self.narrow += trips * max(Fraction(elements, self.columns), Fraction(elements - self.columns + 1))
+
+    def _count_unknown(
+        self, stmt: Stmt, values: Sequence[Expr], places: Container[Element], target: object, trips: int
+    ) -> None:
+        """Count elements as other ones in each thread that are not known to be the same, or not always read."""
+        always = {one for expr in values for one in read_always(expr) if one in places}
+        elements = {one for expr in values for one in walk_expression(expr) if isinstance(one, Element)}
+        unknown = len(elements - always) + (
+            isinstance(stmt, Assign) and isinstance(stmt.target, Element) and not target
+        )
+        self.wide += trips * unknown
+        self.narrow += trips * Fraction(unknown, self.columns)
+
+    def _run(self, stmts: Sequence[tuple[Stmt, tuple[_Line, int] | None]]) -> list[Stmt]:
+        """Return the first of some statements as stores of one access, as many as that takes; none where it cannot."""
+        (first, place), *_ = stmts
+        if place is None:
+            return []
+        line, constant = place
+        constants = set()
+        for number, (stmt, other) in enumerate(stmts):
+            if (
+                other is None
+                or (other[0].array, other[0].rest, other[1]) != (line.array, line.rest, constant + number)
+                or any(line.array in arrays_read(expr) for expr in _values(stmt))
+            ):
+                break
+            constants.add(constant + number)
+        assert isinstance(first, Assign)
+        assert isinstance(first.target, Element)
+        for begin, lanes in self._groups(line, constants, first.target.type):
+            if begin != constant:
+                continue
+            self._use(line, lanes)
+            (index,) = first.target.indices
+            result: list[Stmt] = []
+            for number, (stmt, _) in enumerate(stmts[:lanes]):
+                assert isinstance(stmt, Assign)
+                target = replace(first.target, indices=(_moved(index, number),), part=Part(lanes, number))
+                result.append(replace(stmt, target=target))
+            return result
+        return []
+
+    def _places(
+        self, values: Sequence[Expr], scalars: Mapping[str, Polynomial], stores: Counter[str]
+    ) -> dict[Element, tuple[_Line, int]]:
+        elements = {one for expr in values for one in walk_expression(expr) if isinstance(one, Element)}
+        found = {one: self._place(one, scalars, stores) for one in elements}
+        return {one: place for one, place in found.items() if place is not None}
+
+    def _target(self, stmt: Stmt, scalars: Mapping[str, Polynomial], stores: Counter[str]) -> tuple[_Line, int] | None:
+        """Return where a statement stores that does nothing else."""
+        match stmt:
+            case Assign(target=Element() as target, op="", atomic=False):
+                return self._place(target, scalars, stores)
+            case _:
+                return None
+
+    def _place(
+        self, element: Element, scalars: Mapping[str, Polynomial], stores: Counter[str]
+    ) -> tuple[_Line, int] | None:
+        if element.array not in self.arrays:
+            return None
+        (index,) = element.indices
+        offset = self._polynomial(index, scalars)
+        if offset is None:
+            return None
+        constant = offset.terms().get((), 0)
+        if constant != int(constant):
+            return None
+        return _Line(element.array, stores[element.array], offset - int(constant)), int(constant)
+
+    def _polynomial(self, expr: Expr, scalars: Mapping[str, Polynomial]) -> Polynomial | None:
+        return exact_polynomial(expr, scalars, self.changing)
+
+    def _value(self, stmt: Declare, scalars: Mapping[str, Polynomial]) -> Polynomial | None:
+        """Return the value of a scalar where it is declared."""
+        return None if stmt.value is None or stmt.type not in SIGNED else self._polynomial(stmt.value, scalars)
+
+    def _symbol(self, name: str) -> Polynomial:
+        """Return a symbol that stands for a scalar of this declaration only."""
+        self.symbols += 1
+        return Polynomial.symbol(f"{name} {self.symbols}")
+
+
+def _values(stmt: Stmt) -> list[Expr]:
+    """Return the expressions that a statement itself evaluates, but for the target that it stores to."""
+    match stmt:
+        case Declare(value=value):
+            return [] if value is None else [value]
+        case Assign(value=value):
+            return [value]
+        case If(condition=condition):
+            return [condition]
+        case _:
+            return []
+
+
+def _with_values(stmt: Stmt, names: Mapping[Element, Var]) -> Stmt:
+    """Return a statement that reads scalars instead of elements."""
+
+    def read(expr: Expr) -> Expr:
+        return map_expression(expr, lambda part: names.get(part) if isinstance(part, Element) else None)
+
+    match stmt:
+        case Declare(value=value) if value is not None:
+            return replace(stmt, value=read(value))
+        case Assign(value=value):
+            return replace(stmt, value=read(value))
+        case If(condition=condition):
+            return replace(stmt, condition=read(condition))
+        case _:
+            return stmt
+
+
+def _varies(value: Polynomial) -> bool:
+    """Say whether a value may differ between threads that are neighbours in x."""
+    return any(symbol.startswith(THREAD) for symbol in value.symbols)
+
+
+def _trips(loop: For) -> int:
+    """Return how often a loop runs where that is plain to see, else 1."""
+    match loop:
+        case For(
+            init=Declare(value=IntConst(value=first)),
+            condition=Binary(op="<", right=IntConst(value=last)),
+            step=Assign(op="+", value=IntConst(value=1)),
+        ):
+            return max(0, last - first)
+        case _:
+            return 1
+
+
+def _stored(stmt: Stmt) -> set[str]:
+    return {
+        one.target.array
+        for one in walk_statements((stmt,))
+        if isinstance(one, Assign) and isinstance(one.target, Element)
+    }
+
+
+def _moved(index: Expr, by: int) -> Expr:
+    if by == 0:
+        return index
+    return binary("+" if by > 0 else "-", index, IntConst(abs(by)))

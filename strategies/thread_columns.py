@@ -1,0 +1,80 @@
+"""thread_columns: several neighbours in x of the innermost thread loop in one thread, with vector accesses.
+
+``before --> after``::
+
+    meta_for (int v = 0; v < B0; v++)              meta_for (int t = 0; t < (B0 + 3) / 4; t++)
+      meta_for (int u = 0; u < B1; u++)     -->      meta_for (int q = 0; q < (B1 + 3) / 4; q++)
+        S(v, u);                                       for (int v = 4 * t; v < B0 && v < 4 * t + 4; v++)
+                                                         for (int u = 4 * q; u < B1 && u < 4 * q + 4; u++)
+                                                           S(v, u);
+
+Legal always, by what ``meta_for`` promises; ``metafork.lowering.columns`` does it and says how.  It pays where
+neighbours in x share loads (a row's factor, an element of a vector, columns of a stencil that the next result needs
+too) and where their own elements lie side by side, so that those of a thread are one access of 16 bytes: a warp then
+has no more requests than one with a result a thread, and asks for no more sectors (``metafork.lowering.vectors`` counts
+them).  Where an outer thread loop shares loads too, a thread runs several of its iterations with it.
+
+As with ``thread_coarsening``, blocks that keep something stay as they are, and leaves are split in two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from metafork.analysis.analyses import Analyses
+from metafork.analysis.memory.block_shape import phases
+from metafork.ir.invariants import has_columns
+from metafork.ir.program import Version
+from metafork.lowering.lowering import CannotLowerError, lower
+from strategies.strategy import Applied, Effect, Least, NotApplied
+from strategies.thread_coarsening import memory_of_lone_threads, rows_that_share, saved_loads
+
+COLUMNS = (4, 2)
+"""How many columns are tried: an access of 16 bytes has four, or two of 8 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadColumns:
+    """Let a thread run four or two iterations of the innermost thread loop, and ``rows`` of an outer one."""
+
+    name: str = "thread_columns"
+    improves: frozenset[str] = frozenset()
+    on_ir: bool = False
+    at_leaf: bool = True
+    at_fork: ClassVar[bool] = True
+    least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
+    rows: int = 4
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.rows <= 16:
+            raise ValueError(f"rows is from 1 to 16, not {self.rows}")
+
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
+        """Return the version with fewer threads that do more, or why there is none."""
+        program = version.program
+        memory = memory_of_lone_threads(version, analyses)
+        if isinstance(memory, NotApplied):
+            return memory
+        if not has_columns(program):
+            return NotApplied("innermost thread loops do not all count int")
+        if not saved_loads(program, memory, len(phases(program)[0].threads) - 1):
+            return NotApplied("neighbouring iterations of the innermost thread loop share no loads")
+        rows = None if self.rows == 1 else rows_that_share(program, memory)
+        of_rows = "" if rows is None else f" and {self.rows} of thread loop {rows}"
+        for columns in COLUMNS:
+            mapped = program.mapped(columns=columns, coarsened=None if rows is None else (rows, self.rows))
+            try:
+                kernel = lower(mapped, program.name, analyses)
+            except CannotLowerError as reason:
+                return NotApplied(str(reason))
+            if kernel.aligned:
+                note = (
+                    f"a thread runs {columns} neighbouring iterations of the innermost thread loop{of_rows}, in vectors"
+                )
+                return Applied(replace(version, program=mapped), note, Effect("columns a thread"))
+        return NotApplied("what neighbours in x access does not lie side by side in vectors")
+
+
+STRATEGY = ThreadColumns()

@@ -1,0 +1,127 @@
+"""Columns: a thread with several neighbours in x computes what the program means, with vector accesses where it may."""
+
+from dataclasses import replace
+
+import pytest
+
+from metafork.frontend import parse
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
+from metafork.ir.program import Assign, Declare, Element, expressions_of, walk_expression, walk_statements
+from metafork.lowering.lowering import lower
+from metafork.printing.cuda import kernel_text
+from tests.metafork.kernel_runs import Case, run
+from tests.metafork.programs import program
+
+TEXT = """
+void {name}(int n, int m, int B, int C, const {type} a[n + 2][m + 2], const int p[n + 2], {type} c[n + 4][m],
+            int d[n][m], int e[(n + 4) * (m + 16)])
+{{
+  int down = (n + B - 1) / B, across = (m + C - 1) / C;
+  meta_schedule cache() {{
+    meta_for (int i = 0; i < down; i++)
+      meta_for (int j = 0; j < across; j++)
+        meta_for (int v = 0; v < B; v++)
+          meta_for (int u = 0; u < C; u++) {{
+            int y = i * B + v, x = j * C + u;
+            {body}
+          }}
+  }}
+}}"""
+VECTORS = {
+    "a_factor": "if (y < n && x < m) c[y][x] *= a[y][0];",
+    "taps": "if (y < n && x < m) { float s = 0; for (int k = 0; k < 3; k++) s += a[y][x + k] * p[k]; c[y][x] = s; }",
+    "taps_of_rows": "float s = 0; if (y < n && x < m) { for (int l = 0; l < 3; l++) for (int k = 0; k < 3; k++)"
+    " s += a[y + l][x + k]; c[y][x] = s; }",
+    "in_place": "if (x < m && y < n) c[y][x] -= a[y][0] * c[y][x];",
+    "a_loop": "if (x < m && y < n) { float s = c[y][x]; for (int k = 0; k < y; k++) s += a[k][0]; c[y][x] = s; }",
+    "two_loops_of_one_name": "if (x < m && y < n) { float s = 0; for (int k = 0; k < 2; k++) s += a[y][k];"
+    " for (int k = 2; k < y; k++) s -= p[k] * d[y][x]; c[y][x] = s; }",
+    "backwards": "if (x < m && y < n) c[y][x] = d[y][m - 1 - x] + p[y];",
+    "stored_twice": "if (x < m && y < n) { c[y][x] = p[y]; c[y][x] += c[y][x]; d[y][x] = p[y] << 1; }",
+    "read_after_a_store": "if (x < m && y < n) { d[y][x] = p[y]; c[y][x] = d[y][x] + p[y + 1]; }",
+    "a_scalar_of_both": "int z = y * m + x; if (x < m && y < n) e[z] = p[y];",
+    "a_test_of_both": "if (x < m && y < n && x + y < m) d[y][x] = p[y];",
+    "all_but_one": "if (x < m && y < n && x != n) d[y][x] += p[y];",
+}
+ONE_BY_ONE = {
+    "columns_of_a_row_apart": "if (2 * x < m && y < n) c[y][2 * x] = p[y];",
+    "the_next_column": "if (x + 1 < m && y < n) c[y][x + 1] = p[y];",
+    "wrapped": "if (y < n && x < m) c[y][(x + 1) % m] = p[y];",
+    "transposed": "if (y < n && x < m && x < n && y < m) c[x][y] = p[y];",
+    "found_in_memory": "if (y < n && x < m) c[y][p[0] & 1] += 0.0f;",
+    "a_name_of_a_parameter": "if (y < n && x < m) { int q = m; { int m = q - q % 2 - 1; if (x < m)"
+    " e[y * m + x] = p[y]; } }",
+    "read_on_a_condition": "if (x < m && y < n) c[y][x] = p[y] > 2 ? d[y][x] : -d[y][x];",
+    "atomic": "if (y < n && x < m) { meta_atomic d[y][x] += p[y]; }",
+    "left_early": "if (y < n && x < m) for (int k = 0; k < 9; k++) { if (k > y) break; c[y][x] += p[y]; }",
+    "an_array_of_its_own": "float t[2]; t[0] = x; t[1] = y; if (y < n && x < m) c[y][x] = t[y % 2];",
+    "stored_in_places": "if (y < n && x < m) { if (p[y] > x) d[y][x] = p[y]; }",
+}
+POINTS = [
+    {"n": n, "m": m, "B": B, "C": C}
+    for n, m, B, C in ((16, 8, 8, 4), (17, 12, 8, 8), (9, 7, 4, 4), (6, 16, 3, 6), (5, 3, 2, 1), (12, 20, 12, 16))
+]
+
+
+def case(name, body, columns=4, rows=4, type_="float"):
+    text = TEXT.format(name=f"{name}_{columns}_{rows}_{type_}".replace(" ", "_"), body=body, type=type_)
+    one = program(text).mapped(columns=columns, coarsened=None if rows == 1 else (0, rows))
+    return Case(text, POINTS, program=one, label=f"{name} {columns} {rows} {type_}")
+
+
+def parts(kernel):
+    """The elements of vector accesses."""
+    exprs = [expr for stmt in walk_statements(kernel.body) for expr in expressions_of(stmt)]
+    return [part for expr in exprs for part in walk_expression(expr) if isinstance(part, Element) and part.part]
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_neighbours_are_accessed_together(name):
+    kernel = lower(case(name, VECTORS[name]).program, "k")
+    assert kernel.aligned
+    assert parts(kernel)
+    assert "metafork_load(&" in kernel_text(kernel) or "metafork_store(&" in kernel_text(kernel)
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+def test_what_does_not_lie_side_by_side_is_accessed_one_by_one(name):
+    kernel = lower(case(name, ONE_BY_ONE[name]).program, "k")
+    assert not kernel.aligned
+    assert not parts(kernel)
+
+
+def test_an_element_that_neighbours_share_is_loaded_once():
+    kernel = lower(case("taps", VECTORS["taps"], rows=1).program, "k")
+    loads = [one for one in walk_statements(kernel.body) if isinstance(one, Declare) and isinstance(one.value, Element)]
+    assert len({one.value for one in loads if one.value.array == "a"}) == 6
+    stores = [one for one in walk_statements(kernel.body) if isinstance(one, Assign) and one.target in parts(kernel)]
+    assert [one.target.part.place for one in stores] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("type_", "lanes"), [("double", 2), ("short", 0), ("long long", 2), ("unsigned int", 4)])
+def test_vectors_have_16_bytes(type_, lanes):
+    columns = 2 if lanes == 2 else 4
+    kernel = lower(case("a_factor", "if (y < n && x < m) c[y][x] = p[y];", columns, type_=type_).program, "k")
+    assert {one.part.lanes for one in parts(kernel)} == ({lanes} if lanes else set())
+
+
+def test_kernels_with_columns_compute_what_the_program_means(tmp_path):
+    cases = [case(name, body) for name, body in (VECTORS | ONE_BY_ONE).items()]
+    cases += [case(name, body, rows=1) for name, body in list(VECTORS.items())[::3]]
+    cases += [case("taps", VECTORS["taps"], columns, 2, type_) for columns, type_ in ((2, "float"), (3, "int"))]
+    cases += [case("in_place", VECTORS["in_place"], 2, 3, type_) for type_ in ("double", "short", "long long")]
+    assert run([replace(one, _parsed=[]) for one in cases], tmp_path / "small") == {}
+    assert run([replace(one, _parsed=[]) for one in cases[::5]], tmp_path / "large", grid_limit=1) == {}
+
+
+@pytest.mark.parametrize(("item", "works"), [("4", True), ("1", False), ("5", False), ("0, 4", False)])
+def test_the_mapping_of_a_printed_leaf_is_read_where_it_makes_sense(item, works):
+    text = TEXT.format(name="f", body=VECTORS["taps"], type="float")
+    text = text.replace("meta_schedule", f"\n#pragma metafork mapping columns({item})\n  meta_schedule")
+    if works:
+        (schedule,) = parse(Source("f.mf", text)).schedules
+        assert schedule.program.mapping.columns == 4
+    else:
+        with pytest.raises(DiagnosticsError, match="MF0320"):
+            parse(Source("f.mf", text))

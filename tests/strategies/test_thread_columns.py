@@ -1,0 +1,142 @@
+import ctypes
+import subprocess
+
+import numpy as np
+import pytest
+
+from comprehensive.emit import write_outputs
+from comprehensive.optimize import optimize
+from metafork.analysis.analyses import Analyses
+from metafork.ir.ir_strategies import Pipeline
+from metafork.ir.program import Version
+from strategies.strategy import Applied, NotApplied
+from strategies.thread_columns import STRATEGY, ThreadColumns
+from tests.metafork.programs import program
+
+TEXT = """
+void f(int n, int m, int B, int C, const {type} a[n + 2][m + 2], const {type} w[m], {type} c[n][m])
+{{
+  int down = n / B, across = m / C;
+  meta_schedule cache({cached}) {{
+    meta_for (int i = 0; i < down; i++) meta_for (int j = 0; j < across; j++)
+      meta_for (int v = 0; v < B; v++) meta_for ({x} u = 0; u < C; u++) {{
+        int y = i * B + v, x = j * C + u;
+        {body}
+      }}
+  }}
+}}"""
+TAKEN = {
+    "a_factor_of_rows": (4, (0, 4), "float", "c[y][x] *= a[y][0] + w[x];"),
+    "a_stencil": (2, (0, 4), "float", "c[y][x] = a[y][x] + a[y + 1][x + 1] + a[y][x + 2] + a[y + 1][x] + a[y][x + 1];"),
+    "nothing_shared_by_rows": (4, None, "int", "c[y][x] += a[y][0];"),
+    "eight_bytes": (2, (0, 4), "double", "c[y][x] *= a[y][0] + w[x];"),
+}
+LEFT = {
+    "nothing_shared": "c[y][x] = a[y][x];",
+    "shared_by_rows": "c[y][x] = a[y][x] + a[y + 1][x];",
+    "one_side_of_a_stencil": "c[y][x] = a[y][x + 1] + a[y + 1][0];",
+    "columns_of_a_matrix": "if (x < n && y < m) c[x][y] = a[x][0] * w[y];",
+    "left_early": "for (int k = 0; k < 2; k++) { if (y > k) break; c[y][x] += w[0]; }",
+}
+PRODUCT = """
+void product(int m, int n, int B, const float a[m][n], const float x[m], float y[n])
+{
+  int blocks = n / B;
+  meta_schedule {
+    meta_for (int j = 0; j < blocks; j++)
+      meta_for (int u = 0; u < B; u++) {
+        float sum = y[j * B + u];
+        for (int i = 0; i < m; i++)
+          sum += a[i][j * B + u] * x[i];
+        y[j * B + u] = sum;
+      }
+  }
+}
+"""
+
+
+def applied(body, type_="float", cached="", x="int"):
+    return STRATEGY.apply(Version(program(TEXT.format(body=body, type=type_, cached=cached, x=x))), Analyses())
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_neighbours_that_share_loads_and_lie_side_by_side(name):
+    columns, rows, type_, body = TAKEN[name]
+    found = applied(body, type_)
+    assert isinstance(found, Applied)
+    assert (found.version.program.mapping.columns, found.version.program.mapping.coarsened) == (columns, rows)
+    assert isinstance(STRATEGY.apply(found.version, Analyses()), NotApplied)
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_where_nothing_is_saved_or_vectors_would_cost_threads_stay(name):
+    assert isinstance(applied(LEFT[name]), NotApplied)
+
+
+def test_where_threads_share_or_count_otherwise_they_stay():
+    _, _, type_, body = TAKEN["a_factor_of_rows"]
+    assert isinstance(applied(body, type_, cached="w"), NotApplied)
+    assert isinstance(applied(body, type_, x="long"), NotApplied)
+    version = Version(program(TEXT.format(body=body, type=type_, cached="", x="int")))
+    assert isinstance(
+        STRATEGY.apply(Version(version.program, (Pipeline("rolled", ("O3-rolled",)),)), Analyses()), NotApplied
+    )
+
+
+def test_the_option_is_checked():
+    with pytest.raises(ValueError, match="from 1 to 16"):
+        ThreadColumns(rows=0)
+
+
+def test_small_blocks_have_a_leaf_with_rows_alone():
+    text = TEXT.format(body=TAKEN["a_factor_of_rows"][3], type="float", cached="", x="int")
+    (tree,) = optimize(text, strategies=("thread_columns", "thread_coarsening")).schedules
+    mappings = [(leaf.version.program.mapping.columns, leaf.version.program.mapping.coarsened) for leaf in tree.leaves]
+    assert mappings[0] == (4, (0, 4))
+    assert (None, (0, 8)) in mappings
+
+
+@pytest.fixture(scope="module")
+def launch(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("product")
+    result, out = optimize(PRODUCT), folder / "out"
+    write_outputs(result, out)
+    name = result.unit.name
+    flags = [
+        "-O1",
+        "-w",
+        "-ffp-contract=off",
+        "-fPIC",
+        "-DMETAFORK_CPU",
+        "-DMETAFORK_CHECK",
+        f"-I{out}",
+        f"-I{out}/include",
+    ]
+    subprocess.run(
+        ["g++", "-std=c++17", *flags, "-x", "c++", "-c", out / f"{name}.cu", "-o", folder / "k.o"], check=True
+    )
+    subprocess.run(["gcc", "-std=gnu11", *flags, "-c", out / f"{name}_host.c", "-o", folder / "h.o"], check=True)
+    subprocess.run(
+        ["g++", "-shared", folder / "k.o", folder / "h.o", "-lm", "-pthread", "-o", folder / "lib.so"], check=True
+    )
+    return getattr(ctypes.CDLL(str(folder / "lib.so")), f"{name}_k0_launch")
+
+
+@pytest.mark.parametrize(("n", "size", "shift"), [(256, 128, 0), (256, 128, 1), (258, 129, 0), (264, 132, 2)])
+def test_memory_that_no_vector_may_touch_is_accessed_one_by_one(launch, n, size, shift, capfd, monkeypatch):
+    """The first leaf runs from device pointers that are aligned or not: with checks of every vector access."""
+    m, random = 5, np.random.default_rng(3)
+    a, x, y = (
+        np.concatenate([np.zeros(shift, np.float32), random.random(count, np.float32)])[shift:]
+        for count in (m * n, m, n)
+    )
+    want = y.copy()
+    for i in range(m):
+        want += a.reshape(m, n)[i] * x[i]
+    monkeypatch.setenv("METAFORK_TRACE", "1")
+    launch.argtypes = [ctypes.c_int, ctypes.c_void_p, *[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 3]
+    assert launch(1, None, m, n, size, a.ctypes.data, x.ctypes.data, y.ctypes.data) == 0
+    assert np.array_equal(y, want)
+    aligned = all(one.ctypes.data % 16 == 0 for one in (a, x, y))
+    assert (" large" in capfd.readouterr().err) is not aligned
+    assert aligned or shift
