@@ -199,11 +199,11 @@ class Tree:
             seconds = 60 + 5 * sum(self.reached.seconds[test] for test in tests)
         path.write_text(mutate_code(text, get_operator(one.mutant.operator)(), one.mutant.occurrence))
         try:
-            one.by = _noticed(tests, seconds, self.folder) if tests else ""
+            one.by = _noticed(tests, seconds, self.folder, self.reached.seconds) if tests else ""
         finally:
             path.write_text(text)
         if one.by.startswith("tests/") and one.by not in self.sound:
-            if _noticed((one.by,), OWN_SECONDS, self.folder):
+            if _noticed((one.by,), OWN_SECONDS, self.folder, ()):
                 raise RuntimeError(f"{one.by} fails without a mutant")
             self.sound.add(one.by)
         if one.by:
@@ -227,6 +227,8 @@ class Reached:
         self._data.read()
         self.seconds: dict[str, float] = {}
         for case in ElementTree.parse(folder / "junit.xml").iter("testcase"):
+            if len(case):
+                continue  # skipped, or failed
             module, name = case.get("classname", "").replace(".", "/") + ".py", case.get("name", "")
             self.seconds[f"{module}::{name}"] = float(case.get("time", 0))
 
@@ -298,8 +300,8 @@ def _environment(tree: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(tree), "METAFORK_VERIFY": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _noticed(tests: Sequence[str], seconds: float, tree: Path) -> str:
-    """Return the test that failed, nothing where all passed.
+def _noticed(tests: Sequence[str], seconds: float, tree: Path, known: Iterable[str]) -> str:
+    """Return the test that failed, of ``known`` ones, nothing where all passed.
 
     Each process has ``seconds`` of processor time: a mutant that loops without end is noticed too, and a busy machine
     changes nothing; one that waits for ever is noticed after an hour.
@@ -325,8 +327,11 @@ def _noticed(tests: Sequence[str], seconds: float, tree: Path) -> str:
         return f"not ended after {limit} s of processor time"
     if done.returncode in (0, 5):
         return ""
-    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return lines[0].split(" - ")[0].partition(" ")[2] if lines else f"pytest ended with {done.returncode}"
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    if not lines:
+        return f"pytest ended with {done.returncode}"
+    said = lines[0].partition(" ")[2]  # the name, " - " and what is wrong; names have that in them too
+    return max((test for test in known if said.startswith(test)), key=len, default=said.partition(" - ")[0])
 
 
 def copied(target: Path) -> Path:
