@@ -1,14 +1,19 @@
 """Mutation testing: small faults are put into strategies, evaluators, analysis and systems; does a test notice?
 
     python bench/mutants.py [--number 200] [--seed 1] [--minutes 120] [--jobs 1] [--resume] [--show ID]
+                            [--measured FOLDER]
 
 Mutants are drawn with a fixed seed, first the place and then the fault (operators of Cosmic Ray; annotations and
 docstrings are left out, as nothing reads them, and the options of dataclasses).  Each is put into a copy of the
-tracked files and meets the tests of its own module or folder, those of its neighbours, and all quick tests, until
-one fails; that one must pass without the mutant.  All mutants meet the first of these stages before any meets the
-second, so that minutes that do not suffice go to where most is learned.  One that no test notices is *alive*; one
-that computes the same as the original is *equivalent* and is listed with the reason in ``bench/mutants.toml``.  What
-the minutes do not allow is not run, and counted as such.
+tracked files and meets the tests of its own module or folder, then the quick tests that execute its statement, those
+of two minutes and those of ten, the shortest first, until one fails; that one must pass without the mutant.  All
+mutants meet the first of these stages before any meets the second, so that minutes that do not suffice go to where
+most is learned.  One that no such test notices is *alive*, though a longer test or one in a process of its own might
+notice it; one that computes the same as the original is *equivalent* and is listed with the reason in
+``bench/mutants.toml``.  What the minutes do not allow is not run, and counted as such.
+
+Which tests execute a statement is measured first, by one run of all quick tests; it is kept in ``build/mutants``
+until a tracked file changes.  ``--measured FOLDER`` takes what was measured before a small change.
 
 Results go to ``bench/results/mutants.json``; with ``--resume`` its sample is kept: mutants whose lines are still in
 their files keep their results, and only those that went are drawn anew.
@@ -20,6 +25,7 @@ import argparse
 import ast
 import hashlib
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -34,26 +40,23 @@ from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from pathlib import Path
 from random import Random
+from resource import RLIMIT_CPU, setrlimit
+from signal import SIGKILL, SIGXCPU
+from xml.etree import ElementTree
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
+from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results" / "mutants.json"
 EQUIVALENT = ROOT / "bench" / "mutants.toml"
 MUTATED = ("strategies", "evaluators", "metafork/analysis", "comprehensive/systems")
 LEFT_OUT = ("core/ExceptionReplacer", "core/RemoveDecorator", "core/VariableReplacer", "core/VariableInserter")
-NEIGHBOURS = (
-    "tests/strategies",
-    "tests/evaluators",
-    "tests/metafork/analysis",
-    "tests/comprehensive/systems",
-    "tests/comprehensive/case_discussion",
-    "tests/comprehensive/test_paper_programs.py",
-)
-STAGE_SECONDS = (900, 1800, 5400)
-"""When a stage of tests is given up: a mutant that loops without end is noticed too."""
+STAGES = (float("inf"), 120.0, 600.0)
+"""Seconds of tests that a stage has: those of the mutant's own module, and the shortest of those that execute it."""
+OWN_SECONDS = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,52 +180,158 @@ def _code(text: str) -> str:
 class Tree:
     """A copy of the project that one mutant after the other is put into."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, reached: Reached) -> None:
         self.folder = copied(folder)
+        self.reached = reached
         self.sound: set[str] = set()
         """Tests that were seen to pass without a mutant."""
 
     def meet(self, one: Outcome) -> None:
         """Let a mutant meet the next stage of its tests."""
-        path = self.folder / one.mutant.file
+        file, stage = one.mutant.file, one.passed
+        path = self.folder / file
         text = path.read_text()
+        tests, seconds = [_own(file, self.folder)], OWN_SECONDS
+        if stage:
+            lines = _statement(path, one.mutant.line)
+            before = self.reached.within(file, lines, STAGES[stage - 1]) if stage > 1 else []
+            tests = self.reached.within(file, lines, STAGES[stage])[len(before) :]
+            seconds = 60 + 5 * sum(self.reached.seconds[test] for test in tests)
         path.write_text(mutate_code(text, get_operator(one.mutant.operator)(), one.mutant.occurrence))
-        tests, seconds = _stages(one.mutant.file, self.folder)[one.passed], STAGE_SECONDS[one.passed]
         try:
-            one.by = _noticed(tests, seconds, self.folder)
+            one.by = _noticed(tests, seconds, self.folder, self.reached.seconds) if tests else ""
         finally:
             path.write_text(text)
         if one.by.startswith("tests/") and one.by not in self.sound:
-            if _noticed((one.by,), STAGE_SECONDS[0], self.folder):
+            if _noticed((one.by,), OWN_SECONDS, self.folder, ()):
                 raise RuntimeError(f"{one.by} fails without a mutant")
             self.sound.add(one.by)
         if one.by:
             one.outcome = "killed"
         else:
             one.passed += 1
-            one.outcome = "alive" if one.passed == len(STAGE_SECONDS) else "not run"
+            one.outcome = "alive" if one.passed == len(STAGES) else "not run"
 
 
-def _stages(file: str, tree: Path) -> tuple[tuple[str, ...], ...]:
+def _own(file: str, tree: Path) -> str:
+    """Return the tests of a module: those of its name, or of the nearest folder that has some."""
     own = Path("tests") / Path(file).with_suffix("").parent / f"test_{Path(file).stem}.py"
-    nearest = next(place for place in (own, *own.parents) if (tree / place).exists())
-    return (str(nearest),), NEIGHBOURS, ("tests",)
+    return str(next(place for place in (own, *own.parents) if (tree / place).exists()))
 
 
-def _noticed(tests: tuple[str, ...], seconds: float, tree: Path) -> str:
-    """Return the test that failed, nothing where all passed."""
-    environment = {**os.environ, "PYTHONPATH": str(tree), "METAFORK_VERIFY": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
+class Reached:
+    """Which quick tests execute a statement, and how long each of them takes, as ``measured`` in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._data = CoverageData(str(folder / "coverage"))
+        self._data.read()
+        self.seconds: dict[str, float] = {}
+        for case in ElementTree.parse(folder / "junit.xml").iter("testcase"):
+            if len(case):
+                continue  # skipped, or failed
+            module, name = case.get("classname", "").replace(".", "/") + ".py", case.get("name", "")
+            self.seconds[f"{module}::{name}"] = float(case.get("time", 0))
+
+    def tests(self, file: str, lines: range) -> list[str]:
+        """Return the tests that execute one of ``lines``, the shortest first.
+
+        What a fixture of a module executes, all tests of the module may notice; what is executed by imports only,
+        all tests that execute something of the file.
+        """
+        name = next(
+            (known for known in self._data.measured_files() if known == file or known.endswith(f"/{file}")), None
+        )
+        by_line = {} if name is None else self._data.contexts_by_lineno(name)
+        here = {context for line in lines for context in by_line.get(line, ()) if context}
+        here = here or {context for contexts in by_line.values() for context in contexts if context}
+        exact = {context.rpartition("|")[0] for context in here if context.endswith("|run")}
+        modules = {context.partition("::")[0] for context in here if not context.endswith("|run")}
+        known = (test for test in self.seconds if test in exact or test.partition("::")[0] in modules)
+        return sorted(known, key=lambda test: (self.seconds[test], test))
+
+    def within(self, file: str, lines: range, seconds: float) -> list[str]:
+        """Return the shortest of these tests, until they take ``seconds`` together, but one at least."""
+        taken: list[str] = []
+        spent = 0.0
+        for test in self.tests(file, lines):
+            spent += self.seconds[test]
+            if taken and spent > seconds:
+                break
+            taken.append(test)
+        return taken
+
+
+def measured(tree: Path, folder: Path) -> None:
+    """Run all quick tests of a copy once; write which statements each executes, and its time, into ``folder``."""
+    folder.mkdir(parents=True)
+    source = [f"--cov={name}" for name in ("metafork", "comprehensive", "strategies", "evaluators")]
+    report = ["--cov-context=test", "--cov-report=", f"--junitxml={folder / 'junit.xml'}"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "-m", "not slow", *source, *report, "tests"]
+    environment = _environment(tree) | {"COVERAGE_FILE": str(folder / "coverage")}
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        shutil.rmtree(folder)
+        raise RuntimeError(f"the tests fail without a mutant:\n{done.stdout[-2000:]}")
+
+
+def _of_these_files(tree: Path) -> Path:
+    """Return the folder of what was measured of the tracked files as they are; measure them in ``tree`` if need be."""
+    copied(tree)
+    contents = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(tree.rglob("*.py"))))
+    folder = ROOT / "build" / "mutants" / contents.hexdigest()[:16]
+    if not folder.exists():
+        measured(tree, folder)
+    return folder
+
+
+def _statement(file: Path, line: int) -> range:
+    """Return the lines of the statement of a line; of one with a body, those before the body."""
+    best = range(line, line + 1)
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or line):
+            body = getattr(node, "body", None)
+            end = body[0].lineno if body else (node.end_lineno or line) + 1
+            if line < end:
+                best = range(node.lineno, max(end, node.lineno + 1))
+    return best
+
+
+def _environment(tree: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(tree), "METAFORK_VERIFY": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _noticed(tests: Sequence[str], seconds: float, tree: Path, known: Iterable[str]) -> str:
+    """Return the test that failed, of ``known`` ones, nothing where all passed.
+
+    Each process has ``seconds`` of processor time: a mutant that loops without end is noticed too, and a busy machine
+    changes nothing; one that waits for ever is noticed after an hour.
+    """
+    named = tree / "tests_to_run"
+    named.write_text("\n".join(tests) + "\n")
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", f"@{named}"]
+    limit = math.ceil(seconds)
     try:
         done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds, check=False
+            command,
+            cwd=tree,
+            env=_environment(tree),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=max(3600, seconds),
+            preexec_fn=lambda: setrlimit(RLIMIT_CPU, (limit, limit)),
         )
     except subprocess.TimeoutExpired:
-        return f"not ended after {seconds} s"
+        return "waited for an hour"
+    if done.returncode in (-SIGXCPU, -SIGKILL):
+        return f"not ended after {limit} s of processor time"
     if done.returncode in (0, 5):
         return ""
-    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return lines[0].split(" - ")[0].partition(" ")[2] if lines else f"pytest ended with {done.returncode}"
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    if not lines:
+        return f"pytest ended with {done.returncode}"
+    said = lines[0].partition(" ")[2]  # the name, " - " and what is wrong; names have that in them too
+    return max((test for test in known if said.startswith(test)), key=len, default=said.partition(" - ")[0])
 
 
 def copied(target: Path) -> Path:
@@ -256,6 +365,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--resume", action="store_true", help="keep the results of unchanged mutants")
     parser.add_argument("--show", help="print the diff of a mutant")
+    parser.add_argument("--measured", type=Path, help="which tests execute what, of an earlier run")
     options = parser.parse_args()
     known = {row["mutant"]["id"]: row for row in json.loads(RESULTS.read_text())} if RESULTS.exists() else {}
     kept = found_again([Mutant(**row["mutant"]) for row in known.values()]) if options.resume else {}
@@ -275,8 +385,9 @@ def main() -> None:
     end = time.monotonic() + 60 * options.minutes
     with ExitStack() as stack, ThreadPoolExecutor(options.jobs) as pool:
         folders = [stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants_")) for _ in range(options.jobs)]
-        trees = [Tree(Path(folder)) for folder in folders]
-        for stage in range(len(STAGE_SECONDS)):
+        reached = Reached(options.measured or _of_these_files(Path(folders[0]) / "whole"))
+        trees = [Tree(Path(folder) / "mutated", reached) for folder in folders]
+        for stage in range(len(STAGES)):
             left = iter([one for one in outcomes if one.outcome == "not run" and one.passed == stage])
 
             def work(tree: Tree, left: Iterator[Outcome] = left) -> None:
@@ -284,7 +395,7 @@ def main() -> None:
                     if time.monotonic() > end:
                         return
                     tree.meet(one)
-                    told = f"killed by {one.by}" if one.by else f"passed {one.passed} of {len(STAGE_SECONDS)} stages"
+                    told = f"killed by {one.by}" if one.by else f"passed {one.passed} of {len(STAGES)} stages"
                     print(f"{one.mutant.id} {one.mutant.file}:{one.mutant.line} {told}", flush=True)
                     write(outcomes)
 
