@@ -99,7 +99,7 @@ def ptx_of_version(version: Version, analyses: Analyses) -> LeafPtx:
 
     Raises ``CannotLowerError``, ``ExternalFunctionError`` and ``TargetError``.
     """
-    return leaf_ptx(lower(version.program, version.program.name, analyses), version.ir_strategies)
+    return leaf_ptx(lower(version.program, version.program.name, analyses), version.ir_strategies, memory=analyses)
 
 
 class _Loads(KernelWalk):

@@ -55,7 +55,7 @@ def _instructions(version: Version, analyses: Analyses) -> tuple[int, str] | Not
     try:
         kernel = lower(version.program, version.program.name, analyses)
         if version.ir_strategies:
-            ptx = leaf_ptx(kernel, version.ir_strategies).text
+            ptx = leaf_ptx(kernel, version.ir_strategies, memory=analyses).text
         else:
             ptx = emit_ptx(optimize(module_text(kernel, Nvptx(unroll=NVCC_UNROLLS_BY))))
     except CannotLowerError as error:

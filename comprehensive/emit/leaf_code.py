@@ -54,13 +54,15 @@ def leaf_code(leaf: Leaf, analyses: Analyses | None = None) -> LeafCode:
     text = cuda.kernel_text(kernel)
     if not leaf.version.ir_strategies:
         return LeafCode(kernel, text)
-    return LeafCode(kernel, text, *ptx_code(kernel, leaf.version.ir_strategies, EMBEDDED_TARGET))
+    return LeafCode(kernel, text, *ptx_code(kernel, leaf.version.ir_strategies, EMBEDDED_TARGET, analyses))
 
 
-def ptx_code(kernel: Kernel, ir_strategies: tuple[IrStrategy, ...], target: str) -> tuple[str, str, str | None]:
+def ptx_code(
+    kernel: Kernel, ir_strategies: tuple[IrStrategy, ...], target: str, analyses: Analyses | None = None
+) -> tuple[str, str, str | None]:
     """Return the IR of a kernel, its PTX, and that for whole grids.  Raises as ``metafork.llvm.leaf_ptx.leaf_ptx``."""
     from metafork.llvm.leaf_ptx import leaf_ptx
     from metafork.llvm.whole_grids import whole_grid_ptx
 
-    code = leaf_ptx(kernel, ir_strategies, target)
+    code = leaf_ptx(kernel, ir_strategies, target, analyses)
     return code.ir, code.text, whole_grid_ptx(kernel, ir_strategies, target)

@@ -19,12 +19,12 @@ LLVM makes; the term ``from_text`` tells them apart.  ``bench/registers calibrat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from math import exp, log
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from llvmlite.binding import ModuleRef
 
@@ -35,7 +35,7 @@ from evaluators.registers.schedule import arrangement
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, Pipeline, pipeline_of
 from metafork.ir.kernel import Kernel
 from metafork.llvm.leaf_ptx import covering_first, shuffle_options
-from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.optimized import Forgetful, Memory, kernel_ir, optimized
 from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline, strip_names
 from metafork.llvm.switches import ptx_without
 from metafork.llvm.targets import Nvptx
@@ -43,9 +43,6 @@ from metafork.llvm.targets import Nvptx
 LEAST, MOST = 8, 255
 NVCC_UNROLLS_BY = 4
 _FORMAT, _VERSION = "metafork-register-model", 4
-
-S = TypeVar("S", bound=Hashable)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +90,12 @@ def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = (), memory: Me
     """
     target = Nvptx() if ir_strategies else Nvptx(unroll=NVCC_UNROLLS_BY)
     shuffles = SHUFFLE in ir_strategies
-    memory = memory or _Forgetful()
-    text = memory.of(_text, (covering_first(kernel) if shuffles else kernel, target))
+    memory = memory or Forgetful()
+    text = kernel_ir(covering_first(kernel) if shuffles else kernel, target, memory)
     pipeline = pipeline_of(ir_strategies)
     if pipeline.without or shuffles:
-        ptx = memory.of(_switched, (text, pipeline)) if pipeline.without else _ptx(text, pipeline.passes)
+        switched = memory.of(_switched, (text, pipeline)) if pipeline.without else None
+        ptx = switched or ptx_of(parsed(optimized(text, pipeline.passes, memory)))
         if shuffles:
             from metafork.ptx.shuffles.shuffle import shuffle_text
 
@@ -105,12 +103,6 @@ def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = (), memory: Me
         code = read_code(ptx)
         return _terms(code, code, from_text=False)
     return memory.of(_measured, (text, pipeline.passes, not ir_strategies))
-
-
-def _ptx(text: str, passes: tuple[str, ...]) -> str:
-    module = parsed(text)
-    run_pipeline(module, passes)
-    return ptx_of(module)
 
 
 def _switched(subject: tuple[str, Pipeline], _: object) -> str:
@@ -121,8 +113,8 @@ def _switched(subject: tuple[str, Pipeline], _: object) -> str:
 def _measured(subject: tuple[str, tuple[str, ...], bool], memory: Memory) -> Terms:
     """Return the terms of IR after some passes."""
     text, passes, from_text = subject
-    module = parsed(text)
-    run_pipeline(module, passes)
+    # Leaves made from text have no IR of their own: theirs is printed for nobody.
+    module = run_pipeline(parsed(text), passes) if from_text else parsed(optimized(text, passes, memory))
     strip_names(module)
     return memory.of(_counted, Optimized(str(module), from_text, module))
 
@@ -134,25 +126,6 @@ class Optimized:
     text: str
     from_text: bool
     module: ModuleRef = field(compare=False)
-
-
-class Memory(Protocol):
-    """What remembers the results of one run, by what was computed and of what (``analysis.analyses``)."""
-
-    def of(self, analysis: Callable[[S, Any], T], subject: S) -> T:
-        """Return ``analysis(subject, ...)``, computed once."""
-        ...
-
-
-class _Forgetful:
-    """Computes everything anew."""
-
-    def of(self, analysis: Callable[[S, Any], T], subject: S) -> T:
-        return analysis(subject, self)
-
-
-def _text(subject: tuple[Kernel, Nvptx], _: object) -> str:
-    return module_text(*subject)
 
 
 def _counted(optimized: Optimized, _: object) -> Terms:

@@ -64,7 +64,7 @@ def amdgpu_object(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = (), targ
     names = external_functions(module)
     if names:
         raise ExternalFunctionError(names, "no exact code without AMD's device library")
-    run_passes(module, passes_of(ir_strategies), machine)
+    module = run_passes(module, passes_of(ir_strategies), machine)
     text = str(module)
     # The code generator transforms the IR that it is given.
     code = machine.emit_object(module)

@@ -38,8 +38,10 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.optimized import Forgetful, Memory, kernel_ir, named, optimized
+from metafork.llvm.ptx_target import emit_ptx
 from metafork.llvm.switches import made_without
+from metafork.llvm.targets import Nvptx
 from metafork.ptx.text.cfg import build_cfg
 from metafork.ptx.text.flatten import flatten
 from metafork.ptx.text.parser import parse
@@ -64,15 +66,17 @@ class LeafPtx:
     report: KernelReport | None
 
 
-def leaf_ptx(kernel: Kernel, ir_strategies: tuple[IrStrategy, ...], target: str = "sm_80") -> LeafPtx:
-    """Return the PTX of a kernel under its IR strategies.
+def leaf_ptx(
+    kernel: Kernel, ir_strategies: tuple[IrStrategy, ...], target: str = "sm_80", memory: Memory | None = None
+) -> LeafPtx:
+    """Return the PTX of a kernel under its IR strategies; ``memory`` may know the IR from when it was counted.
 
     Raises ``ExternalFunctionError`` where a function without exact code is called, ``TargetError`` for a target that
     LLVM does not know.
     """
     shuffles = SHUFFLE in ir_strategies
     shaped = covering_first(kernel) if shuffles else kernel
-    ir, plain = made(shaped, ir_strategies, target)
+    ir, plain = made(shaped, ir_strategies, target, memory)
     if not shuffles:
         return LeafPtx(ir, plain, plain, None)
     from metafork.ptx.shuffles.shuffle import shuffle_text
@@ -81,10 +85,17 @@ def leaf_ptx(kernel: Kernel, ir_strategies: tuple[IrStrategy, ...], target: str 
     return LeafPtx(ir, plain, result.text, result.kernels[0])
 
 
-def made(kernel: Kernel, ir_strategies: Sequence[IrStrategy], target: str = "sm_80") -> tuple[str, str]:
+def made(
+    kernel: Kernel, ir_strategies: Sequence[IrStrategy], target: str = "sm_80", memory: Memory | None = None
+) -> tuple[str, str]:
     """Return the IR of a kernel after the pipeline of its IR strategies, and the PTX of it.  Raises as ``leaf_ptx``."""
+    memory = memory or Forgetful()
     pipeline = pipeline_of(ir_strategies)
-    return made_without(pipeline.without, module_text(kernel), pipeline.passes, target)
+    text = kernel_ir(kernel, Nvptx(), memory)
+    if pipeline.without:
+        return made_without(pipeline.without, named(text, kernel.name), pipeline.passes, target)
+    ir = named(optimized(text, pipeline.passes, memory), kernel.name)
+    return ir, emit_ptx(ir, target)
 
 
 def shuffle_options(kernel: Kernel) -> Options:

@@ -12,6 +12,7 @@ import faulthandler
 import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import groupby
 
 import llvmlite.binding as llvm
 
@@ -84,36 +85,41 @@ def parsed(ir_text: str) -> llvm.ModuleRef:
     return module
 
 
-def run_pipeline(module: llvm.ModuleRef, pipeline: Sequence[str], target: str = "sm_80") -> None:
-    """Run a pipeline on a module for a GPU of NVIDIA's, in place; raises ``TargetError`` as ``run_passes`` does."""
-    run_passes(module, pipeline, _machine(target, 3))
+def run_pipeline(module: llvm.ModuleRef, pipeline: Sequence[str], target: str = "sm_80") -> llvm.ModuleRef:
+    """Run a pipeline on a module for a GPU of NVIDIA's, as ``run_passes`` does."""
+    return run_passes(module, pipeline, _machine(target, 3))
 
 
-def run_passes(module: llvm.ModuleRef, pipeline: Sequence[str], machine: llvm.TargetMachine) -> None:
-    """Run a pipeline on a module for a target, in place.
+def run_passes(module: llvm.ModuleRef, pipeline: Sequence[str], machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    """Run a pipeline on a module for a target, and return what it makes of it; the module itself is used up.
 
     Raises ``TargetError`` for an unknown name of a pass, and where LLVM stops itself at a pass.
     """
     module.data_layout = str(machine.target_data)
-    single: list[str] = []
-    for name in (*pipeline, None):
-        if name in _PASSES:
-            single.append(name)
-            continue
+    for single, names in groupby(pipeline, key=_PASSES.__contains__):
         if single:
-            if _ABORTING & {*single} and not _ends(partial(_run_passes, module, single, machine)):
-                raise TargetError(f"LLVM does not end {', '.join(sorted(_ABORTING & {*single}))} on its loops")
-            _run_passes(module, single, machine)
-            single = []
-        if name is None:
-            return
-        if name not in _PIPELINES:
-            raise TargetError(f"no pass or pipeline is called {name}")
-        level, unrolling = _PIPELINES[name]
-        options = llvm.create_pipeline_tuning_options(speed_level=level)
-        options.loop_unrolling = unrolling
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
+            module = _after_passes(module, tuple(names), machine)
+            continue
+        for name in names:
+            if name not in _PIPELINES:
+                raise TargetError(f"no pass or pipeline is called {name}")
+            level, unrolling = _PIPELINES[name]
+            options = llvm.create_pipeline_tuning_options(speed_level=level)
+            options.loop_unrolling = unrolling
+            builder = llvm.create_pass_builder(machine, options)
+            builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def _after_passes(module: llvm.ModuleRef, names: Sequence[str], machine: llvm.TargetMachine) -> llvm.ModuleRef:
+    aborting = _ABORTING & {*names}
+    if not aborting:
+        _run_passes(module, names, machine)
+        return module
+    text = _made_apart(partial(_passed, module, names, machine))
+    if text is None:
+        raise TargetError(f"LLVM does not end {', '.join(sorted(aborting))} on its loops")
+    return llvm.parse_assembly(text)
 
 
 def _run_passes(module: llvm.ModuleRef, names: Sequence[str], machine: llvm.TargetMachine) -> None:
@@ -126,20 +132,33 @@ def _run_passes(module: llvm.ModuleRef, names: Sequence[str], machine: llvm.Targ
             passes.run(function, builder)
 
 
-def _ends(step: Callable[[], None]) -> bool:
-    """Say whether a step ends, by taking it in a process of its own: LLVM's assertions end the process they are in."""
+def _passed(module: llvm.ModuleRef, names: Sequence[str], machine: llvm.TargetMachine) -> str:
+    _run_passes(module, names, machine)
+    return str(module)
+
+
+def _made_apart(make: Callable[[], str]) -> str | None:
+    """Return a text that a process of its own makes: LLVM's assertions end the process they are in.
+
+    ``None`` where that happened.
+    """
     if not hasattr(os, "fork"):
-        return True
+        return make()
+    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         faulthandler.disable()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         try:
-            step()
+            with os.fdopen(writing, "w", encoding="utf-8") as pipe:
+                pipe.write(make())
             os._exit(0)
         finally:
             os._exit(1)
-    return os.waitpid(child, 0)[1] == 0
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        text = pipe.read()
+    return text if os.waitpid(child, 0)[1] == 0 else None
 
 
 def strip_names(module: llvm.ModuleRef) -> None:
@@ -151,9 +170,7 @@ def strip_names(module: llvm.ModuleRef) -> None:
 
 def optimize(ir_text: str, pipeline: Sequence[str] = STANDARD, target: str = "sm_80") -> str:
     """Return the IR after a pipeline, as text; raises ``TargetError``."""
-    module = parsed(ir_text)
-    run_pipeline(module, pipeline, target)
-    return str(module)
+    return str(run_pipeline(parsed(ir_text), pipeline, target))
 
 
 def external_functions(module: llvm.ModuleRef) -> tuple[str, ...]:

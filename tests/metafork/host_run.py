@@ -38,7 +38,7 @@ def run_on_host(kernel, arguments, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes
     module = llvm.parse_assembly(module_text(kernel, Host(llvm.get_process_triple())))
     module.verify()
     if pipeline:
-        run_pipeline(module, pipeline)
+        module = run_pipeline(module, pipeline)
         module.data_layout = ""
     machine = llvm.Target.from_default_triple().create_target_machine(opt=1)
     engine = llvm.create_mcjit_compiler(module, machine)

@@ -71,7 +71,7 @@ class Ptx:
 
         kernel = kernel_of(leaf, analyses)
         try:
-            texts = ptx_code(kernel, leaf.version.ir_strategies, self.architecture)
+            texts = ptx_code(kernel, leaf.version.ir_strategies, self.architecture, analyses)
         except ExternalFunctionError as error:
             raise NoCodeError(str(error)) from error
         return LeafCode(kernel, kernel_text(kernel), *texts)
