@@ -19,7 +19,6 @@ from comprehensive.case_discussion.quintuple import Case
 from comprehensive.case_discussion.typical_values import is_simpler
 from comprehensive.systems.systems import Systems
 from comprehensive.tree.schedule_tree import Instance, Leaf, ScheduleTree, values_text
-from metafork.algebra.polynomial import Polynomial, equal
 from metafork.analysis.analyses import Analyses
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Version
@@ -103,8 +102,7 @@ class InstanceMaker:
     def _possible(self, case: Case[Version], notes: list[str]) -> Iterator[dict[str, int]]:
         """Yield the combinations that some point of the leaf has."""
         for values in self.combinations:
-            *most, last = (equal(Polynomial.symbol(name), Polynomial.constant(v)) for name, v in values.items())
-            if any(self.systems.consistent((*system, *most), last).kept for system in case.systems):
+            if any(self.systems.consistent_at(values, system).kept for system in case.systems):
                 yield dict(values)
             else:
                 notes.append(f"none for {values_text(values)}: the leaf is never chosen with them")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
 from math import ceil, floor
 
 from comprehensive.systems.signs import denominators, integral
@@ -21,10 +22,14 @@ Point = Mapping[str, Number]
 
 TRIED = 1500
 KEPT = 96
+LARGER_TRIED = 400
+LARGE = 1 << 16
+_LARGER = (1, 32, 16, 8, 3, 64, 256)
+"""Extents of blocks and numbers of results a thread, the usual ones first."""
 
 
 class Points:
-    """The pool of a run.  ``small`` gives each parameter the values to be tried, best first.
+    """The pool of a run.  ``small`` gives each parameter the values to be tried, best first; ``data`` are extents.
 
     What a constraint says at a point of the pool is computed once: true or false, or the interval that it leaves to
     its one machine symbol.
@@ -37,7 +42,9 @@ class Points:
         small: Mapping[str, Sequence[int]],
         machine: Sequence[str],
         real: frozenset[str],
+        data: Sequence[str] = (),
     ) -> None:
+        self._data = tuple(data)
         self._machine = tuple(machine)
         self._real = real
         self._small = dict(small)
@@ -45,6 +52,7 @@ class Points:
         self._compiled: dict[Constraint, _Compiled] = {}
         self._facts = [self._compile(fact) for fact in facts]
         self._pool: list[dict[str, Number]] | None = None
+        self._larger: list[dict[str, Number]] | None = None
         self._order: list[int] = []
         self._recent: list[int] = []
 
@@ -61,6 +69,7 @@ class Points:
             kept.append(point)
         if self._pool is not None:
             self._replace_pool(kept)
+        self._larger = None
 
     def find(self, system: Sequence[Constraint], smallest: bool = False) -> dict[str, Number] | None:
         """Return a point of the pool that satisfies Start and ``system``, with the least machine that fits.
@@ -94,6 +103,41 @@ class Points:
             if found is not None:
                 return found
         return None
+
+    def find_larger(self, system: Sequence[Constraint]) -> dict[str, Number] | None:
+        """Return a point of Start and ``system`` with blocks as large as they usually are; the pool takes it up."""
+        if self._larger is None:
+            lists = [_LARGER if len(values) > 2 else values for values in self._small.values()]
+            points = (dict(zip(self._small, values, strict=True)) for values in islice(_graded(lists), LARGER_TRIED))
+            self._larger = [point for point in map(self._completed, points) if point is not None]
+        for point in self._larger:
+            found = self._in_system(point, system)
+            if found is not None:
+                self._points().append(dict(point))
+                self._sort()
+                return found
+        return None
+
+    def find_with(self, values: Mapping[str, int], system: Sequence[Constraint]) -> dict[str, Number] | None:
+        """Return a point of Start and ``system`` at which some parameters have given values.
+
+        The others are as at some point of the pool; if need be, data are large enough for any block.
+        """
+        large = dict.fromkeys(self._data, LARGE)
+        for given in (values, {**large, **values}):
+            for point in self._points():
+                completed = self._completed({name: given.get(name, point[name]) for name in self._small})
+                found = None if completed is None else self._in_system(completed, system)
+                if found is not None:
+                    return found
+        return None
+
+    def _in_system(self, point: dict[str, Number], system: Sequence[Constraint]) -> dict[str, Number] | None:
+        """Return a completed point with the least machine that a system allows; ``None`` where it is none of its."""
+        compiled = [self._compile(constraint) for constraint in system]
+        if not all(c.machine or c.holds(point) for c in compiled):
+            return None
+        return self._with_machine(point, [c for c in compiled if c.machine])
 
     def learn(self, model: Mapping[str, Number], system: Sequence[Constraint]) -> dict[str, Number] | None:
         """Take the parameters of a solver's model of ``system`` into the pool; return a point of ``system``."""
@@ -136,8 +180,9 @@ class Points:
         self._order = sorted(range(len(pool)), key=lambda index: sum(pool[index][name] for name in self._small))
         self._recent = list(self._order)
 
-    def _completed(self, point: dict[str, Number]) -> dict[str, Number] | None:
-        """Return the point with its derived symbols, ``None`` where it lies outside Start."""
+    def _completed(self, parameters: Mapping[str, Number]) -> dict[str, Number] | None:
+        """Return a point with its derived symbols, ``None`` where it lies outside Start."""
+        point = dict(parameters)
         try:
             for name, value in self._derived:
                 point[name] = value(point)

@@ -55,6 +55,12 @@ class Signs:
         symbols = last.symbols
         return any(self._excludes(member, last) for member in system if not symbols.isdisjoint(member.symbols))
 
+    def non_negative(self, symbols: Iterable[str]) -> bool:
+        """Say whether symbols are known to be non-negative integers."""
+        return all(
+            symbol not in self._real and self._box.never_negative(Polynomial.symbol(symbol)) for symbol in symbols
+        )
+
     def _excludes(self, member: Constraint, last: Constraint) -> bool:
         """Say whether two members of a system contradict each other by the signs of their sum."""
         key = (member, last)

@@ -8,13 +8,15 @@ emptiness, and Z3 (``solver``) decides the rest, over the reals first and then o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from comprehensive.systems.points import Number, Points
-from comprehensive.systems.signs import Signs
+from comprehensive.systems.signs import Signs, integral
 from comprehensive.systems.solver import PathSolver, as_integers
 from comprehensive.systems.start import Start
-from metafork.algebra.polynomial import Constraint
+from metafork.algebra.polynomial import Constraint, Polynomial, equal
+from metafork.algebra.positivity import Positivity, whole
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
 
@@ -48,7 +50,9 @@ class Systems:
         real = start.real
         self._real = real
         self._signs = Signs(self._background, real)
-        self._points = Points(self._background, start.derived, start.small_values(), start.unknown_machine, real)
+        self._points = Points(
+            self._background, start.derived, start.small_values(), start.unknown_machine, real, start.data
+        )
         self._over_reals: PathSolver | None = None
         self._over_integers: PathSolver | None = None
         self._implied: dict[tuple[frozenset[Constraint], Constraint], Verdict] = {}
@@ -82,7 +86,51 @@ class Systems:
         point = self._points.find((*path, last))
         if point is not None:
             return Consistency(Verdict.YES, point)
+        if self._over_reals is None:  # to load Z3 takes longer than all of this
+            if self._excluded(path, last):
+                return Consistency(Verdict.NO)
+            point = self._points.find_larger((*path, last))
+            if point is not None:
+                return Consistency(Verdict.YES, point)
         return self._by_solver((*path, last))
+
+    def _excluded(self, path: System, last: Constraint) -> bool:
+        """Say whether conditions of a path that are added up exclude ``last``, all symbols being non-negative."""
+        if last.relation == "==" or not self._signs.non_negative(last.symbols):
+            return False
+        goal = integral(last).negated()
+        slack = goal.right - goal.left - (1 if goal.relation == "<" else 0)
+        premises = [integral(one) for one in path if self._signs.non_negative(one.symbols)]
+        return whole(slack) and self._positivity().follows_from(slack, premises)
+
+    def _positivity(self) -> Positivity:
+        """Return what the facts say of the symbols that are non-negative integers."""
+        facts = [fact for fact in self._background if self._signs.non_negative(fact.symbols)]
+        quotients = [
+            symbol
+            for symbol in self.derived
+            if all(self._signs.non_negative(operand.symbols) for operand in symbol.operands)
+        ]
+        return Positivity(facts, quotients)
+
+    def consistent_at(self, values: Mapping[str, int], system: System) -> Consistency:
+        """Say whether a system has a solution at which some parameters have given values."""
+        point = self._points.find_with(values, system)
+        if point is not None:
+            return Consistency(Verdict.YES, point)
+        numbers = {name: Polynomial.constant(value) for name, value in values.items()}
+        for symbol in self.derived:
+            operands = [operand.substitute(numbers) for operand in symbol.operands]
+            if all(operand.is_constant for operand in operands):
+                numbers[symbol.name] = Polynomial.constant(replace(symbol, operands=tuple(operands)).evaluate({}))
+        placed = [constraint.substitute(numbers) for constraint in (*self._background, *system)]
+        if any(one.difference.is_constant and not one.holds({}) for one in placed):
+            return Consistency(Verdict.NO)
+        own = [one for one in placed[len(self._background) :] if one.symbols]
+        if any(self._signs.empty(own[:number], one) for number, one in enumerate(own)):
+            return Consistency(Verdict.NO)
+        equations = (equal(Polynomial.symbol(name), Polynomial.constant(value)) for name, value in values.items())
+        return self._by_solver((*system, *equations))
 
     def has_solution(self) -> Consistency:
         """Say whether Start itself has a solution."""

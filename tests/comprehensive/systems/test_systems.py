@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from comprehensive.systems.signs import Signs, integral
 from comprehensive.systems.solver import PathSolver
-from comprehensive.systems.systems import Systems
+from comprehensive.systems.systems import Consistency, Systems
 from metafork.algebra.polynomial import ONE, Polynomial, at_most, equal, less_than
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
@@ -138,3 +138,52 @@ def test_a_bound_without_a_constant_is_zero():
     assert signs.empty((), less_than(S, 0))
     assert signs.empty((), at_most(B, 0))
     assert not signs.empty((), at_most(B, 1))
+
+
+CEILING = DerivedSymbol("ceil1", "ceiling", (S, Polynomial.constant(8)))
+tiled = st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-2, 2), st.integers(-3, 3), st.integers(-90, 90))
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.lists(tiled, min_size=1, max_size=4))
+def test_conditions_that_are_added_up_and_larger_points_tell_no_lies(rows):
+    """Without a solver: what is called empty has no point with blocks of usual extents, and a witness is a point."""
+    ceiling = symbol("ceil1")
+    system = tuple(at_most(a * B * ceiling + b * S * B + c * Z + d * S + e, 0) for a, b, c, d, e in rows)
+    begin = start(data=(), machine=("Z",))
+    systems = Systems(begin)
+    systems.define(CEILING)
+    systems._by_solver = lambda _: Consistency(Verdict.UNKNOWN)
+    for length in range(1, len(system)):
+        if not systems.consistent(system[: length - 1], system[length - 1]).kept:
+            return
+    answer = systems.consistent(system[:-1], system[-1])
+    extents = (1, 2, 3, 7, 8, 9, 16, 32, 33)
+    points = [{"s": s, "B": b, "ceil1": -(-s // 8), "Z": z} for s in extents for b in extents for z in (0, 1, 45, 90)]
+    if answer.verdict is Verdict.NO:
+        assert not any(all(c.holds(point) for c in system) for point in points)
+    if answer.witness is not None:
+        assert all(c.holds(answer.witness) for c in (*begin.constraints, *CEILING.constraints(), *system))
+    for s, b in ((1, 32), (16, 16), (3, 5)):
+        placed = systems.consistent_at({"s": s, "B": b}, system)
+        rests = [(c, a * b * -(-s // 8) + x * s * b + d * s + e) for a, x, c, d, e in rows]
+        least = max([0, *(-(rest // c) for c, rest in rests if c < 0)])
+        here = least <= min([least, *(-rest // c for c, rest in rests if c > 0)])
+        here = here and all(rest <= 0 for c, rest in rests if c == 0)
+        assert placed.verdict is (Verdict.YES if here else Verdict.NO)
+        if placed.witness is not None:
+            assert (placed.witness["s"], placed.witness["B"], placed.witness["Z"]) == (s, b, least)
+
+
+def test_a_product_of_a_ceiling_is_excluded_without_a_solver():
+    ceiling, threads = symbol("ceil1"), symbol("Z")
+    systems = Systems(start(data=(), machine=("Z",)))
+    systems.define(CEILING)
+
+    assert systems.consistent((at_most(S * B, threads), at_most(32, B * ceiling)), less_than(threads, B * ceiling)) == (
+        Consistency(Verdict.NO)
+    )
+    found = systems.consistent((at_most(S * B, threads),), at_most(32, B * ceiling))
+    assert found.witness is not None
+    assert found.witness["B"] * found.witness["ceil1"] >= 32
+    assert systems.solver_calls == 0
