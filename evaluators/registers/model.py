@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from importlib.resources import files
 from math import exp, log
@@ -34,6 +34,7 @@ from evaluators.registers.read_only import with_read_only_loads
 from evaluators.registers.schedule import arrangement
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, Pipeline, pipeline_of
 from metafork.ir.kernel import Kernel
+from metafork.ir.program import Element, expressions_of, walk_expression, walk_statements
 from metafork.llvm.leaf_ptx import covering_first, shuffle_options
 from metafork.llvm.optimized import Forgetful, Memory, kernel_ir, optimized
 from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline, strip_names
@@ -91,8 +92,10 @@ def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = (), memory: Me
     target = Nvptx() if ir_strategies else Nvptx(unroll=NVCC_UNROLLS_BY)
     shuffles = SHUFFLE in ir_strategies
     memory = memory or Forgetful()
-    text = kernel_ir(covering_first(kernel) if shuffles else kernel, target, memory)
     pipeline = pipeline_of(ir_strategies)
+    if not ir_strategies:
+        return _without_names(kernel_ir(_in_order_of_use(kernel), target, memory), pipeline.passes, memory)
+    text = kernel_ir(covering_first(kernel) if shuffles else kernel, target, memory)
     if pipeline.without or shuffles:
         switched = memory.of(_switched, (text, pipeline)) if pipeline.without else None
         ptx = switched or ptx_of(parsed(optimized(text, pipeline.passes, memory)))
@@ -102,7 +105,7 @@ def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = (), memory: Me
             ptx = shuffle_text(ptx, shuffle_options(kernel)).text
         code = read_code(ptx)
         return _terms(code, code, from_text=False)
-    return memory.of(_measured, (text, pipeline.passes, not ir_strategies))
+    return memory.of(_measured, (text, pipeline.passes))
 
 
 def _switched(subject: tuple[str, Pipeline], _: object) -> str:
@@ -110,13 +113,39 @@ def _switched(subject: tuple[str, Pipeline], _: object) -> str:
     return ptx_without(pipeline.without, text, pipeline.passes)
 
 
-def _measured(subject: tuple[str, tuple[str, ...], bool], memory: Memory) -> Terms:
-    """Return the terms of IR after some passes."""
-    text, passes, from_text = subject
-    # Leaves made from text have no IR of their own: theirs is printed for nobody.
-    module = run_pipeline(parsed(text), passes) if from_text else parsed(optimized(text, passes, memory))
+def _without_names(text: str, passes: tuple[str, ...], memory: Memory) -> Terms:
+    """Return the terms of a kernel that is compiled from its text, once for all that differ in names alone."""
+    module = parsed(text)
     strip_names(module)
-    return memory.of(_counted, Optimized(str(module), from_text, module))
+    return memory.of(_measured_text, (str(module), passes))
+
+
+def _in_order_of_use(kernel: Kernel) -> Kernel:
+    """Return the kernel with its memories in the order in which they are used.
+
+    Two schedules that swap their arrays then have one IR.
+    """
+    parts = (
+        part for stmt in walk_statements(kernel.body) for one in expressions_of(stmt) for part in walk_expression(one)
+    )
+    used = list(dict.fromkeys(part.array for part in parts if isinstance(part, Element)))
+    place = {name: number for number, name in enumerate(used)}
+    memories = sorted(kernel.memories, key=lambda memory: place.get(memory.name, len(used)))
+    return replace(kernel, memories=tuple(memories))
+
+
+def _measured_text(subject: tuple[str, tuple[str, ...]], memory: Memory) -> Terms:
+    text, passes = subject
+    module = run_pipeline(parsed(text), passes)
+    strip_names(module)  # those that passes gave
+    return memory.of(_counted, Optimized(str(module), True, module))
+
+
+def _measured(subject: tuple[str, tuple[str, ...]], memory: Memory) -> Terms:
+    """Return the terms of what LLVM makes PTX of; its IR is kept, for the leaf."""
+    module = parsed(optimized(*subject, memory))
+    strip_names(module)
+    return memory.of(_counted, Optimized(str(module), False, module))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from evaluators.counter import CounterValue, NotKnown
+from evaluators.registers import model
 from evaluators.registers.model import (
     ANY_SIGN,
     NAMES,
@@ -196,3 +197,25 @@ def test_kernels_that_differ_by_names_alone_are_counted_once():
     assert [type(subject) for subject in counted].count(Optimized) == 1
     assert measure(read_kernel(text.replace("2.0", "3.0")), (), memory) == first
     assert [type(subject) for subject in counted].count(Optimized) == 2
+
+
+def test_kernels_that_swap_their_arrays_and_names_are_counted_once(monkeypatch):
+    text = """
+    void {name}(int n, float *{one}, float *{other})
+    {{
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      {written}[i] = {read}[i] + {read}[i + n] * 2.0f;
+    }}
+    """
+    there = read_kernel(text.format(name="there", one="a", other="b", read="a", written="b"))
+    back = read_kernel(text.format(name="back", one="a", other="b", read="b", written="a"))
+    other = read_kernel(text.format(name="there", one="x", other="y", read="x", written="x"))
+    runs = []
+    made = model.run_pipeline
+    monkeypatch.setattr(model, "run_pipeline", lambda *subject: runs.append(subject) or made(*subject))
+    memory = Analyses()
+
+    assert measure(there, (), memory) == measure(back, (), memory) == measure(there) == measure(back)
+    assert len(runs) == 3  # once for both in the memory, twice without
+    assert measure(other, (), memory) == measure(other)
+    assert len(runs) == 5
