@@ -7,6 +7,7 @@ help, so that ``metafork --help`` imports nothing heavy.  Exit status: 0 done, 1
 
 from __future__ import annotations
 
+import atexit
 import difflib
 import gc
 import importlib
@@ -91,7 +92,9 @@ def main() -> NoReturn:
     A signal that asks the process to end unwinds it, so that files under temporary names are removed.
     """
     # Programs and polynomials have few cycles; the collector would look through all of them again and again.
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(200_000, 20, 20)
+    # Nor through what is left at the end, which goes with the process.
+    atexit.register(gc.freeze)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` ignores one
             signal.signal(number, _terminated)
