@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from metafork.ir.ir_strategies import IrStrategy, pipeline_of
 from metafork.ir.kernel import Kernel
+from metafork.llvm.ptx_target import TargetError
 from metafork.llvm.switches import POINTERS
 from metafork.llvm.whole_grids import whole_grid_ptx
 from metafork.ptx.text.cfg import build_cfg
@@ -28,7 +29,10 @@ def whole_grid_ptx_of_choice(kernel: Kernel, ir_strategies: Sequence[IrStrategy]
     pipeline = pipeline_of(ir_strategies)
     if plain is None or POINTERS in pipeline.without:
         return plain
-    other = whole_grid_ptx(kernel, (replace(pipeline, without=(*pipeline.without, POINTERS)),), target)
+    try:
+        other = whole_grid_ptx(kernel, (replace(pipeline, without=(*pipeline.without, POINTERS)),), target)
+    except TargetError:
+        return plain  # there is no choice where LLVM cannot do without
     assert other is not None
     return min(plain, other, key=weighed_instructions)
 

@@ -1,5 +1,6 @@
 """The kernel for launches with the program's grid and short offsets computes what the kernel for any launch does."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,10 @@ from metafork.frontend import parse, read_source
 from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Barrier, walk_statements
+from metafork.llvm import switches
 from metafork.llvm.addresses import weighed_instructions, whole_grid_ptx_of_choice
 from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.ptx_target import emit_ptx, optimize
+from metafork.llvm.ptx_target import TargetError, emit_ptx, optimize
 from metafork.llvm.whole_grids import for_whole_grids, whole_grid_ptx
 from metafork.lowering.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
@@ -127,6 +129,13 @@ def test_addresses_keep_their_constants_where_that_takes_fewer_instructions():
 
 def test_a_product_has_them_apart(product):
     assert whole_grid_ptx_of_choice(product, (), "sm_80") == whole_grid_ptx(product, (), "sm_80")
+
+
+def test_without_a_second_process_there_is_no_choice(product, monkeypatch):
+    monkeypatch.setattr(switches, "_SERVER", switches._Server(command=(sys.executable, "-c", "")))
+    assert whole_grid_ptx_of_choice(product, (), "sm_80") == whole_grid_ptx(product, (), "sm_80")
+    with pytest.raises(TargetError, match="the process that runs LLVM with switches ended"):
+        switches.ptx_without((switches.POINTERS,), module_text(product))
 
 
 def test_instructions_of_loops_weigh_more():
