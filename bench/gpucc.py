@@ -95,8 +95,8 @@ def settings():
     return found | {f"{WITHOUT} {' and '.join(group)}": group for group in ORDER}
 
 
-def kernels(chosen):
-    """Yield the kernel of each schedule of examples/ and bench/programs/."""
+def kernel_forms(chosen):
+    """Yield the kernel of each schedule of examples/ and bench/programs/ that LLVM has exact code for, and its name."""
     paths = [path for folder in ("examples", "bench/programs") for path in sorted((ROOT / folder).glob("*.mf"))]
     for path in paths:
         if chosen and not any(part in path.stem for part in chosen):
@@ -107,10 +107,15 @@ def kernels(chosen):
                 result = strategy.apply(version, Analyses())
                 version = result.version if isinstance(result, Applied) else version
             kernel = lower(version.program, "kernel")
-            if external_functions(parsed(module_text(kernel))):
-                continue  # what CUDA's device library does is not LLVM's
-            generic = module_text(kernel, GenericPointers(global_space=0, shared_space=0))
-            yield Kernel(schedule.program.name, generic, module_text(kernel))
+            if not external_functions(parsed(module_text(kernel))):
+                yield schedule.program.name, kernel
+
+
+def kernels(chosen):
+    """Yield the IR of the same."""
+    for name, kernel in kernel_forms(chosen):
+        generic = module_text(kernel, GenericPointers(global_space=0, shared_space=0))
+        yield Kernel(name, generic, module_text(kernel))
 
 
 SASS = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?!\s|NOP\b)", re.MULTILINE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from comprehensive.tree.schedule_tree import Leaf
@@ -32,6 +32,7 @@ EMBEDDED_TARGET = "sm_75"
 """What embedded PTX is made for: the oldest GPU that CUDA 13 knows; drivers compile it for every later one."""
 
 CodeOf = Callable[[Leaf], LeafCode]
+WholeGridPtx = Callable[[Kernel, Sequence[IrStrategy], str], str | None]
 
 
 def with_instances(leaf: Leaf, code_of: CodeOf) -> LeafCode:
@@ -58,11 +59,18 @@ def leaf_code(leaf: Leaf, analyses: Analyses | None = None) -> LeafCode:
 
 
 def ptx_code(
-    kernel: Kernel, ir_strategies: tuple[IrStrategy, ...], target: str, analyses: Analyses | None = None
+    kernel: Kernel,
+    ir_strategies: tuple[IrStrategy, ...],
+    target: str,
+    analyses: Analyses | None = None,
+    whole: WholeGridPtx | None = None,
 ) -> tuple[str, str, str | None]:
-    """Return the IR of a kernel, its PTX, and that for whole grids.  Raises as ``metafork.llvm.leaf_ptx.leaf_ptx``."""
+    """Return the IR of a kernel, its PTX, and that for whole grids, made by ``whole`` where it is given.
+
+    Raises as ``metafork.llvm.leaf_ptx.leaf_ptx``.
+    """
     from metafork.llvm.leaf_ptx import leaf_ptx
     from metafork.llvm.whole_grids import whole_grid_ptx
 
     code = leaf_ptx(kernel, ir_strategies, target, analyses)
-    return code.ir, code.text, whole_grid_ptx(kernel, ir_strategies, target)
+    return code.ir, code.text, (whole or whole_grid_ptx)(kernel, ir_strategies, target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -49,6 +50,7 @@ def _in_a_child(request: Mapping[str, Any]) -> None:
 
 def main() -> None:
     """Answer until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks ends this process by closing its input
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     for line in sys.stdin:

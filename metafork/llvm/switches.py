@@ -99,6 +99,7 @@ def ptx_without(without: Collection[str], ir_text: str, passes: Sequence[str] = 
 class _Server:
     """The process that makes children; it ends when this one does, which closes its input."""
 
+    command: tuple[str, ...] = (sys.executable, "-m", "metafork.llvm.switched")
     process: subprocess.Popen[str] | None = None
     owner: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -113,6 +114,9 @@ class _Server:
                 process.stdin.write(json.dumps(request) + "\n")
                 process.stdin.flush()
                 line = process.stdout.readline()
+            except OSError as error:
+                self._end()
+                raise TargetError(f"the process that runs LLVM with switches ended: {error}") from error
             except BaseException:
                 # Interrupted between a question and its answer: the next question would get this one's.
                 self._end()
@@ -127,8 +131,10 @@ class _Server:
 
     def _running(self) -> subprocess.Popen[str]:
         if self.process is None or self.owner != os.getpid() or self.process.poll() is not None:
-            command = [sys.executable, "-m", "metafork.llvm.switched"]
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            # It finds this very package, also where a program has extended its path.
+            places = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            pipe = subprocess.PIPE
+            self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, text=True, env=places)
             self.owner = os.getpid()
         return self.process
 

@@ -66,12 +66,14 @@ class Ptx:
 
     def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
         """Return the PTX of a leaf.  Raises ``NoCodeError``, and ``TargetError`` for an unknown architecture."""
+        from metafork.llvm.addresses import whole_grid_ptx_of_choice
         from metafork.llvm.ptx_target import ExternalFunctionError
         from metafork.printing.cuda import kernel_text
 
         kernel = kernel_of(leaf, analyses)
         try:
-            texts = ptx_code(kernel, leaf.version.ir_strategies, self.architecture, analyses)
+            strategies = leaf.version.ir_strategies
+            texts = ptx_code(kernel, strategies, self.architecture, analyses, whole_grid_ptx_of_choice)
         except ExternalFunctionError as error:
             raise NoCodeError(str(error)) from error
         return LeafCode(kernel, kernel_text(kernel), *texts)

@@ -1,5 +1,6 @@
 """The kernel for launches with the program's grid and short offsets computes what the kernel for any launch does."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ from metafork.frontend import parse, read_source
 from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Barrier, walk_statements
+from metafork.llvm import switches
+from metafork.llvm.addresses import weighed_instructions, whole_grid_ptx_of_choice
 from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.ptx_target import emit_ptx, optimize
+from metafork.llvm.ptx_target import TargetError, emit_ptx, optimize
 from metafork.llvm.whole_grids import for_whole_grids, whole_grid_ptx
 from metafork.lowering.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
@@ -100,9 +103,43 @@ def test_shuffles_have_a_way_for_whole_grids_themselves(product):
     assert whole_grid_ptx(product, (SHUFFLE,), "sm_80") is None
 
 
-def test_versions_of_every_example_lower():
-    for path in sorted(EXAMPLES.glob("*.mf")):
-        for schedule in parse(read_source(path)).schedules:
+def test_no_block_asks_for_the_grid():
+    for name in ("aos", "heat3d", "transpose", "matvec"):
+        for schedule in parse(read_source(EXAMPLES / f"{name}.mf")).schedules:
             kernel = lower(with_cached_arrays(schedule.program, Analyses()).program, "k")
             assert "nctaid" in module_text(kernel)
             assert "nctaid" not in module_text(for_whole_grids(kernel))
+
+
+def test_addresses_keep_their_constants_where_that_takes_fewer_instructions():
+    stencil = kernel_of(read_source(EXAMPLES / "heat3d.mf"))
+    plain, chosen = (make(stencil, (), "sm_80") for make in (whole_grid_ptx, whole_grid_ptx_of_choice))
+    assert weighed_instructions(chosen) < 0.9 * weighed_instructions(plain)
+    n, extents = 8, (1, 2, 3)
+    numbers = {"n": n, "c": 0.25, "B0": 1, "B1": 2, "B2": 3}
+    numbers |= {f"d{axis}": (n - 2) // extent for axis, extent in enumerate(extents)}
+    grid = tuple(numbers[f"d{axis}"] for axis in (2, 1, 0))
+    arrays = [np.random.default_rng(k).standard_normal((n, n, n)) for k in range(2)]
+    shared = 8 * 3 * 4 * 5
+    results = [ran(text, stencil, numbers, grid, extents[::-1], shared, arrays) for text in (plain, chosen)]
+    for left, right in zip(*results, strict=True):
+        np.testing.assert_array_equal(left, right)
+    assert not np.array_equal(results[0][1], arrays[1].ravel())
+
+
+def test_a_product_has_them_apart(product):
+    assert whole_grid_ptx_of_choice(product, (), "sm_80") == whole_grid_ptx(product, (), "sm_80")
+
+
+def test_without_a_second_process_there_is_no_choice(product, monkeypatch):
+    monkeypatch.setattr(switches, "_SERVER", switches._Server(command=(sys.executable, "-c", "")))
+    assert whole_grid_ptx_of_choice(product, (), "sm_80") == whole_grid_ptx(product, (), "sm_80")
+    with pytest.raises(TargetError, match="the process that runs LLVM with switches ended"):
+        switches.ptx_without((switches.POINTERS,), module_text(product))
+
+
+def test_instructions_of_loops_weigh_more():
+    loop = "  add.s32 %r1, %r1, -1;\n  setp.gt.s32 %p1, %r1, 0;\n  @%p1 bra $again;\n"
+    head = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u32 n)\n{\n"
+    body = f"  .reg .pred %p<2>;\n  .reg .b32 %r<2>;\n  ld.param.u32 %r1, [n];\n$again:\n{loop}  ret;\n}}\n"
+    assert weighed_instructions(head + body) == 1 + 3 * 8 + 1
