@@ -37,7 +37,7 @@ COLUMNS = (4, 2)
 
 @dataclass(frozen=True, slots=True)
 class ThreadColumns:
-    """Let a thread run four or two iterations of the innermost thread loop, and ``rows`` of an outer one."""
+    """Let a thread run four or two iterations of the innermost thread loop, up to ``results`` with an outer one."""
 
     name: str = "thread_columns"
     improves: frozenset[str] = frozenset()
@@ -45,11 +45,11 @@ class ThreadColumns:
     at_leaf: bool = True
     at_fork: ClassVar[bool] = True
     least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
-    rows: int = 4
+    results: int = 16
 
     def __post_init__(self) -> None:
-        if not 1 <= self.rows <= 16:
-            raise ValueError(f"rows is from 1 to 16, not {self.rows}")
+        if not 4 <= self.results <= 64:
+            raise ValueError(f"results is from 4 to 64, not {self.results}")
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with fewer threads that do more, or why there is none."""
@@ -61,10 +61,12 @@ class ThreadColumns:
             return NotApplied("innermost thread loops do not all count int")
         if not saved_loads(program, memory, len(phases(program)[0].threads) - 1):
             return NotApplied("neighbouring iterations of the innermost thread loop share no loads")
-        rows = None if self.rows == 1 else rows_that_share(program, memory)
-        of_rows = "" if rows is None else f" and {self.rows} of thread loop {rows}"
+        loop = rows_that_share(program, memory)
         for columns in COLUMNS:
-            mapped = program.mapped(columns=columns, coarsened=None if rows is None else (rows, self.rows))
+            rows = self.results // columns
+            several = None if loop is None or rows == 1 else (loop, rows)
+            of_rows = "" if several is None else f" and {rows} of thread loop {loop}"
+            mapped = program.mapped(columns=columns, coarsened=several)
             try:
                 kernel = lower(mapped, program.name, analyses)
             except CannotLowerError as reason:

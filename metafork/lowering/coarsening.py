@@ -220,10 +220,10 @@ def of_all(test: Expr, scalars: Body, variable: str, places: Sequence[Expr]) -> 
     """Return conditions under which a test holds in all rows: of those at the ends where rows go up or down."""
     first, *_, last = (inlined(test, scalars, {variable: place}) for place in places)
     match test:
-        case Binary(op="<" | "<=" | ">" | ">=" | "!=" as op) if slope := _slope(test, scalars, variable):
+        case Binary(op="<" | "<=" | ">" | ">=" | "!=" as op) if grows := slope(test, scalars, variable):
             if op != "!=":
-                return [last if (op in ("<", "<=")) == (slope > 0) else first]
-            before, behind = ("<", ">") if slope > 0 else (">", "<")
+                return [last if (op in ("<", "<=")) == (grows > 0) else first]
+            before, behind = ("<", ">") if grows > 0 else (">", "<")
             assert isinstance(first, Binary)
             assert isinstance(last, Binary)
             return [binary("||", binary(before, last.left, last.right), binary(behind, first.left, first.right))]
@@ -231,7 +231,7 @@ def of_all(test: Expr, scalars: Body, variable: str, places: Sequence[Expr]) -> 
             return [inlined(test, scalars, {variable: place}) for place in places]
 
 
-def _slope(test: Binary, scalars: Body, variable: str) -> Fraction | None:
+def slope(test: Binary, scalars: Body, variable: str) -> Fraction | None:
     """Return by how much the left side minus the right one grows from row to row, where that is a constant."""
     known: dict[str, Polynomial] = {}
     changing: set[str] = set()

@@ -31,6 +31,7 @@ from metafork.ir.kernel import ALIGNED
 from metafork.ir.names import fresh
 from metafork.ir.program import (
     Assign,
+    Binary,
     Call,
     Cast,
     Conditional,
@@ -56,9 +57,11 @@ from metafork.lowering.coarsening import (
     loads_first,
     of_all,
     rows_of,
+    slope,
     written_in,
 )
 from metafork.lowering.jam import copied, side_by_side
+from metafork.lowering.masks import masked, stored_in_any_case
 from metafork.lowering.shared_loads import exact_polynomial, with_shared_loads
 from metafork.lowering.vectors import THREAD, with_vectors
 
@@ -147,10 +150,11 @@ def _together(columns: Several, rows: Several | None, once: Body, body: Body, ar
         return None
     firsts = {one.loop.var: Var(fresh(f"first_{one.loop.var}", taken), INT) for one in loops}
     places = {one.loop.var: [_place(firsts[one.loop.var], number) for number in range(one.count)] for one in loops}
-    tests = _tests(parts, places)
+    mask = _mask(parts, columns.loop.var)
+    tests = _tests(parts, places, mask)
     if tests is None:
         return None
-    straight = loads_first(parts.body, written_in(parts.body), taken)
+    straight = stored_in_any_case(loads_first(parts.body, written_in(parts.body), taken))
     shared: list[Stmt] = []
     copies: list[Body] = []
     for row in [{}] if rows is None else [{rows.loop.var: place} for place in places[rows.loop.var]]:
@@ -162,6 +166,21 @@ def _together(columns: Several, rows: Several | None, once: Body, body: Body, ar
     vectors = with_vectors(side, known, around.scalars, around.arrays, columns.count, taken)
     if not vectors.pays:
         return None
+    side = vectors.body
+    if mask is not None:
+        own = places[columns.loop.var]
+        (each,) = of_all(mask, parts.scalars, columns.loop.var, own)
+        chosen = masked(
+            side,
+            firsts[columns.loop.var],
+            columns.count,
+            each,
+            lambda number: inlined(mask, parts.scalars, {columns.loop.var: own[number]}),
+        )
+        if chosen is None:
+            tests.append(each)
+        else:
+            side = chosen
     test = Var(fresh("together", taken), INT)
     conditions: list[Expr] = [Call(ALIGNED, (), INT)]
     conditions += [
@@ -179,7 +198,7 @@ def _together(columns: Several, rows: Several | None, once: Body, body: Body, ar
         firsts[columns.loop.var],
         test,
         (*ends, *parts.same, *tests),
-        vectors.body,
+        side,
     )
 
 
@@ -187,10 +206,20 @@ def _place(first: Expr, number: int) -> Expr:
     return first if number == 0 else binary("+", first, IntConst(number))
 
 
-def _tests(parts: Rows, places: Mapping[str, Sequence[Expr]]) -> list[Expr] | None:
-    """Return what has to hold for all rows and columns to run; ``None`` where that is too much to ask."""
+def _mask(parts: Rows, column: str) -> Expr | None:
+    """Return the one test by which one column at most does not run: that it is another one."""
+    found = [
+        test
+        for test in parts.tests
+        if isinstance(test, Binary) and test.op == "!=" and slope(test, parts.scalars, column)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _tests(parts: Rows, places: Mapping[str, Sequence[Expr]], mask: Expr | None) -> list[Expr] | None:
+    """Return what has to hold for all rows and columns to run, a mask apart; ``None`` where that is too much to ask."""
     result: list[Expr] = []
-    for test in parts.tests:
+    for test in (one for one in parts.tests if one is not mask):
         varying = [name for name in places if name in variables(inlined(test, parts.scalars, {}))]
         match varying:
             case []:

@@ -19,7 +19,7 @@ caller asks for these scalars, and for memories that begin at multiples of 16 by
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -249,14 +249,19 @@ class _Vectors:
             self.narrow += trips * max(Fraction(elements, self.columns), Fraction(elements - self.columns + 1))
 
     def _count_unknown(
-        self, stmt: Stmt, values: Sequence[Expr], places: Container[Element], target: object, trips: int
+        self,
+        stmt: Stmt,
+        values: Sequence[Expr],
+        places: Mapping[Element, tuple[_Line, int]],
+        target: object,
+        trips: int,
     ) -> None:
         """Count elements as other ones in each thread that are not known to be the same, or not always read."""
-        always = {one for expr in values for one in read_always(expr) if one in places}
+        always = {one for expr in values for one in read_always(expr)}
         elements = {one for expr in values for one in walk_expression(expr) if isinstance(one, Element)}
-        unknown = len(elements - always) + (
-            isinstance(stmt, Assign) and isinstance(stmt.target, Element) and not target
-        )
+        unknown = sum(
+            (one not in always and _varies(places[one][0].rest)) if one in places else True for one in elements
+        ) + (isinstance(stmt, Assign) and isinstance(stmt.target, Element) and not target)
         self.wide += trips * unknown
         self.narrow += trips * Fraction(unknown, self.columns)
 

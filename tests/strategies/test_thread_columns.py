@@ -27,9 +27,9 @@ void f(int n, int m, int B, int C, const {type} a[n + 2][m + 2], const {type} w[
 }}"""
 TAKEN = {
     "a_factor_of_rows": (4, (0, 4), "float", "c[y][x] *= a[y][0] + w[x];"),
-    "a_stencil": (2, (0, 4), "float", "c[y][x] = a[y][x] + a[y + 1][x + 1] + a[y][x + 2] + a[y + 1][x] + a[y][x + 1];"),
+    "a_stencil": (2, (0, 8), "float", "c[y][x] = a[y][x] + a[y + 1][x + 1] + a[y][x + 2] + a[y + 1][x] + a[y][x + 1];"),
     "nothing_shared_by_rows": (4, None, "int", "c[y][x] += a[y][0];"),
-    "eight_bytes": (2, (0, 4), "double", "c[y][x] *= a[y][0] + w[x];"),
+    "eight_bytes": (2, (0, 8), "double", "c[y][x] *= a[y][0] + w[x];"),
 }
 LEFT = {
     "nothing_shared": "c[y][x] = a[y][x];",
@@ -84,8 +84,8 @@ def test_where_threads_share_or_count_otherwise_they_stay():
 
 
 def test_the_option_is_checked():
-    with pytest.raises(ValueError, match="from 1 to 16"):
-        ThreadColumns(rows=0)
+    with pytest.raises(ValueError, match="from 4 to 64"):
+        ThreadColumns(results=2)
 
 
 def test_small_blocks_have_a_leaf_with_rows_alone():

@@ -7,7 +7,7 @@ import pytest
 from metafork.frontend import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
-from metafork.ir.program import Assign, Declare, Element, expressions_of, walk_expression, walk_statements
+from metafork.ir.program import Assign, Declare, Element, If, expressions_of, walk_expression, walk_statements
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 from tests.metafork.kernel_runs import Case, run
@@ -42,6 +42,12 @@ VECTORS = {
     "read_after_a_store": "if (x < m && y < n) { d[y][x] = p[y]; c[y][x] = d[y][x] + p[y + 1]; }",
     "a_scalar_of_both": "int z = y * m + x; if (x < m && y < n) e[z] = p[y];",
     "a_test_of_both": "if (x < m && y < n && x + y < m) d[y][x] = p[y];",
+    "the_least": "if (x < m && y < n && x != 5 && y != 3) { int t = p[y] + d[3][x]; if (t < d[y][x]) d[y][x] = t; }",
+    "the_greatest": "if (x < m && y < n && n != x) { float t = a[y][0]; if (d[y][x] < t) d[y][x] = t * 2; }",
+    "one_side_after_another": "if (x < m && y < n) { if (d[y][x] > 9) d[y][x] = p[y];"
+    " if (d[y][x] < 5) d[y][x] = p[y + 1]; }",
+    "divided_but_for_one": "if (x < m && y < n && x != 5) { int t = d[y][x] / (x - 5); e[y * m + x] = t + p[y]; }",
+    "all_but_two": "if (x < m && y < n && x != 5 && x != 2) d[y][x] += p[y];",
     "all_but_one": "if (x < m && y < n && x != n) d[y][x] += p[y];",
 }
 ONE_BY_ONE = {
@@ -97,6 +103,26 @@ def test_an_element_that_neighbours_share_is_loaded_once():
     assert len({one.value for one in loads if one.value.array == "a"}) == 6
     stores = [one for one in walk_statements(kernel.body) if isinstance(one, Assign) and one.target in parts(kernel)]
     assert [one.target.part.place for one in stores] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["the_least", "all_but_one"])
+def test_a_column_that_does_not_run_does_not_hold_up_its_neighbours(name):
+    """Where the stores of one access all happen, and where each has a condition, are the two sides of one choice."""
+    kernel = lower(case(name, VECTORS[name]).program, "k")
+    choices = [one for one in walk_statements(kernel.body) if isinstance(one, If) and one.otherwise]
+    wide = [one for one in choices if all(isinstance(stmt, Assign) and stmt.target.part for stmt in one.then)]
+    (choice,) = wide
+    assert len(choice.otherwise) == len(choice.then) == 16
+    assert all(isinstance(stmt, If) and stmt.then[0].target.part is None for stmt in choice.otherwise)
+
+
+@pytest.mark.parametrize("name", ["divided_but_for_one", "all_but_two"])
+def test_what_may_not_be_computed_in_vain_is_not(name):
+    kernel = lower(case(name, VECTORS[name]).program, "k")
+    stores = [one for one in walk_statements(kernel.body) if isinstance(one, Assign) and one.target in parts(kernel)]
+    assert len(stores) == 16
+    guarded = [stmt for one in walk_statements(kernel.body) if isinstance(one, If) for stmt in one.then]
+    assert sum(isinstance(stmt, Assign) and stmt.target.part is not None for stmt in guarded) == 16
 
 
 @pytest.mark.parametrize(("type_", "lanes"), [("double", 2), ("short", 0), ("long long", 2), ("unsigned int", 4)])
