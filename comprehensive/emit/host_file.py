@@ -38,7 +38,7 @@ def host_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
     prefix = _prefix(unit)
     regions = _regions(unit)
     edits = [Edit(one.span.start, one.span.end, _dispatch(unit, one, regions)) for one in unit.schedules]
-    for function in unit.functions:
+    for function in (*unit.functions, *unit.callers):
         if function.accesses is not None:
             edits += touches(function, function.accesses, prefix)
         if not function.fragment:
