@@ -16,9 +16,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from metafork.frontend.host.accesses import Scopes, accesses
+from metafork.frontend.host.accesses import accesses
 from metafork.frontend.host.callees import Callees, called_drop_ins, lone_call
 from metafork.frontend.host.host import HostFunction
+from metafork.frontend.host.named_elements import Scopes
 from metafork.frontend.host.variables import Variable
 from metafork.frontend.text import syntax
 from metafork.frontend.text.preprocessor import Directive
