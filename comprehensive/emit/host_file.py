@@ -40,7 +40,7 @@ def host_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
     prefix = _prefix(unit)
     regions = _regions(unit)
     edits = [Edit(one[0].span.start, one[0].span.end, _dispatches(unit, one, regions)) for one in places(unit)]
-    for function in unit.functions:
+    for function in (*unit.functions, *unit.callers):
         if function.accesses is not None:
             edits += touches(function, function.accesses, prefix)
         if not function.fragment:

@@ -71,6 +71,10 @@ def _sized(function: Function) -> dict[str, Array]:
 
 def _call(access: HostAccess, sized: dict[str, Array], prefix: str) -> str:
     how = access.reads + 2 * access.writes
+    if access.kind == "call":
+        return "metafork_calls()"
+    if access.kind == "freed":
+        return f"metafork_freed((const void *){access.name})"
     whole = not access.indices or access.indices[0] is None
     if access.kind == "everything" or (access.kind == "parameter" and whole and access.name not in sized):
         return f"metafork_touch_all({how})"

@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 
+from metafork.frontend.host.callee_bodies import HostCallees
+from metafork.frontend.host.callees import Callees
 from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.fragment import is_argument, left_out
 from metafork.frontend.host.host import HostFunction
@@ -53,7 +55,21 @@ from metafork.ir.messages.source import Source, Span
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, StatedOrder, Transfer, TranslationUnit
 
 _OF_THE_DISPATCH = frozenset(
-    f"metafork_{word}" for word in ("enter", "forget", "leave", "local", "settle", "touch", "touch_all", "unchanged")
+    f"metafork_{word}"
+    for word in (
+        "enter",
+        "forget",
+        "leave",
+        "local",
+        "settle",
+        "touch",
+        "touch_all",
+        "unchanged",
+        "touch_steps",
+        "trips",
+        "calls",
+        "freed",
+    )
 )
 
 PointerExtents = Callable[[str, str], str | None]
@@ -87,6 +103,8 @@ class UnitParser:
         self._schedules: list[Schedule] = []
         self._transfers: list[Transfer] = []
         self._called: Functions | None = None
+        self._callees = Callees()
+        self._callers: list[Function] = []
 
     def parse(self) -> TranslationUnit:
         """Return the parsed file; raises ``DiagnosticsError`` with every fault that was found."""
@@ -106,6 +124,7 @@ class UnitParser:
             tuple(self._schedules),
             tuple(self._transfers),
             tuple(str(path) for path in self._headers.found),
+            tuple(self._callers),
         )
 
     def _parse(self) -> None:
@@ -140,7 +159,15 @@ class UnitParser:
             return
         self._declare(preprocessed, scope, functions, outside)
         self._called = Functions(preprocessed, self._grammar, self._reporter, scope, functions)
-        for definition in holding:
+        announcing = {tokens[one.name].text for one in holding}
+        self._callees = Callees(announcing, HostCallees(preprocessed, self._grammar, scope, functions).find)
+        for definition in functions:
+            if definition not in holding:
+                caller = self._caller(preprocessed, definition)
+                if caller is not None:
+                    self._callers.append(caller)
+                    announcing.add(caller.name)
+                continue
             try:
                 self._function(preprocessed, definition, scope)
             except RefusedError:
@@ -302,10 +329,22 @@ class UnitParser:
                 span=whole,
                 body=body_span,
                 static=any(token.text == "static" for token in tokens[text.first : text.name]),
-                accesses=host_accesses(host, tokens, preprocessed.directives),
+                accesses=host_accesses(host, tokens, preprocessed.directives, self._callees),
             )
         )
         self._add_schedules(preprocessed, host, name)
+
+    def _caller(self, preprocessed: Preprocessed, text: FunctionText) -> Function | None:
+        """Return a function without schedules that calls one with schedules, where all of it is known."""
+        tokens = preprocessed.tokens
+        name = tokens[text.name].text
+        called = {one.text for one in tokens[text.open_brace : text.close_brace]} & self._callees.drop_ins
+        callee = self._callees.find(name) if called else None
+        found = None if callee is None else host_accesses(callee.host, tokens, (), self._callees)
+        if callee is None or found is None:
+            return None
+        whole = hull(tokens[text.first].span, tokens[text.close_brace].span)
+        return Function(name, "", (), whole, callee.host.body.span, accesses=found)
 
     def _host(
         self,
@@ -555,7 +594,7 @@ class UnitParser:
                 whole,
                 fragment=True,
                 dropped=tuple(dropped),
-                accesses=host_accesses(host, preprocessed.tokens, preprocessed.directives),
+                accesses=host_accesses(host, preprocessed.tokens, preprocessed.directives, self._callees),
             )
         )
         self._add_schedules(preprocessed, host, self._name)

@@ -49,10 +49,13 @@ class HostAccess:
     there is.  What is written without being read is overwritten as a whole.  Of a ``parameter`` (an array, which C
     passes as a pointer) the size is that of its declaration, of an ``object`` that of C's ``sizeof``; of a ``pointer``
     elements are named, by all indices.
+
+    Two kinds are no accesses: the memory at a pointer is ``freed``; a ``call`` of a function with schedules follows,
+    which announces itself what it touches.
     """
 
     name: str
-    kind: Literal["parameter", "object", "pointer", "everything"]
+    kind: Literal["parameter", "object", "pointer", "everything", "freed", "call"]
     indices: tuple[HostIndex | None, ...]
     reads: bool
     writes: bool
@@ -183,7 +186,8 @@ class TranslationUnit:
     """A whole file.
 
     ``name`` is the stem that outputs are named after, made a C identifier where it is none; ``headers`` are the paths
-    of the input's own headers that were read.
+    of the input's own headers that were read.  ``callers`` are functions without schedules that call those with
+    schedules, and whose host code is known: arrays may stay on the device while they run.
     """
 
     source: Source
@@ -192,3 +196,4 @@ class TranslationUnit:
     schedules: tuple[Schedule, ...]
     transfers: tuple[Transfer, ...]
     headers: tuple[str, ...] = ()
+    callers: tuple[Function, ...] = ()

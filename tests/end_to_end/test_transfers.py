@@ -1,7 +1,7 @@
 """Arrays move when a side needs what the other has: the results of the serial elision, and the copies, counted.
 
-All functions of ``CASES`` stand in one file, which is optimized, built for the CPU with sanitizers, and run once for
-each case.  The reference is the same file compiled as C.
+All functions of ``transfer_cases`` and ``solver_cases`` stand in one file, which is optimized, built for the CPU with
+sanitizers, and run once for each case.  The reference is the same file compiled as C.
 """
 
 import os
@@ -10,12 +10,16 @@ from collections import Counter
 
 import pytest
 
+from tests.end_to_end.solver_cases import SOLVERS
 from tests.end_to_end.test_unknown_code import METAFORK, run
-from tests.end_to_end.transfer_cases import CASES, HEAD, schedule
+from tests.end_to_end.transfer_cases import CASES as SINGLE
+from tests.end_to_end.transfer_cases import HEAD, schedule
 from tests.runtime.compiling import needs_nvcc
 
+CASES = SINGLE | SOLVERS
+
 PRELUDE = (
-    "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+    "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <time.h>\n"
     "void metafork_keep(const void *);\nvoid metafork_drop(const void *);\n"
     "#ifdef CONFIGURED\n#define NEVER_SEEN x[0] = 1;\n#else\n#define NEVER_SEEN\n#endif\n"
     "void elsewhere(int n, float *x);\nvoid through(int s);\n"
@@ -25,6 +29,17 @@ PRELUDE = (
     "#define MANY(v) "
     + " ".join(f"v[{k}] = v[{k + 1}];" for k in range(0, 24, 2))
     + "\nstatic void halve(int n, int B, float y[n])\n{ for (int i = 0; i < n; i++) y[i] = y[i] / 2; }\n"
+    "static float at(const float *v, int i) { return v[i]; }\n"
+    "static float norm(int n, const float *v) { float s = 0; for (int i = 0; i < n; i++) s += v[i] * v[i];"
+    " return sqrtf(s); }\n"
+    "static float twice(int m, float *v) { return norm(m / 2, v) + norm(4, &v[2]); }\n"
+    "static float half(int m, float *v) { m = m / 2; return norm(m, v); }\n"
+    "static void scale(int m, float M[m][m], int k, float by) { for (int i = 0; i < m; i++) M[i][k] *= by; }\n"
+    "static void flat(float *v, int m, float by) { for (int i = 0; i < m; i++) v[i] = by; }\n"
+    "static float deep(int n, float *v) { return n == 0 ? 0 : v[n] + deep(n - 1, v); }\n"
+    "static float hidden(int n, float *x) { elsewhere(n, x); return 1; }\n"
+    "static float counted(int k) { total += 1; return table[k]; }\n"
+    "static float moved(float *v) { v++; return *v; }\n"
     "void add(int n, int B, float x[n], float y[n])\n{ " + schedule("x[i] = x[i] + y[i];") + " }\n"
 )
 DRIVER = """

@@ -107,7 +107,7 @@ CASES = {
         "for (int s = 0; s < 3; s++) { " + X_IS_Y + " elsewhere(n, x); }", {"x": {96: 3}, "y": {96: 3}}, {"x": {96: 3}}
     ),
     "a function of the file": Case(
-        "for (int s = 0; s < 3; s++) { " + X_IS_Y + " halve(n, B, y); }", {"x": {96: 3}, "y": {96: 3}}, {"x": {96: 3}}
+        "for (int s = 0; s < 3; s++) { " + X_IS_Y + " halve(n, B, y); }", {"x": ONCE, "y": {96: 3}}, {"x": ONCE}
     ),
     "branches": Case(
         "for (int s = 0; s < T; s++) if (s % 3 == 0) "
@@ -207,8 +207,8 @@ CASES = {
         "metafork_keep(x); for (int s = 0; s < 3; s++) { add(n, B, x, y); z[s] = x[s]; x[s] = s; } "
         + X_IS_Y
         + " metafork_drop(x);",
-        {"x": {96: 4}, "y": {96: 4}},
-        {"x": {96: 4}},
+        {"x": {96: 1, 4: 3}, "y": ONCE},
+        {"x": {96: 1, 4: 3}},
     ),
     "a kept array and a host that is not followed": Case(
         "metafork_keep(x); for (int s = 0; s < 3; s++) { add(n, B, x, y); NEVER_SEEN z[s] = x[s]; x[s] = s; } "
@@ -315,5 +315,81 @@ CASES = {
         FLAT.replace("BODY", "unsigned u = n; for (unsigned j = 0; j < u; j++) z[j] += F[s * u + j];"),
         {"A": {2304: 1}, "x": ONCE},
         {"A": {2304: 3}},
+    ),
+    "functions of the file that read": Case(
+        steps_on_a("z[s] = at(A[s], 3) + twice(n, A[s + 4]); for (int i = 0; i < n; i++) z[i] += at(&A[0][i], 2);"),
+        {"A": {2304: 1}, "x": ONCE},
+        {"A": {4: 3, 48: 3, 96: 3, 2304: 1}},
+    ),
+    "a function of the file that writes a column": Case(
+        steps_on_a("scale(n, A, s + 1, 0.5f);"),
+        {"A": {2304: 1, 96: 2}, "x": ONCE},
+        {"A": {96: 3, 12: 1, 2116: 1, 80: 1}},
+    ),
+    "rows that are not known to be as long": Case(
+        steps_on_a("int m = n; scale(m, A, s, 0.5f); scale(n / 2, (void *)A, 1, 2); scale(n, (void *)&A[0][0], s, 1);"),
+    ),
+    "a function of the file that overwrites": Case(
+        "for (int s = 0; s < T; s++) { flat(y, n, s); " + Y_IS_X + " }",
+        {"x": ONCE, "y": {96: 21}},
+        {"y": ONCE},
+    ),
+    "recursion": Case(
+        "for (int s = 0; s < 3; s++) { " + X_IS_Y + " z[s] = deep(3, x) + half(3, y); }",
+        {"x": {96: 3}, "y": {96: 3}},
+        {"x": {96: 3}},
+    ),
+    "a function of the file that calls one of another": Case(
+        "for (int s = 0; s < 3; s++) { " + X_IS_Y + " z[s] = hidden(n, x); }",
+        {"x": {96: 3}, "y": {96: 3}},
+        {"x": {96: 3}},
+    ),
+    "a function of the file that touches globals": Case(
+        "for (int i = 0; i < 8; i++) table[i] = i; for (int s = 0; s < 3; s++) { "
+        + schedule("if (i < 8) table[i] = table[i] + x[i];")
+        + " y[s] = counted(s + 1) + moved(x); }",
+        {"table": {32: 1}, "x": ONCE},
+        {"table": {4: 3, 32: 3}},
+    ),
+    "a function with a schedule": Case(
+        "for (int s = 0; s < T; s++) { add(n, B, x, y); add(n, B, y, x); }",
+        BOTH,
+        BOTH,
+    ),
+    "functions with schedules and what the host does between": Case(
+        "for (int s = 0; s < 3; s++) { add(n, B, x, y); if (s == 1) y[2] = x[3]; "
+        + Y_IS_X
+        + " add(n, B, &A[s][0], x); }",
+        {"x": {96: 4}, "y": {96: 1, 4: 1}},
+        {"x": {4: 1, 96: 4}, "y": ONCE},
+    ),
+    "an array of a block that another function takes": Case(
+        "for (int s = 0; s < 3; s++) { float w[n]; for (int i = 0; i < n; i++) w[i] = i + s; add(n, B, w, x);"
+        " add(n, B, y, w); if (s == 2) break; if (y[0] > 1e6f) return; }",
+        {"x": {96: 4}, "y": ONCE},
+        {"x": {4: 2, 96: 1}},
+    ),
+    "a call among other things": Case(
+        "for (int s = 0; s < 3; s++) { "
+        + X_IS_Y
+        + " for (int i = 0; i < 2; i++) add(n, B, y, x), z[i] = y[i]; elsewhere(n, y); }",
+    ),
+    "a number whose address is taken": Case(
+        "float w = 3, *p = &w; for (int s = 0; s < 3; s++) { " + X_IS_Y + " add(1, B, p, x); z[s] = w; }"
+    ),
+    "what is set and copied": Case(
+        "for (int s = 0; s < 3; s++) { memset(y, 0, n * sizeof(float)); "
+        + Y_IS_X
+        + " memcpy(&z[2], y + s, 4 * sizeof *y); memcpy(x, y, n * sizeof y[0]); struct timespec now;"
+        " clock_gettime(CLOCK_MONOTONIC, &now); "
+        " memset(A[s], 0, n * n * sizeof(float) / n); memset(A, 0, sizeof(float) * n); }",
+        {"x": {96: 3}, "y": {96: 3}},
+        {"y": {16: 3, 96: 2, 80: 1}},
+    ),
+    "memory that is given back": Case(
+        "for (int s = 0; s < 3; s++) { float *w = malloc(n * sizeof(float)), *v = malloc(4);"
+        " for (int i = 0; i < n; i++) w[i] = s; add(n, B, x, w); add(n, B, w, x); free(v); free(w); }",
+        {"x": ONCE, "y": {96: 3}},
+        {"x": ONCE},
     ),
 }

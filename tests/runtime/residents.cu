@@ -144,8 +144,8 @@ int main(int argc, char **argv)
             break;
         case 6:
             if (below(10 * rarely) == 0) {
-                metafork_enter();
-                metafork_leave(nullptr);
+                const char frame = metafork_enter();
+                metafork_leave(&frame);
                 if (!kept) check(0, SIZE, "a return", step);
                 if (!kept && metafork_residents_of_thread()->count != 0) return 2;
             } else if (below(10 * rarely) == 0) {
@@ -162,12 +162,16 @@ int main(int argc, char **argv)
                 metafork_touch_all(below(2) ? METAFORK_READS : METAFORK_UPDATES);
                 check(0, SIZE, "everything", step);
             } else if (below(20 * rarely) == 0) {
-                metafork_enter(); /* a function that another one calls */
-                metafork_enter();
-                metafork_leave(nullptr);
-                check(0, SIZE, "an inner return", step);
+                const char outer = metafork_enter(); /* a function that another one calls */
+                const bool told = below(2) != 0;
+                if (told) metafork_calls();
+                const char inner = metafork_enter();
+                launch(step);
+                metafork_leave(&inner);
+                if (told) metafork_touch(data, first, length, METAFORK_WRITES);
+                if (!told) check(0, SIZE, "an inner return", step);
                 for (int i = first; i < first + length; i++) data[i] = truth[i] = 9;
-                metafork_leave(nullptr);
+                metafork_leave(&outer);
             } else if (below(20 * rarely) == 0) {
                 metafork_settle();
                 check(0, SIZE, "an end of what is known", step);
@@ -193,8 +197,8 @@ int main(int argc, char **argv)
         }
     }
     metafork_drop(data + 100);
-    metafork_enter();
-    metafork_leave(nullptr);
+    const char frame = metafork_enter();
+    metafork_leave(&frame);
     check(0, SIZE, "the end", -1);
     return metafork_residents_of_thread()->count + allocated;
 }

@@ -14,7 +14,7 @@ from typing import Literal
 from metafork.frontend.host.linear_indices import Amount, Linear, Trips
 from metafork.ir.translation_unit import HostAccess, HostIndex
 
-Kind = Literal["parameter", "object", "pointer", "everything"]
+Kind = Literal["parameter", "object", "pointer", "everything", "freed"]
 _NEAR = 16
 """Constants in one box differ by less."""
 _MOST_ACCESSES = 40
@@ -52,18 +52,16 @@ def boxes(elements: Iterable[Element], trips: Mapping[int, Trips]) -> tuple[Host
     read: dict[_Form, set[tuple[int, ...]]] = {}
     overwritten: dict[_Form, set[tuple[int, ...]]] = {}
     updated: dict[_Form, set[tuple[int, ...]]] = {}
+    freed: list[HostAccess] = []
     for one in elements:
-        if one.kind == "everything":
+        if one.kind == "freed":
+            freed.append(HostAccess(one.name, one.kind, (), False, True))
+        elif one.kind == "everything":
             everything = [everything[0] or one.reads, everything[1] or one.writes]
-            continue
-        form, constants = _split(one)
-        for wanted, into in (
-            (one.reads and not one.writes, read),
-            (one.reads and one.writes, updated),
-            (one.writes and not one.reads, overwritten),
-        ):
-            if wanted:
-                into.setdefault(form, set()).add(constants)
+        else:
+            form, constants = _split(one)
+            into = overwritten if not one.reads else updated if one.writes else read
+            into.setdefault(form, set()).add(constants)
     found: dict[HostAccess, list[bool]] = {}
 
     def note(form: _Form, least: tuple[int, ...], most: tuple[int, ...], reads: bool, writes: bool) -> None:
@@ -84,7 +82,7 @@ def boxes(elements: Iterable[Element], trips: Mapping[int, Trips]) -> tuple[Host
     if any(everything):
         found[HostAccess("", "everything", (), False, False)] = everything
     accesses = [replace(one, reads=reads, writes=writes) for one, (reads, writes) in found.items()]
-    return tuple(sorted(accesses, key=lambda one: not one.reads))
+    return (*sorted(accesses, key=lambda one: not one.reads), *dict.fromkeys(freed))
 
 
 def _split(element: Element) -> tuple[_Form, tuple[int, ...]]:

@@ -75,11 +75,12 @@ metafork_keep metafork_drop
 _HARMLESS = frozenset({*MATH_FUNCTIONS, *PRINTING_FUNCTIONS})
 _SILENT = frozenset(
     {
+        *("calloc", "srand", "srandom", "srand48", "time", "gettimeofday", "clock_gettime"),
         *("malloc", "clock", "rand", "random", "drand48", "lrand48", "omp_get_wtime", "isnan", "isinf", "isfinite"),
         *("isnormal", "signbit", "tolower", "toupper", "isalpha", "isdigit", "isspace"),
     }
 )
-"""Functions that touch nothing which has a name in a program."""
+"""Functions that touch nothing which has a name in a program, but what they get the address of."""
 _CERTAIN = frozenset({*C_WORDS, *_OTHER_WORDS, *HEADER_TYPES, *OTHER_TYPES})
 _OF_HEADERS = frozenset({*_LIBRARY.split(), *_HARMLESS, *SCANNING_FUNCTIONS, *CONSTANTS})
 

@@ -11,7 +11,7 @@ all of it.  C computes indices in the types of the program: where numbers may wr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from metafork.frontend.text import syntax
@@ -126,11 +126,7 @@ def linear(expression: syntax.Expression, named: Stable, typedefs: dict[str, Sca
             to = scalar_type(type_.words, typedefs)
             inner = linear(operand, named, typedefs)
             plain = to is not None and to.integer and not (type_.pointers or type_.extents or type_.function)
-            if inner is None or to is None or not plain or to is ScalarType.BOOL:
-                return None
-            if to.holds(inner.type) or to.size == 8:
-                return replace(inner, type=to)
-            return None if inner.terms else Linear(_converted(inner.start, to), (), to)
+            return None if inner is None or to is None or not plain else converted(inner, to)
         case _:
             return None
 
@@ -169,6 +165,30 @@ def _combined(op: str, left: Linear, right: Linear) -> Linear | None:
             return Linear(Amount.of(f"({left.start} {op} {right.start})"), (), type_)
         case _:
             return None
+
+
+def summed(left: Linear, right: Linear | None) -> Linear:
+    """Return the sum of two numbers that address elements, of 64 bits."""
+    return left if right is None else replace(_sum(left, right), type=ScalarType.LONG)
+
+
+def zero() -> Linear:
+    """Return the index 0."""
+    return Linear(Amount(), (), ScalarType.LONG)
+
+
+def iteration(loop: int) -> Linear:
+    """Return the number of an iteration of a loop."""
+    return Linear(Amount(), ((loop, Amount.number(1)),), ScalarType.LONG)
+
+
+def converted(one: Linear, to: ScalarType) -> Linear | None:
+    """Return a number as it is in an integer type; ``None`` where one that varies may not fit it."""
+    if not to.integer or to is ScalarType.BOOL:
+        return None
+    if to.holds(one.type) or to.size == 8:
+        return replace(one, type=to)
+    return None if one.terms else Linear(_converted(one.start, to), (), to)
 
 
 def _sum(left: Linear, right: Linear) -> Linear:
@@ -369,8 +389,8 @@ def loop_name(loop: syntax.ForStatement) -> syntax.Name | None:
             return None
 
 
-def changed(parts: Iterator[syntax.Expression]) -> set[str]:
-    """Return the names that some expressions may give another value, all or in part, or whose addresses they take."""
+def changed(parts: Iterable[syntax.Expression]) -> set[str]:
+    """Return the names that some expressions may give another value, or whose addresses they take."""
     names: set[str] = set()
     for part in parts:
         for node in syntax.walk(part):
@@ -380,8 +400,10 @@ def changed(parts: Iterator[syntax.Expression]) -> set[str]:
                     | syntax.Postfix(operand=target)
                     | syntax.Prefix(op="++" | "--" | "&", operand=target)
                 ):
-                    while isinstance(target, syntax.Subscript | syntax.Member):
+                    while isinstance(target, syntax.Member) and not target.arrow:
                         target = target.base
+                    if isinstance(target, syntax.Subscript | syntax.Member):
+                        continue
                     if not (isinstance(target, syntax.Prefix) and target.op == "*"):
                         names |= {one.name for one in syntax.walk(target) if isinstance(one, syntax.Name)}
                 case syntax.Unsupported(written=written):

@@ -11,12 +11,15 @@ array, there is no such announcing: ``metafork.frontend.host.transfers`` says wh
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from metafork.frontend.host.accesses import Scopes, accesses
+from metafork.frontend.host.accesses import accesses
+from metafork.frontend.host.callees import Callees, called_drop_ins, lone_call
 from metafork.frontend.host.host import HostFunction
+from metafork.frontend.host.named_elements import Scopes
 from metafork.frontend.host.variables import Variable
 from metafork.frontend.text import syntax
 from metafork.frontend.text.preprocessor import Directive
@@ -30,10 +33,12 @@ _HIDDEN_JUMPS = frozenset({"goto", "setjmp", "sigsetjmp", "_Pragma"})
 _EVERYTHING = (HostAccess("", "everything", (), True, True),)
 
 
-def host_accesses(host: HostFunction, tokens: Sequence[Token], directives: Iterable[Directive]) -> HostAccesses | None:
+def host_accesses(
+    host: HostFunction, tokens: Sequence[Token], directives: Iterable[Directive], callees: Callees
+) -> HostAccesses | None:
     """Return what the host code of a function touches and where, ``None`` where that cannot be followed.
 
-    ``tokens`` are those of the file as it is written.
+    ``tokens`` are those of the file as it is written, ``callees`` the functions that it may call.
     """
     schedules = [site.statement.span for site in host.sites]
     pragma = any(
@@ -43,7 +48,7 @@ def host_accesses(host: HostFunction, tokens: Sequence[Token], directives: Itera
     )
     if pragma or host.has_unknown(host.body.span):
         return None
-    follower = _Follower(host, tokens)
+    follower = _Follower(host, tokens, callees)
     try:
         follower.follow()
     except _CannotFollowError:
@@ -136,8 +141,9 @@ class _Text:
 class _Follower:
     """Walks a function and collects the places of its accesses, in the order of the text."""
 
-    def __init__(self, host: HostFunction, tokens: Sequence[Token]) -> None:
+    def __init__(self, host: HostFunction, tokens: Sequence[Token], callees: Callees) -> None:
         self._host = host
+        self._callees = callees
         self._scopes = Scopes(host)
         body = host.body
         inner = [one for one in tokens if _within(one.span, body.span)]
@@ -147,7 +153,11 @@ class _Follower:
             isinstance(one, syntax.LabelledStatement) and one.label not in ("case", "default")
             for one in syntax.walk_statements(body)
         )
-        self._moving = frozenset(_moving(body))
+        self._moving = frozenset(_moving(body, callees))
+        # What a called function leaves on the device must be announced when it is read: scalars are not.
+        self._lends = any(
+            one.escapes < math.inf and not one.is_global and one.element is None for one in host.variables
+        )
         self.places: list[HostPlace] = []
         self.arrays: list[HostArray] = []
 
@@ -168,7 +178,7 @@ class _Follower:
             raise _CannotFollowError
         touched = False
         for one in group:
-            touched = bool(accesses(self._host, self._scopes, one, scope)) or touched
+            touched = bool(self._touched(one, scope)) or touched
             if isinstance(one, syntax.Declaration):
                 self._arrays(one, scope, in_switch=True)
         if touched:
@@ -188,12 +198,12 @@ class _Follower:
             case syntax.Block():
                 self._items(statement, dict(scope), in_switch=False)
             case syntax.IfStatement(condition=condition, then=then, otherwise=otherwise):
-                self._announce(statement, accesses(self._host, self._scopes, condition, scope), how)
+                self._announce(statement, self._touched(condition, scope), how)
                 self._statement(then, scope, "alone")
                 if otherwise is not None:
                     self._statement(otherwise, scope, "alone")
             case syntax.SwitchStatement(value=value, body=body):
-                self._announce(statement, accesses(self._host, self._scopes, value, scope), how)
+                self._announce(statement, self._touched(value, scope), how)
                 if isinstance(body, syntax.Block):
                     self._items(body, dict(scope), in_switch=True)
                 else:
@@ -207,9 +217,37 @@ class _Follower:
             case _:
                 if isinstance(statement, syntax.Opaque) and any(one.text in _HIDDEN_JUMPS for one in statement.tokens):
                     raise _CannotFollowError
-                self._announce(statement, accesses(self._host, self._scopes, statement, scope), how)
+                self._announce(statement, self._touched(statement, scope), how)
                 if isinstance(statement, syntax.Declaration):
                     self._arrays(statement, scope, in_switch)
+
+    def _touched(
+        self, piece: syntax.Statement | syntax.Expression, scope: dict[str, Variable]
+    ) -> tuple[HostAccess, ...]:
+        """Return what a piece of code touches, and whether it ends in a call of a function with schedules."""
+        call = lone_call(piece) if isinstance(piece, syntax.Statement) else None
+        if call is None or not self._announces_itself(piece, call, scope):
+            return accesses(self._host, self._scopes, piece, scope, self._callees)
+        found = accesses(self._host, self._scopes, piece, scope, self._callees, beside=call)
+        return (*found, HostAccess("", "call", (), False, False))
+
+    def _announces_itself(
+        self, piece: syntax.Statement | syntax.Expression, call: syntax.Invocation, scope: dict[str, Variable]
+    ) -> bool:
+        """Return whether a call is one of a function with schedules that takes nothing but scalars and arrays."""
+        function = scope.get(call.callee.name) if isinstance(call.callee, syntax.Name) else None
+        if function is None or function.fault != "MF0206" or not function.is_global or self._lends:
+            return False
+        if isinstance(piece, syntax.ExpressionStatement) and isinstance(piece.expression, syntax.Assignment):
+            target = piece.expression.target
+            result = scope.get(target.name) if isinstance(target, syntax.Name) else None
+            if result is None or result.type is None or result.is_global:
+                return False
+        if function.name not in self._callees.drop_ins:
+            return False
+        return all(
+            _is_lent(argument, scope) and not called_drop_ins(argument, self._callees) for argument in call.arguments
+        )
 
     def _loop(
         self,
@@ -221,13 +259,13 @@ class _Follower:
         heads: list[syntax.Expression | None] = [loop.condition]
         if isinstance(loop, syntax.ForStatement):
             if isinstance(loop.init, syntax.Declaration):
-                self._announce(loop, accesses(self._host, self._scopes, loop.init, scope), how)
+                self._announce(loop, self._touched(loop.init, scope), how)
                 if any(one.element is not None for one in self._scopes.declare(loop.init, inner)):
                     raise _CannotFollowError
             elif loop.init is not None:
-                self._announce(loop, accesses(self._host, self._scopes, loop.init, scope), how)
+                self._announce(loop, self._touched(loop.init, scope), how)
             heads = [None, loop.condition, loop.step]
-        touched = [() if head is None else accesses(self._host, self._scopes, head, inner) for head in heads]
+        touched = [() if head is None else self._touched(head, inner) for head in heads]
         if any(touched):
             for (start, end), found in zip(self._text.parts(loop), touched, strict=True):
                 if found:
@@ -285,6 +323,8 @@ class _Follower:
                 return True
             case syntax.LabelledStatement():
                 return True
+            case _ if called_drop_ins(statement, self._callees):
+                return True
             case syntax.SwitchStatement(body=body):
                 return any(
                     isinstance(one, syntax.ScheduleStatement)
@@ -295,7 +335,25 @@ class _Follower:
                 return any(self._is_open(one) for one in syntax.direct_statements(statement))
 
 
-def _moving(body: syntax.Statement) -> Iterator[str]:
+def _is_lent(argument: syntax.Expression, scope: dict[str, Variable]) -> bool:
+    """Return whether an argument is a number, an array, or a place in one."""
+    match argument:
+        case syntax.Prefix(op="&", operand=syntax.Subscript() as element):
+            return _is_lent(element, scope)
+        case syntax.Name(name=name):
+            variable = scope.get(name)
+            if variable is None:
+                return False
+            return variable.type is not None or variable.element is not None or variable.fault in ("MF0201", "MF0208")
+        case syntax.Prefix(op="&" | "*") | syntax.Member() | syntax.Unsupported() | syntax.Invocation():
+            return False
+        case syntax.Assignment():
+            return False
+        case _:
+            return all(_is_lent(one, scope) for one in syntax.operands(argument))
+
+
+def _moving(body: syntax.Statement, callees: Callees) -> Iterator[str]:
     """Yield the names of all that a schedule may take: what one mentions, and what a pointer may be set to."""
     for statement in syntax.walk_statements(body):
         inside = isinstance(statement, syntax.ScheduleStatement)
@@ -303,7 +361,7 @@ def _moving(body: syntax.Statement) -> Iterator[str]:
             yield from (one.text for one in statement.tokens)
         for one in syntax.walk_statements(statement) if inside else (statement,):
             for expression in syntax.direct_expressions(one):
-                yield from _handled(expression, everything=inside)
+                yield from _handled(expression, everything=inside or called_drop_ins(expression, callees))
 
 
 def _handled(expression: syntax.Expression, everything: bool) -> Iterator[str]:

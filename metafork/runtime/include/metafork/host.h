@@ -44,10 +44,16 @@ long long metafork_trips(unsigned long long metafork_first, unsigned long long m
 /* metafork_touch for everything that a copy exists of. */
 void metafork_touch_all(int metafork_how);
 
-/* A function with schedules begins; returns 0. */
+/* Only a function with schedules is called next, of whose arrays this one announces what it touches: nothing comes back for it. */
+void metafork_calls(void);
+
+/* What malloc gave is about to be given back: copies of it end, and nothing comes back. */
+void metafork_freed(const void *metafork_start);
+
+/* A function with schedules begins; returns whether it is one of which metafork_calls told. */
 char metafork_enter(void);
 
-/* It ends: everything comes back, but what is kept where no other such function is under way. */
+/* It ends: everything comes back, but what is kept where no other such function is under way; nothing where its caller told of it. */
 void metafork_leave(const char *metafork_frame);
 
 /* An array's life ends, and with it that of its copy; nothing comes back. */

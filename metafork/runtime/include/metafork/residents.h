@@ -122,7 +122,8 @@ typedef struct metafork_residents {
     int count, room;
     const void **kept; /* addresses given to metafork_keep */
     int kept_count, kept_room;
-    int depth; /* functions with schedules that are under way: calls of one by another, whose host code is not told of them */
+    int depth; /* functions with schedules that are under way: calls of one by another */
+    bool told; /* the next call of one is by such a function, whose host code is told of what it touches */
 } metafork_residents;
 
 METAFORK_DEFINITION metafork_residents *metafork_residents_of_thread(void) {
@@ -284,6 +285,7 @@ static inline void metafork_touch_part(metafork_resident *one, metafork_rows par
 
 METAFORK_DEFINITION void metafork_touch_all(int how) {
     metafork_residents *all = metafork_residents_of_thread();
+    if (how == METAFORK_UPDATES) all->told = false; /* code that is not followed may come */
     for (int i = 0; i < all->count; i++) metafork_touch_part(&all->at[i], metafork_whole(&all->at[i]), how);
 }
 
@@ -376,16 +378,21 @@ METAFORK_DEFINITION void metafork_settle(void) {
     metafork_return_all(metafork_residents_of_thread());
 }
 
+METAFORK_DEFINITION void metafork_calls(void) { metafork_residents_of_thread()->told = true; }
+
 METAFORK_DEFINITION char metafork_enter(void) {
-    metafork_residents_of_thread()->depth++;
-    return 0;
+    metafork_residents *all = metafork_residents_of_thread();
+    const char told = all->told;
+    all->told = false;
+    all->depth++;
+    return told;
 }
 
 METAFORK_DEFINITION void metafork_leave(const char *frame) {
-    (void)frame;
     metafork_residents *all = metafork_residents_of_thread();
+    all->told = false;
     if (--all->depth > 0) {
-        metafork_settle();
+        if (!*frame) metafork_settle();
         return;
     }
     for (int i = all->count - 1; i >= 0; i--) {
@@ -404,6 +411,19 @@ METAFORK_DEFINITION void metafork_forget(const struct metafork_local *array) {
         metafork_fetch_whole(&all->at[i]);
         metafork_free_copy(all, i);
     }
+}
+
+/* How many bytes malloc gave, where the library says so. */
+METAFORK_C size_t metafork_usable_bytes(void *start) __asm__("malloc_usable_size") __attribute__((weak));
+
+METAFORK_DEFINITION void metafork_freed(const void *start) {
+    if (start == NULL || metafork_residents_of_thread()->count == 0) return;
+    if (metafork_usable_bytes == NULL) {
+        metafork_touch_all(METAFORK_UPDATES);
+        return;
+    }
+    const struct metafork_local memory = {start, metafork_usable_bytes((void *)(uintptr_t)start)};
+    metafork_forget(&memory);
 }
 
 METAFORK_DEFINITION void metafork_keep(const void *pointer) {

@@ -28,19 +28,21 @@ def index(one, trips):
     return f"[{' + '.join(part.replace('(long long)', '').replace('LL', '') for part in parts)}]"
 
 
+def told(access):
+    """An access in the words of ``announced``; a call that announces itself is a blank."""
+    if access.kind in ("call", "freed"):
+        return f"{'freed' if access.kind == 'freed' else ''} {access.name}"
+    how = "?RWU"[access.reads + 2 * access.writes]
+    return f"{how} {access.name or '*'}{''.join(index(k, access.trips) for k in access.indices)}"
+
+
 def announced(code):
     """What stands in front of which text: `R a[0]`, `W a`, `U *` for everything; `U`: read and written."""
     text, found = followed(code + " " + SCHEDULE)
     assert found is not None
     lines = []
     for place in found.places:
-        words = [
-            ("?RWU"[one.reads + 2 * one.writes])
-            + " "
-            + (one.name or "*")
-            + "".join(index(k, one.trips) for k in one.indices)
-            for one in place.accesses
-        ]
+        words = [told(one) for one in place.accesses]
         lines.append((text[place.start : place.end].split("\n")[0], place.kind, words))
     return lines
 
@@ -129,6 +131,83 @@ def announced(code):
 def test_what_a_statement_announces(statement, words):
     found = [word for _, _, all_words in announced(statement) for word in all_words]
     assert sorted(found) == sorted(words)
+
+
+OWN = (
+    "static float sum(int m, const float *v) { float s = 0; for (int i = 1; i < m; i++) s += v[i]; return s; }\n"
+    "static void put(float *v, int m) { for (int i = 0; i < m; i++) v[i] = 1; }\n"
+    "static void maybe(float *v, int m) { for (int i = 0; i < m; i++) { if (i > 3) return; v[i] = 1; } }\n"
+    "static float both(float *v, float *w) { return sum(3, v) + w[0]; }\n"
+    "static float again(int m, float *v) { return m ? again(m - 1, v) : v[m]; }\n"
+    "static float moving(float *v) { v += 2; return v[0]; }\n"
+    "static void row(int m, float M[m][m], int k) { M[k][m - 1] = 0; }\n"
+    "static void bytes(char *v) { v[0] = 1; }\n"
+    "static float global(int k) { g = k; return table[k]; }\n"
+    "static float shadow(int k) { float table[8] = {0}; return table[k]; }\n"
+    "static float other(float *v) { return helper(2); }\n"
+    "void stepping(int n, float a[n], float b[n]) { SCHEDULE }\n".replace("SCHEDULE", SCHEDULE.replace("t + ", ""))
+)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("t = (int)sum(n, a);", ["R a[1 + 1 x (n - 1)]"]),
+        ("int r = (int)sum(4, &M[t][2]);", ["R M[t][3 + 1 x 3]"]),
+        ("int r = (int)sum(4, M[t + 1]);", ["R M[(t + 1)][1 + 1 x 3]"]),
+        ("int r = (int)sum(t, p + 2);", ["R p[3 + 1 x (t - 1)]"]),
+        ("t = (int)sum(a[0], a);", ["R a", "R a[0]"]),
+        ("put(a, n);", ["W a[0 + 1 x n]"]),
+        ("maybe(a, n);", ["U a[0 + 1 x n]"]),
+        ("if (t) put(a, n);", ["W a[0 + 1 x n]"]),
+        ("for (int k = 0; k < n; k++) put(M[k], 2);", ["W M[0 + 1 x n][0 + 1 x 2]"]),
+        ("t = (int)both(a, b);", ["R a[1 + 1 x 2]", "R b[0]"]),
+        ("t = (int)again(3, a);", ["U *"]),
+        ("t = (int)moving(a);", ["R *"]),
+        ("row(n, M, t);", ["W M[t][(n - 1)]"]),
+        ("row(t, M, 2);", ["U *"]),
+        ("float v[2] = {a[t], 0};", ["R a[t]"]),
+        ("bytes((char *)a);", ["U *"]),
+        ("t = (int)global(t);", ["R table", "U g"]),
+        ("float table = 1; t = (int)global(t);", ["R *", "U g"]),
+        ("t = (int)shadow(t);", []),
+        ("t = (int)other(a);", ["U *"]),
+        ("stepping(n, a, b);", [" "]),
+        ("stepping(n, M[t], p);", [" "]),
+        ("stepping((int)b[0], a, b);", ["R b[0]", " "]),
+        ("a[0] = 1, stepping(n, a, b);", ["U *"]),
+        ("memset(a, 0, n * sizeof(float));", ["W a[0 + 1 x n]"]),
+        ("memset(a, 0, n * sizeof(double));", ["U a"]),
+        ("memset(p, 0, n);", ["U *"]),
+        ("memcpy(&M[t][0], p, sizeof *p * 4);", ["R p[0 + 1 x 4]", "W M[t][0 + 1 x 4]"]),
+        ("if (fwrite(a, sizeof(float), n, stdout)) ;", ["R a[0 + 1 x n]"]),
+        ("free(p);", ["freed p"]),
+        ("if (t) free(p);", ["freed p"]),
+        ("for (int k = 0; k < t; k++) free(p);", ["U *"]),
+        ("t ? free(p) : (void)0;", ["U *"]),
+        ("free(p + 1);", ["U *"]),
+        ("free(a);", ["U *"]),
+        ("struct point w; w = *(struct point *)0; srand(t);", ["R *"]),
+    ],
+)
+def test_what_calls_announce(statement, words):
+    head, rest = BEFORE.rsplit("void f(", 1)
+    text = f"{head}{OWN}void f({rest}{{\n{statement} {SCHEDULE}\n}}\n"
+    unit = parse(Source("test.mf", text))
+    found = [one for place in unit.functions[-1].accesses.places for one in place.accesses]
+    assert sorted(told(one) for one in found) == sorted(words)
+
+
+def test_functions_that_call_those_with_schedules_are_followed():
+    calls = OWN + (
+        "void all(int n, float a[n], float b[n]) { for (int k = 0; k < 9; k++) { stepping(n, a, b); b[k] = 0; } }\n"
+        "void twice(int n, float a[n], float b[n]) { all(n, a, b); all(n, b, a); }\n"
+        "void strange(int n, float a[n], float b[n]) { NEVER_SEEN(a); stepping(n, a, b); }\n"
+    )
+    unit = parse(Source("test.mf", BEFORE.rsplit("void f(", 1)[0] + calls))
+    assert [one.name for one in unit.callers] == ["all", "twice"]
+    assert [told(one) for one in unit.callers[0].accesses.places[-1].accesses] == ["W b[k]"]
+    assert [told(one) for place in unit.callers[1].accesses.places for one in place.accesses] == [" ", " "]
 
 
 def test_what_is_overwritten_is_announced_behind_what_is_read():
