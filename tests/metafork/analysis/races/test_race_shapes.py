@@ -29,9 +29,10 @@ def tiles(inner, arrays="float a[n][n]"):
 INSIDE = "i > 0 && i < n - 1 && j > 0 && j < n - 1"
 
 HALO = (
-    "void f(int h, int w, int B, float a[h][w]) { meta_schedule meta_grid(2) { meta_for (int y = 0; y < h; y++) meta_for "
-    "(int b = 0; b < w / B; b++) { float s[B + 6]; meta_for (int t = 0; t < B; t++) for (int k = t; k < B + 6; k += B) "
-    "s[k] = 1; meta_for (int t = 0; t < B; t++) a[y][b * B + t] = s[t] + s[t + 6]; } } }"
+    "void f(int h, int w, int B, float a[h][w]) { meta_schedule meta_grid(2) { meta_for (int y = 0; y < h; y++) "
+    "meta_for (int b = 0; b < w / B; b++) { float s[B + 6]; meta_for (int t = 0; t < B; t++) "
+    "for (int k = t; k < B + 6; k += B) s[k] = 1; "
+    "meta_for (int t = 0; t < B; t++) a[y][b * B + t] = s[t] + s[t + 6]; } } }"
 )
 
 FREE = {
