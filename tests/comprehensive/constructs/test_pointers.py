@@ -146,6 +146,15 @@ def test_what_accesses_do_not_say_is_asked_for(body, pointer, why):
     assert parse(Source("pointers.mf", promised)).schedules
 
 
+@pytest.mark.parametrize("local", ["int n = h(B); ", "int n = B / 2; ", "int m = h(B); "])
+def test_a_local_is_not_taken_for_a_parameter(local):
+    text = loops("out[p] = v[p];").replace("{ meta_schedule", f"{{ if (B > 3) {{ {local}meta_schedule").replace(
+        "n / B; i++", "m / B; i++" if "m" in local else "n / B; i++") + "}"  # fmt: skip
+    with pytest.raises(DiagnosticsError) as caught:
+        parse(Source("pointers.mf", f"int h(int x);\n{text}"))
+    assert {one.code for one in caught.value.diagnostics} == {"MF0201"}
+
+
 def test_other_faults_stand_as_they_are():
     with pytest.raises(DiagnosticsError) as caught:
         parse(Source("pointers.mf", loops("out[p] = v[p] + w;")))
