@@ -1,8 +1,9 @@
-"""Whether a greatest index is reached: all iterations of a few small launches, gone through one by one."""
+"""Whether a greatest index is reached: iterations of a few small launches, gone through one by one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from random import Random
 
 from metafork.algebra.polynomial import Polynomial
@@ -16,8 +17,11 @@ POINTS = 8
 TRIES = 400
 """Values of parameters that are looked at, to find as many launches."""
 
-ITERATIONS = 20_000
+ITERATIONS = 8_000
 """Most iterations of an access in a launch."""
+
+FARTHEST = 2 * 9
+"""Iterations of a loop whose number is not known."""
 
 _LEAST, _MOST = 3, 9
 
@@ -50,15 +54,13 @@ def least(bounds: Sequence[Polynomial], points: Sequence[Launch]) -> Polynomial 
 
 
 def is_reached(most: Polynomial, accesses: Sequence[Sequence[Reference]], points: Sequence[Sequence[Launch]]) -> bool:
-    """Say whether ``most`` is the greatest index of the accesses of programs to an array in each of some launches."""
+    """Say whether some access of programs to an array has the index ``most``, a bound, in each of some launches."""
     for point in points:
-        tops = [
-            top
-            for some, launch in zip(accesses, point, strict=True)
-            for access in some
-            if (top := _greatest(access, launch)) is not None
-        ]
-        if not tops or most.evaluate({name: value for launch in point for name, value in launch.items()}) != max(tops):
+        value = most.evaluate({name: value for launch in point for name, value in launch.items()})
+        touched = (
+            _touches(access, value, launch) for some, launch in zip(accesses, point, strict=True) for access in some
+        )
+        if not any(touched):
             return False
     return bool(points)
 
@@ -80,18 +82,16 @@ def _with_derived(given: Mapping[str, int], facts: Facts) -> dict[str, int] | No
     return values if all(one.holds(values) for one in facts.constraints) else None
 
 
-def _greatest(access: Reference, values: Mapping[str, int]) -> int | None:
-    """Return the greatest index in a launch, ``None`` where the access is not made or there are too many iterations."""
+def _touches(access: Reference, value: int | Fraction, values: Launch) -> bool:
+    """Say whether an access has an index in a launch; the last iterations are looked at first, and not too many."""
     (index,) = access.indices
     assert index is not None
-    greatest: int | None = None
     for number, point in enumerate(_iterations(access.loops, dict(values))):
         if number > ITERATIONS:
-            return None
-        if all(guard.holds(point) for guard in access.guards):
-            here = int(index.evaluate(point))
-            greatest = here if greatest is None else max(greatest, here)
-    return greatest
+            return False
+        if index.evaluate(point) == value and all(guard.holds(point) for guard in access.guards):
+            return True
+    return False
 
 
 def _iterations(loops: Sequence[LoopRange], values: dict[str, int]) -> Iterator[dict[str, int]]:
@@ -99,10 +99,8 @@ def _iterations(loops: Sequence[LoopRange], values: dict[str, int]) -> Iterator[
         yield values
         return
     first, *others = loops
-    trips = ITERATIONS if first.trips is None else int(first.trips.evaluate(values))
-    for number in range(trips):
+    trips = FARTHEST if first.trips is None else int(first.trips.evaluate(values))
+    for number in reversed(range(trips)):
         values[first.var] = number
         if all(one.holds(values) for one in first.inside):
             yield from _iterations(others, values)
-        elif first.trips is None and number > 2 * _MOST:
-            return

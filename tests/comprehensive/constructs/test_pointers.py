@@ -86,12 +86,13 @@ def test_the_header_states_the_duty(tmp_path):
 
 
 def test_a_product_of_pointers_is_one_of_arrays():
-    arrays = PROGRAM.replace("const float *a, const float *b, float *restrict c)", "const float a[l * n], "
+    pointers = PROGRAM[PROGRAM.index("void product") : PROGRAM.index("void rows")]
+    arrays = pointers.replace("const float *a, const float *b, float *restrict c)", "const float a[l * n], "
                              "const float b[l * m], float c[m * n])")  # fmt: skip
     counted = {"counters": ("shared_memory",), "strategies": ("caching", "granularity")}
     one, other = (
         [leaf.version.program.body for tree in optimize(text, **counted).schedules for leaf in tree.leaves]
-        for text in (PROGRAM, arrays)
+        for text in (pointers, arrays)
     )
     assert one == other
 
@@ -143,6 +144,15 @@ def test_what_accesses_do_not_say_is_asked_for(body, pointer, why):
     assert "#pragma metafork extents" in one.way_out
     promised = loops(body).replace("void f", f"#pragma metafork extents({pointer}[n * n])\nvoid f")
     assert parse(Source("pointers.mf", promised)).schedules
+
+
+@pytest.mark.parametrize("local", ["int n = h(B); ", "int n = B / 2; ", "int m = h(B); "])
+def test_a_local_is_not_taken_for_a_parameter(local):
+    text = loops("out[p] = v[p];").replace("{ meta_schedule", f"{{ if (B > 3) {{ {local}meta_schedule").replace(
+        "n / B; i++", "m / B; i++" if "m" in local else "n / B; i++") + "}"  # fmt: skip
+    with pytest.raises(DiagnosticsError) as caught:
+        parse(Source("pointers.mf", f"int h(int x);\n{text}"))
+    assert {one.code for one in caught.value.diagnostics} == {"MF0201"}
 
 
 def test_other_faults_stand_as_they_are():
