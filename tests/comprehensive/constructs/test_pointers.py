@@ -2,13 +2,13 @@
 
 import pytest
 
+from comprehensive.emit.header_file import header_file
 from comprehensive.optimize import optimize
 from comprehensive.reading import parse
 from comprehensive.verification import Options, verify
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.printing.expressions import expression
-from tests.comprehensive.metafork_command import metafork
 
 PROGRAM = """
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -52,6 +52,7 @@ void triangle(int n, int B, int C, float *a, const short *x, const unsigned char
       }
 }
 """
+PRODUCT = PROGRAM[PROGRAM.index("void product") : PROGRAM.index("void rows")]
 EXTENTS = {
     "guarded": {"a": "n", "b": "n"},
     "product": {"a": "l * n", "b": "l * m", "c": "m * n"},
@@ -78,21 +79,19 @@ def test_every_leaf_with_pointers_is_the_serial_program():
     assert "not checked" not in found.table()
 
 
-def test_the_header_states_the_duty(tmp_path):
-    (tmp_path / "pointers.mf").write_text(PROGRAM)
-    metafork("optimize", tmp_path / "pointers.mf", "--counters", "shared_memory", "-o", tmp_path / "out")
-    header = (tmp_path / "out" / "pointers.h").read_text()
+def test_the_header_states_the_duty():
+    result = optimize(PRODUCT, counters=("shared_memory",), strategies=())
+    header = header_file(result.unit, result.schedules)
     assert "/* What product is given must have as many elements: a has l * n, b has l * m, c has m * n. */" in header
 
 
 def test_a_product_of_pointers_is_one_of_arrays():
-    pointers = PROGRAM[PROGRAM.index("void product") : PROGRAM.index("void rows")]
-    arrays = pointers.replace("const float *a, const float *b, float *restrict c)", "const float a[l * n], "
+    arrays = PRODUCT.replace("const float *a, const float *b, float *restrict c)", "const float a[l * n], "
                              "const float b[l * m], float c[m * n])")  # fmt: skip
     counted = {"counters": ("shared_memory",), "strategies": ("caching", "granularity")}
     one, other = (
         [leaf.version.program.body for tree in optimize(text, **counted).schedules for leaf in tree.leaves]
-        for text in (pointers, arrays)
+        for text in (PRODUCT, arrays)
     )
     assert one == other
 
