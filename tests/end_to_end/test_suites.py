@@ -150,6 +150,8 @@ def test_a_program_of_a_suite(tmp_path, name):
             left -= {(one, int(leaf)) for one, leaf in re.findall(r"^metafork: (\w+) leaf (\d+) ", done.stderr, re.M)}
     assert not left, "leaves that never ran"
     trace = program.run("ours", program.case.shapes[0], METAFORK_TRACE="2").stderr
-    moves = Counter(re.findall(r"^metafork: \d+ bytes of (\w+) (to|from) the device$", trace, re.MULTILINE))
+    moves = Counter(
+        re.findall(r"^metafork: \d+ bytes of (\w+) (to|from) the device(?: in \d+ rows)?$", trace, re.MULTILINE)
+    )
     assert moves
     assert {array for (array, _), number in moves.items() if number > 1} == program.case.several.keys()
