@@ -52,8 +52,10 @@ def test_leaves_of_examples(name):
 def test_every_item_is_read():
     program = read(
         TILES % "#pragma metafork mapping striding(64) layout(x, row, 3, 1) transposed(y) jammed(4) coarsened(0, 8)"
+        " columns(2)"
     )
     assert (program.mapping.striding, program.mapping.jammed, program.mapping.coarsened) == (64, 4, (0, 8))
+    assert program.mapping.columns == 2
     assert program.mapping.layouts == (("x", Layout("row", 3, 1)),)
     assert program.mapping.transposed == ("y",)
     assert (program.mapping.cached, program.mapping.decided) == (("x",), True)
