@@ -44,21 +44,21 @@ STRATEGIES = {
     "granularity": "strategies.granularity",
     "caching": "strategies.caching",
     "tiles": "strategies.tiles",
-    "register_pressure1": "strategies.register_pressure",
-    "register_pressure2": "strategies.register_pressure",
-    "register_pressure3": "strategies.register_pressure",
+    "register_pressure1": "strategies.llvm.register_pressure",
+    "register_pressure2": "strategies.llvm.register_pressure",
+    "register_pressure3": "strategies.llvm.register_pressure",
 }
 """Module of each strategy, in the default order of omega."""
 
 OPTIONAL_STRATEGIES = {
-    "rematerialize": "strategies.llvm_choices",
-    "shuffle": "strategies.shuffle",
-    "sink": "strategies.llvm_choices",
-    "speculate": "strategies.llvm_choices",
-    "straight_line": "strategies.llvm_choices",
+    "rematerialize": "strategies.llvm.llvm_choices",
+    "shuffle": "strategies.llvm.shuffle",
+    "sink": "strategies.llvm.llvm_choices",
+    "speculate": "strategies.llvm.llvm_choices",
+    "straight_line": "strategies.llvm.llvm_choices",
     "swizzle": "strategies.swizzle_layout",
     "thread_striding": "strategies.thread_striding",
-    "unroll": "strategies.llvm_choices",
+    "unroll": "strategies.llvm.llvm_choices",
 }
 """Strategies that take part when they are named."""
 

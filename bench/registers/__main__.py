@@ -30,7 +30,7 @@ from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, external_functions, optimize, parsed
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
-from strategies.register_pressure import PIPELINES
+from strategies.llvm.register_pressure import PIPELINES
 
 HERE = Path(__file__).resolve().parent
 TARGET = "sm_80"

@@ -8,7 +8,7 @@ from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.program import Version
-from strategies.register_pressure import PIPELINES as PRESSURE
+from strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
 
 B, B0, s, m, dim0, ub1 = (Polynomial.symbol(name) for name in ("B", "B0", "s", "m", "dim0", "ub1"))

@@ -23,7 +23,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Version
-from strategies.register_pressure import PIPELINES as PRESSURE
+from strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.lowering.kernel_reader import read_kernel
 
 

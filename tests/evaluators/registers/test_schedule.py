@@ -9,7 +9,7 @@ from evaluators.registers.schedule import ALL_WARPS, FREE_MORE, arrangement
 from metafork.ir.ir_strategies import passes_of
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, optimize
-from strategies.register_pressure import PIPELINES
+from strategies.llvm.register_pressure import PIPELINES
 from tests.evaluators.registers.ptx_modules import code_of_body
 from tests.metafork.lowering.kernel_reader import read_kernel
 

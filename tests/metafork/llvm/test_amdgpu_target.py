@@ -14,7 +14,7 @@ from metafork.llvm import amdgpu_target
 from metafork.llvm.amdgpu_notes import NoMetadataError, Resources, resources_of
 from metafork.llvm.amdgpu_target import amdgpu_object
 from metafork.llvm.ptx_target import ExternalFunctionError, TargetError, parsed
-from strategies.register_pressure import PIPELINES as PRESSURE
+from strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.llvm.amd_run import run_as_amd
 from tests.metafork.llvm.test_llvm_ir import MATMUL
 from tests.metafork.lowering.kernel_reader import read_kernel

@@ -17,7 +17,7 @@ from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.llvm.targets import Nvptx
 from metafork.printing.expressions import expression
-from strategies.register_pressure import PIPELINES as PRESSURE
+from strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.host_run import CTYPES, run_on_host
 from tests.metafork.lowering.kernel_reader import read_kernel
 

@@ -6,7 +6,7 @@ from metafork.ir.ir_strategies import SHUFFLE, passes_of
 from metafork.llvm import optimized, ptx_target
 from metafork.llvm.leaf_ptx import leaf_ptx
 from metafork.llvm.llvm_ir import module_text
-from strategies.register_pressure import PIPELINES
+from strategies.llvm.register_pressure import PIPELINES
 from tests.metafork.lowering.kernel_reader import read_kernel
 
 TEXT = """

@@ -8,7 +8,7 @@ from metafork.ir.program import Version
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.lowering.lowering import lower
-from strategies.register_pressure import PIPELINES, STRATEGIES
+from strategies.llvm.register_pressure import PIPELINES, STRATEGIES
 from strategies.strategy import Applied, NotApplied
 
 

@@ -25,7 +25,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import STANDARD, Pipeline, pipeline_of
 from metafork.ir.program import Version
 from metafork.llvm.switches import SHARING, SPECULATION, STRAIGHT_LINE, UNROLLING
-from strategies.ir_code import why_no_ptx
+from strategies.llvm.ir_code import why_no_ptx
 from strategies.strategy import Applied, Effect, NotApplied
 
 _INSTRUCTIONS = frozenset({"instructions"})

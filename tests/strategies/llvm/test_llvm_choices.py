@@ -16,7 +16,7 @@ from metafork.llvm.switches import SHARING, SPECULATION, STRAIGHT_LINE, UNROLLIN
 from metafork.lowering.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.text.parser import parse as parse_ptx
-from strategies.llvm_choices import STRATEGIES
+from strategies.llvm.llvm_choices import STRATEGIES
 from strategies.strategy import Applied, NotApplied
 
 PRODUCT = """

@@ -20,7 +20,7 @@ from evaluators.registers_per_thread import registers
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
-from strategies.ir_code import why_no_ptx
+from strategies.llvm.ir_code import why_no_ptx
 from strategies.strategy import Applied, Effect, NotApplied, Sign
 
 PIPELINES = (

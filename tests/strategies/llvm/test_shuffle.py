@@ -19,8 +19,8 @@ from metafork.llvm.leaf_ptx import leaf_ptx, load_places
 from metafork.lowering.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.text.parser import parse as parse_ptx
-from strategies.register_pressure import PIPELINES as PRESSURE
-from strategies.shuffle import STRATEGY
+from strategies.llvm.register_pressure import PIPELINES as PRESSURE
+from strategies.llvm.shuffle import STRATEGY
 from strategies.strategy import Applied, NotApplied
 from tests.runtime.compiling import needs_nvcc, succeed
 
