@@ -150,6 +150,11 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
     memmove(to, from, bytes);
     return cudaSuccess;
 }
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, cudaMemcpyKind) {
+    for (size_t row = 0; row < height; ++row)
+        memmove((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
+    return cudaSuccess;
+}
 cudaError_t cudaGetDevice(int *device) {
     *device = 0;
     return cudaSuccess;
