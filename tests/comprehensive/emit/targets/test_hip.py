@@ -101,6 +101,19 @@ def test_examples_give_what_the_serial_elision_gives(tmp_path, file, function, p
     assert "left" not in traced
 
 
+def test_neighbours_are_accessed_together(tmp_path):
+    (file, function, points) = CASES["jacobi2d"]
+    text = (EXAMPLES / "jacobi2d.mf").read_text().replace("cache(a)", "cache()")
+    built(file, tmp_path, function, text, counters=("threads_per_block",), strategies=("thread_columns",))
+    assert "metafork_load(&" in (tmp_path / "jacobi2d_hip.cpp").read_text()
+    for columns, block in ((256, 256), (131, 512)):
+        point = {**points[0][1], "columns": columns, "B1": block}
+        values = [point.get(name, 0.75) for name in ("rows", "columns", "B0", "B1", "c0", "c1", "c2")]
+        status, said, traced = compared(tmp_path, [("", values)])
+        assert (status, said) == (0, ["same"]), traced
+        assert " leaf 1 " in traced
+
+
 def test_lanes_of_32_exchange_values(tmp_path):
     result = built("aos", tmp_path, "moments", **SWIZZLE)
     status, said, traced = compared(tmp_path, [("", [256, 64])])
