@@ -57,6 +57,9 @@ Progress = Callable[[str, Statistics], None]
 LEAST_READING = 2.0
 """Seconds of processor time in which a file is read whatever the time limit; so for the remarks on a finished tree."""
 
+NO_PTX = "take no part: kernels of this back end are no PTX"
+"""What is said of strategies on the IR where the hardware has no PTX."""
+
 
 class NotReadInTimeError(Exception):
     """The time limit passed while the file was read, and there is nothing to return; the message says so."""
@@ -161,7 +164,8 @@ def optimize(
     that is proved to do less work and to ask for no more sectors, ``"paper"`` that of the algorithm.  ``fma`` fuses
     sums of products (``metafork.ir.contraction``) where the text does not forbid it; ``reassociate`` allows reductions
     of floating-point numbers, in an order of their own (``metafork.frontend.schedules.ordered_sums``).  ``hardware``
-    says how wide warps are, where ``machine`` does not, and how registers are counted.
+    says how wide warps are, where ``machine`` does not, how registers are counted, and whether strategies on the IR
+    take part.
 
     ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
     thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
@@ -179,6 +183,8 @@ def optimize(
     brought = tuple(load(name) for name in plugins)
     chosen = registry.counters(counters, brought)
     transformers = registry.strategies(strategies, brought)
+    unused = [strategy.name for strategy in transformers if strategy.on_ir and not hardware.ptx]
+    transformers = tuple(strategy for strategy in transformers if strategy.name not in unused)
     own = {c.symbol: limit for c in chosen for limit in [details_of(c).limit] if limit is not None}
     fixed = machine_limits(machine, [c.symbol for c in chosen if c.kind == "performance"], own)
     source = source_of(path_or_text)
@@ -202,6 +208,9 @@ def optimize(
             trees.append(undiscussed(program, chosen, transformers, taken, fixed))
         else:
             trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on, analyses, static, order))
+    if unused:
+        note = (", ".join(unused), NO_PTX)
+        trees = [replace(tree, notes=(*tree.notes, note)) for tree in trees]
     names = tuple(c.name for c in chosen), tuple(s.name for s in transformers)
     return Result(unit, tuple(trees), *names, warnings, analyses, (chosen, transformers))
 
@@ -259,7 +268,7 @@ def discuss(
     with suppress(OutOfTimeError), until(deadline, LEAST_READING):
         remarks = explained(choice, strategies if outcome.complete else (), analyses, by_cost)
     tree = _tree(program, start, outcome, strategies, choice.reasons, remarks)
-    if not fixed and outcome.complete:
+    if not fixed and outcome.complete and analyses.hardware.ptx:
         with suppress(OutOfTimeError), until(deadline, LEAST_READING):
             tree = replace(tree, for_no_machine=leaves_for_no_machine(start, tree.leaves, tree.derived))
     if static == "auto":

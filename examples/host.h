@@ -39,11 +39,14 @@ static inline void fill_bytes(unsigned char *to, size_t count) {
   for (size_t i = 0; i < count; i++) to[i] = (unsigned char)(i * 7919 % 251);
 }
 
+/* Without a device there is no leaf, and the serial program runs. */
+static int no_device;
+
 /* Say which leaf the current machine gets, and whether the results agree; returns main's exit status. */
 static inline int report(const char *schedule, int leaf, const char *system, const void *ours, const void *serial,
                          size_t bytes) {
   int same = memcmp(ours, serial, bytes) == 0;
-  if (leaf) printf("%s: leaf %d, chosen because %s\n", schedule, leaf, system);
+  if (leaf && !no_device) printf("%s: leaf %d, chosen because %s\n", schedule, leaf, system);
   else printf("%s: no leaf, the serial program ran\n", schedule);
   printf("%s: %s the serial program, bit for bit\n", schedule, same ? "agrees with" : "DIFFERS from");
   return same ? 0 : 1;
@@ -53,7 +56,9 @@ static inline int report(const char *schedule, int leaf, const char *system, con
 static inline metafork_machine current_machine(void) {
   metafork_machine machine;
   int error = metafork_machine_query(0, &machine);
-  if (error) {
+  no_device = error == METAFORK_ENODEVICE;
+  if (no_device) memset(&machine, 0, sizeof machine);
+  else if (error) {
     fprintf(stderr, "cannot query the machine: error %d\n", error);
     exit(2);
   }

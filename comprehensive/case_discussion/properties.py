@@ -213,11 +213,14 @@ def height_bound(tree: Tree, strategies: int, counters: int, ordered: bool = Fal
 
 
 def idempotence(
-    versions: Iterable[V], counters: Sequence[CounterOf[V]], strategies: Sequence[StrategyOf[V]]
+    versions: Iterable[V],
+    counters: Sequence[CounterOf[V]],
+    strategies: Sequence[StrategyOf[V]],
+    analyses: Analyses | None = None,
 ) -> list[Check]:
     """Applying a strategy to its own result changes no counter, on every version given."""
     checks = []
-    analyses = Analyses()
+    analyses = analyses or Analyses()
     for strategy in strategies:
         changed = [
             f"{counter.name} of {version}"
@@ -232,9 +235,14 @@ def idempotence(
     return checks
 
 
-def commuting(version: V, counters: Sequence[CounterOf[V]], strategies: Sequence[StrategyOf[V]]) -> Check:
+def commuting(
+    version: V,
+    counters: Sequence[CounterOf[V]],
+    strategies: Sequence[StrategyOf[V]],
+    analyses: Analyses | None = None,
+) -> Check:
     """Any two strategies give the same counters in either order (a premise that the printed Lemma 3 needs)."""
-    analyses = Analyses()
+    analyses = analyses or Analyses()
     for first, second in combinations(strategies, 2):
         one = _result(second, _result(first, version, analyses), analyses)
         other = _result(first, _result(second, version, analyses), analyses)
@@ -252,13 +260,15 @@ def optimality(
     strategies: Sequence[StrategyOf[V]],
     same: Callable[[CounterValue, CounterValue], bool] = lambda one, other: one == other,
     names: Sequence[str] = (),
+    analyses: Analyses | None = None,
 ) -> list[Check]:
     """Definition 2 (iv): each counter has a leaf at which no strategy of its sigma changes it.
 
-    ``versions`` are those of the leaves, in their order; ``names`` what the leaves are called.
+    ``versions`` are those of the leaves, in their order; ``names`` what the leaves are called; ``analyses`` those of
+    the run that made the tree: they know its hardware.
     """
     checks = []
-    analyses = Analyses()
+    analyses = analyses or Analyses()
     shown = dict(enumerate(names or [f"leaf {number}" for number in range(1, len(versions) + 1)], 1))
     for counter in counters:
         improving = [strategy for strategy in strategies if counter.name in strategy.improves]

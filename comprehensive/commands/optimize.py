@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from comprehensive.emit.targets.target import Target
     from comprehensive.optimize import Result
     from comprehensive.options import Order
-    from comprehensive.tree.schedule_tree import Statistics
+    from comprehensive.tree.schedule_tree import ScheduleTree, Statistics
 
 _LEAST_DRAWN = 1.0
 """Seconds for the drawing where the time limit leaves none."""
@@ -100,7 +100,7 @@ def command(
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
     from comprehensive.emit.targets.hip import gpu_of
-    from comprehensive.optimize import NotReadInTimeError, optimize
+    from comprehensive.optimize import NO_PTX, NotReadInTimeError, optimize
     from comprehensive.options import asked_static
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 
@@ -108,6 +108,7 @@ def command(
     texts: dict[str, str] = {}
     failed = False
     incomplete: list[tuple[Path, str]] = []
+    unused: list[str] = []
     deadline = None if time_limit is None else time.monotonic() + time_limit
     with mistakes_of_options():
         way = _backend(backend, plugins, target, machine, allow_fma=allow_fma)
@@ -143,6 +144,7 @@ def command(
                 incomplete.append((path, f"{error}; nothing is written"))
                 continue
         found += result.warnings
+        unused = unused or _named_in_vain(strategies, result)
         folder = _folder(path, output, len(files) > 1)
         if output is not None or not as_json:
             emitted = (
@@ -157,6 +159,8 @@ def command(
             click.echo(_summary(result, folder))
     if found or form != "text":
         print_diagnostics(found, texts, form)
+    if unused:
+        click.echo(f"metafork: {', '.join(unused)}: {NO_PTX}", err=True)
     for path, sentence in incomplete:
         click.echo(f"metafork: {path}: {sentence}", err=True)
     context.exit(1 if failed else INCOMPLETE if incomplete else 0)
@@ -259,11 +263,29 @@ def _write(
     except OSError as error:
         place = error.filename or folder
         raise click.ClickException(f"{place} cannot be written: {error.strerror or error}") from error
-    notes = [(tree.program.name, *note) for tree in result.schedules for note in tree.notes]
-    left_out = [f"{name}: {subject}: {said}" for name, subject, said in notes if subject.startswith(LEFT_OUT)]
-    for problem in [*left_out, *problems]:
+    for problem in [*_left_out(result.schedules, LEFT_OUT), *problems]:
         click.echo(f"metafork: {problem}", err=True)
     return result
+
+
+def _left_out(trees: Sequence[ScheduleTree], beginning: str) -> list[str]:
+    """Return a sentence for each reason why leaves of a schedule are left out; the report names the leaves."""
+    sentences = []
+    for tree in trees:
+        notes = [(subject, reason) for subject, reason in tree.notes if subject.startswith(beginning)]
+        for reason in dict.fromkeys(reason for _, reason in notes):
+            own = [subject for subject, other in notes if other == reason]
+            what = own[0] if len(own) == 1 else f"{len(own)} leaves are left out"
+            sentences.append(f"{tree.program.name}: {what}: {reason}")
+    return sentences
+
+
+def _named_in_vain(strategies: Sequence[str] | None, result: Result) -> list[str]:
+    """Return the strategies that were named and take no part."""
+    from comprehensive.spelled_options import name_and_options
+
+    named = (name_and_options(text)[0].removeprefix("+") for text in strategies or ())
+    return [name for name in dict.fromkeys(named) if name not in result.strategies]
 
 
 def _summary(result: Result, folder: Path) -> str:

@@ -160,7 +160,9 @@ class _Run:
                 self.found.complete = False
             self.found.guards[name] = checks
             if self.remaining() > 0:
-                self.found.notes += [f"{name}: {note}" for note in optimality_notes(tree, *self.result.used)]
+                self.found.notes += [
+                    f"{name}: {note}" for note in optimality_notes(tree, *self.result.used, self.result.analyses)
+                ]
             self.found.refute(name, checks)
             self._dataflow(tree, rows)
             function = next((f for f in functions if f.name == tree.program.function), None)

@@ -43,11 +43,13 @@ class Hardware:
     """What counters ask of a kind of GPU beside the limits of a machine.
 
     ``warp_size`` threads run together, and registers are handed out to as many.  ``count_registers`` counts those of a
-    thread; ``None`` stands for the model of NVIDIA's compiler.
+    thread; ``None`` stands for the model of NVIDIA's compiler.  ``ptx`` says whether kernels may be PTX: where they may
+    not, strategies on the IR take no part, and the machines are others than CUDA's.
     """
 
     warp_size: int = WARP_SIZE
     count_registers: CountRegisters | None = None
+    ptx: bool = True
 
 
 NVIDIA = Hardware()

@@ -36,6 +36,13 @@ def test_a_host_on_the_cpu_build(name, tmp_path):
     assert agreed
 
 
+def test_a_host_without_a_device_runs_the_serial_program(tmp_path, monkeypatch):
+    monkeypatch.setenv("METAFORK_OPENCL_LIBRARY", str(tmp_path / "none.so"))
+    options = (f"METAFORK={METAFORK}", f"BUILD={tmp_path}", "BACKEND=opencl")
+    output = run("make", "-C", EXAMPLES, "run-matadd", *options, "OPTIONS_matadd=--counters threads_per_block")
+    assert "matadd_k0: no leaf, the serial program ran\nmatadd_k0: agrees with the serial program" in output
+
+
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no cmake on PATH")
 def test_a_host_through_the_cmake_package(tmp_path):
     run(METAFORK, "optimize", EXAMPLES / "blur.mf", "-o", tmp_path / "blur.out", "--strategies", "granularity,caching")

@@ -70,7 +70,7 @@ class Hip:
     def hardware(self) -> Hardware:
         """Return waves of 64 for GCN and CDNA (``gfx9..`` and older), of 32 for RDNA, and the registers of objects."""
         width = 64 if int(self.architecture[3:-2]) < 10 else 32
-        return Hardware(width, partial(_registers, self.architecture))
+        return Hardware(width, partial(_registers, self.architecture), ptx=False)
 
     def aimed_at(self, architecture: str) -> Target:
         """Return the back end whose CMake package compiles for that GPU.  Raises ``TargetOptionError``."""

@@ -15,7 +15,7 @@ from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode, kernel_of
 from comprehensive.emit.targets.target import Attempt, Handles, NoCodeError, Package, Target, TargetOptionError
 from comprehensive.tree.schedule_tree import Leaf
-from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
+from metafork.analysis.analyses import Analyses, Hardware
 from metafork.ir.kernel import Kernel
 from metafork.printing.opencl import NoOpenClError, OpenClText, kernel_text
 
@@ -42,13 +42,15 @@ _HANDLES = Handles(
     "cl", "struct _cl_command_queue *", "struct _cl_mem *", ("struct _cl_command_queue;", "struct _cl_mem;")
 )
 
+_HARDWARE = Hardware(ptx=False)
+
 
 @dataclass(frozen=True, slots=True)
 class OpenCl:
     """Kernels are strings; each is built twice at most, for grids of the program and for those that it walks."""
 
     name: str = "opencl"
-    hardware: Hardware = NVIDIA
+    hardware: Hardware = _HARDWARE
     headers: tuple[str, ...] = (
         "arrays.h", "byte_sets.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h",
         "machine_query.h", "program_cache.h", "residents.h", "target_opencl.h",

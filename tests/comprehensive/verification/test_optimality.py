@@ -10,6 +10,7 @@ from comprehensive.verification.optimality import (
     optimality_notes,
 )
 from metafork.algebra.prover import Verdict
+from metafork.analysis.analyses import Analyses, Hardware
 from tests.sampling import sampled
 
 EXAMPLES = {path.stem: path for path in sorted((Path(__file__).parents[3] / "examples").glob("*.mf"))}
@@ -19,11 +20,23 @@ EXAMPLES = {path.stem: path for path in sorted((Path(__file__).parents[3] / "exa
 def test_strategies_are_idempotent_and_counters_optimal_where_strategies_commute(example):
     result = optimize(example)
     for tree in result.schedules:
-        for check in idempotence_checks(tree, *result.used):
+        for check in idempotence_checks(tree, *result.used, result.analyses):
             assert check.verdict is Verdict.YES, check
-        checks = optimality_checks(tree, *result.used)
-        if commuting_check(tree, *result.used).verdict is Verdict.YES:
+        checks = optimality_checks(tree, *result.used, result.analyses)
+        if commuting_check(tree, *result.used, result.analyses).verdict is Verdict.YES:
             assert all(check.verdict is Verdict.YES for check in checks), checks
-        notes = optimality_notes(tree, *result.used)
+        notes = optimality_notes(tree, *result.used, result.analyses)
         for check, note in zip(checks, notes, strict=True):
             assert ("is not optimal" in note) == (check.verdict is not Verdict.YES)
+
+
+def test_counters_are_evaluated_for_the_hardware_of_the_run():
+    hardware = Hardware(64, lambda kernel, ir_strategies: 40)
+    chosen = {"counters": ["registers_per_thread"], "strategies": ["cse1", "granularity"]}
+    result = optimize(EXAMPLES["smooth"], **chosen, hardware=hardware)
+    (tree,) = result.schedules
+    (check,) = optimality_checks(tree, *result.used, result.analyses)
+    assert (check.verdict, check.ground) == (Verdict.YES, f"at {tree.leaves[0].name}")
+    # By NVIDIA's count the strategies change it.
+    (check,) = optimality_checks(tree, *result.used, Analyses())
+    assert check.verdict is Verdict.NO, check

@@ -16,8 +16,8 @@ METAFORK_DEFINITION int metafork_machine_query(int device, metafork_machine *out
     if (error != 0 || text == NULL) return error;
     if (metafork_machine_override(out, text, &fault) == METAFORK_OK) return METAFORK_OK;
     if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-        fprintf(stderr, "metafork: METAFORK_MACHINE=\"%s\" cannot be read at \"%s\"; expected R=63,T=1024,Z=12288 "
-                        "(dimensions and warp_size at least 1)\n", text, fault);
+        fprintf(stderr, "metafork: METAFORK_MACHINE=\"%s\" cannot be read at \"%s\"; expected sm_80, gfx942 "
+                        "or R=63,T=1024,Z=12288 (dimensions and warp_size at least 1)\n", text, fault);
     return METAFORK_EMACHINE;
 }
 

@@ -61,6 +61,32 @@ def test_a_leaf_without_code_is_reported(folder):
     assert metafork("optimize", "waves.mf", "-o", "other", cwd=folder).stderr == ""
 
 
+@pytest.mark.parametrize("backend", ["hip", "opencl"])
+def test_back_ends_without_ptx_are_quiet(folder, backend):
+    text = (EXAMPLES / "smooth.mf").read_text()
+    (folder / "two.mf").write_text(text + text.replace("smooth", "second"))
+    quick = ["--counters", "shared_memory", "--static", "none", "-o", "out"]
+    done = metafork("optimize", "two.mf", "--backend", backend, *quick, cwd=folder)
+    assert (done.stderr, "sm_" in done.stdout) == ("", False)
+    reason = "take no part: kernels of this back end are no PTX"
+    names = "register_pressure1, register_pressure2, register_pressure3"
+    assert f"- **{names}**\n  - {reason}\n" in (folder / "out" / "report.md").read_text()
+    # What was named is said, once for all schedules.
+    done = metafork("optimize", "two.mf", "--backend", backend, *quick, "--strategies", "shuffle,unroll", cwd=folder)
+    assert done.stderr == f"metafork: shuffle, unroll: {reason}\n"
+
+
+def test_leaves_without_code_for_one_reason_are_one_line(folder):
+    call = "y[p + 1] = tanf(x[p] + x[p + 1] + x[p + 2])"
+    text = (EXAMPLES / "smooth.mf").read_text().replace("y[p + 1] = (x[p] + x[p + 1] + x[p + 2]) / 3", call)
+    (folder / "tangents.mf").write_text("#include <math.h>\n" + text)
+    chosen = ["--counters", "shared_memory", "--strategies", "granularity,caching", "--order", "paper"]
+    done = metafork("optimize", "tangents.mf", "--backend", "opencl", *chosen, "-o", "out", cwd=folder)
+    assert done.stderr.startswith("metafork: tangents_k0: 3 leaves are left out: no code for --backend opencl: ")
+    assert done.stderr.count("\n") == 1
+    assert (folder / "out" / "report.md").read_text().count("no code for --backend opencl") >= 3
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

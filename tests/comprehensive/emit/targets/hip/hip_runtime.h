@@ -20,6 +20,19 @@
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __shfl(value, lane, width) metafork_cpu::shuffle(0xffffffffu, (value), __LINE__, (lane), (width))
 
+#define VECTORS(element, two, four)                                                    \
+    struct alignas(2 * sizeof(element)) two { element x, y; };                         \
+    struct alignas(sizeof(element) < 8 ? 4 * sizeof(element) : 16) four { element x, y, z, w; };
+VECTORS(float, float2, float4)
+VECTORS(int, int2, int4)
+VECTORS(unsigned int, uint2, uint4)
+VECTORS(double, double2, double4)
+VECTORS(long, long2, long4)
+VECTORS(unsigned long, ulong2, ulong4)
+VECTORS(long long, longlong2, longlong4)
+VECTORS(unsigned long long, ulonglong2, ulonglong4)
+#undef VECTORS
+
 /* Blocks and threads run one after the other here. */
 template <class Word> static inline Word atomicCAS(Word *place, Word expected, Word next) {
     (void)__atomic_compare_exchange_n(place, &expected, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
