@@ -1,6 +1,7 @@
 /* What every driver uses: values to fill arrays with, what the reference tells, and the comparison bit for bit. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -109,6 +109,8 @@ def test_the_numbers_of_the_driver_are_those_of_its_header(tmp_path):
         "METAFORK_CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES": "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
         "METAFORK_CU_JIT_ERROR_LOG_BUFFER": "CU_JIT_ERROR_LOG_BUFFER",
         "METAFORK_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES": "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES",
+        "METAFORK_CU_HOST": "CU_MEMORYTYPE_HOST",
+        "METAFORK_CU_DEVICE": "CU_MEMORYTYPE_DEVICE",
     }
     devices = """MAX_BLOCK_DIM_X MAX_BLOCK_DIM_Y MAX_BLOCK_DIM_Z MAX_GRID_DIM_X MAX_GRID_DIM_Y MAX_GRID_DIM_Z WARP_SIZE
         MAX_REGISTERS_PER_BLOCK MAX_THREADS_PER_MULTIPROCESSOR COMPUTE_CAPABILITY_MAJOR COMPUTE_CAPABILITY_MINOR
@@ -121,9 +123,15 @@ def test_the_numbers_of_the_driver_are_those_of_its_header(tmp_path):
         "LAUNCH_OUT_OF_RESOURCES": 701,
     }  # fmt: skip
     sizes = {"CUdevice": "int", "CUdeviceptr": "long long", "CUjit_option": "int", "CUresult": "int"}
+    sizes["CUDA_MEMCPY2D"] = "metafork_copy_of_rows"
+    members = {"from_kind": "srcMemoryType", "from_stride": "srcPitch", "to_device": "dstDevice", "rows": "Height"}
     same = [f"(int){ours} == (int){theirs}" for ours, theirs in pairs.items()]
     same += [f"CUDA_ERROR_{name} == {number}" for name, number in errors.items()]
     same += [f"sizeof({theirs}) == sizeof({ours})" for theirs, ours in sizes.items()]
+    same += [
+        f"offsetof(metafork_copy_of_rows, {ours}) == offsetof(CUDA_MEMCPY2D, {theirs})"
+        for ours, theirs in members.items()
+    ]
     asserts = "".join(f'_Static_assert({condition}, "");\n' for condition in same)
     header = '#define METAFORK_TARGET_HEADER "metafork/target_ptx.h"\n#include "metafork/launch.h"\n#include <cuda.h>\n'
     text = Path("metafork/runtime/include/metafork/target_ptx.h").read_text()
