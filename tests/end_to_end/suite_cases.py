@@ -29,7 +29,7 @@ ROWS = {"start": "k * 2", "first": "k * 2"}
 DOMINANT = "k % (n + 1) == 0 ? 9.5f : (float)(k * 37 % 101) * 0.011f + 0.1f"
 
 CASES = {
-    "atax": Case(at(m=(13, 9), n=(11, 16), B=(4, 8))),
+    "atax": Case(at(m=(13, 9, 5), n=(11, 16, 132), B=(4, 8, 128))),
     "attention": Case(at(heads=(2, 1, 1), len=(9, 8, 19), dim=(10, 4, 9), T=(4, 2, 8))),
     "backprop": Case(at(**{"in": (9, 16)}, hid=(11, 8), B=(4, 8))),
     "batched_small": Case(at(batch=(5, 3), n=(3, 4))),
@@ -46,16 +46,16 @@ CASES = {
     "conv2d": Case(
         at(N=(2, 1, 1), C=(2, 3, 2), K=(3, 1, 2), H=(7, 5, 6), W=(8, 6, 35), R=(3, 2, 2), S=(3, 1, 2), B=(8, 4, 32))
     ),
-    "covariance": Case(at(m=(9, 8, 18), n=(7, 5, 5), B=(4, 2, 16))),
-    "depthwise": Case(at(C=(2, 1, 2), H=(7, 8, 9), W=(9, 4, 18), B0=(4, 2, 4), B1=(4, 4, 16))),
-    "doitgen": Case(at(nr=(2, 3, 2), nq=(3, 2, 2), np=(9, 8, 33), B=(4, 8, 32))),
+    "covariance": Case(at(m=(9, 8, 18, 28), n=(7, 5, 5, 5), B=(4, 2, 16, 24))),
+    "depthwise": Case(at(C=(2, 1, 2, 2), H=(7, 8, 9, 9), W=(9, 4, 18, 20), B0=(4, 2, 4, 8), B1=(4, 4, 16, 16))),
+    "doitgen": Case(at(nr=(2, 3, 2, 1), nq=(3, 2, 2, 2), np=(9, 8, 33, 132), B=(4, 8, 32, 128))),
     "embedding": Case(
         at(tokens=(5, 3, 4), vocabulary=(7, 4, 5), dim=(9, 8, 34), B=(4, 8, 32)), {"token": "k * 5 % vocabulary"}
     ),
-    "fdtd_2d": Case(at(tmax=(4, 3, 2), nx=(9, 8, 18), ny=(11, 8, 17), B=(4, 2, 16))),
-    "floyd_warshall": Case(at(n=(9, 8, 18), B=(4, 2, 16)), {"path": "k * 37 % 101 + 1"}),
+    "fdtd_2d": Case(at(tmax=(4, 3, 2, 2), nx=(9, 8, 18, 25), ny=(11, 8, 17, 28), B=(4, 2, 16, 24))),
+    "floyd_warshall": Case(at(n=(9, 8, 18, 28), B=(4, 2, 16, 24)), {"path": "k * 37 % 101 + 1"}),
     "gemm": Case(at(ni=(9, 8), nj=(7, 8), nk=(10, 4), T=(4, 2))),
-    "gemver": Case(at(n=(13, 8, 18), B=(4, 8, 16)), several={"x": "the host adds to all of it"}),
+    "gemver": Case(at(n=(13, 8, 18, 28, 132), B=(4, 8, 16, 24, 128)), several={"x": "the host adds to all of it"}),
     "gesummv": Case(at(n=(13, 8), B=(4, 8))),
     "gramschmidt": Case(
         at(m=(9, 6), n=(5, 4), B=(4, 2)),
@@ -63,14 +63,14 @@ CASES = {
     ),
     "hotspot": Case(at(rows=(9, 8, 18), cols=(11, 8, 20), B=(4, 2, 16))),
     "im2col": Case(at(C=(2, 1), H=(6, 5), W=(7, 5), R=(3, 2), B=(8, 4))),
-    "jacobi_1d": Case(at(steps=(5, 4), n=(19, 10), B=(4, 8))),
+    "jacobi_1d": Case(at(steps=(5, 4, 2), n=(19, 10, 262), B=(4, 8, 128))),
     "kmeans": Case(at(npoints=(17, 8), nfeatures=(3, 4), nclusters=(4, 2), B=(4, 8))),
     "layernorm": Case(at(rows=(9, 8), cols=(7, 4), B=(4, 8))),
     "linear_product": Case(at(n=(9, 8), T=(4, 2))),
     "lu": Case(at(n=(9, 8, 18), B=(4, 2, 16)), {"A": DOMINANT}),
     "maxpool": Case(at(C=(2, 1), H=(5, 4), W=(7, 4), B=(8, 4))),
     "md": Case(at(atoms=(17, 8), most=(5, 3), B=(4, 8)), {"neighbour": "k * 7 % atoms"}),
-    "mvt": Case(at(n=(13, 8), B=(4, 8))),
+    "mvt": Case(at(n=(13, 8, 132), B=(4, 8, 128))),
     "nearest": Case(at(n=(19, 8), B=(4, 8))),
     "needle": Case(at(n=(9, 4), B=(4, 2), penalty=(3, 10))),
     "pathfinder": Case(at(rows=(6, 5), cols=(13, 8), B=(4, 8))),
@@ -79,10 +79,10 @@ CASES = {
     "softmax": Case(at(rows=(9, 8), cols=(7, 4), B=(4, 8))),
     "spmv_csr": Case(at(rows=(13, 8), nonzeros=(26, 16), cols=(9, 8), B=(4, 8)), {**ROWS, "column": "k * 5 % cols"}),
     "srad": Case(at(rows=(9, 8, 18), cols=(11, 8, 20), B=(4, 2, 16))),
-    "stencil_9pt": Case(at(n=(9, 8, 19), m=(11, 8, 20), B0=(4, 2, 16), B1=(4, 8, 16))),
+    "stencil_9pt": Case(at(n=(9, 8, 19, 35), m=(11, 8, 20, 36), B0=(4, 2, 16, 32), B1=(4, 8, 16, 32))),
     "syrk": Case(at(n=(9, 8, 18), m=(7, 4, 5), T=(4, 2, 16))),
     "transposed": Case(at(rows=(9, 8), cols=(11, 8), T=(4, 2))),
     "triad": Case(at(n=(19, 8), B=(4, 8))),
     "trisolv": Case(at(n=(13, 8), B=(4, 8)), {"L": DOMINANT}, {"x": "the host divides an element each step"}),
-    "two_mm": Case(at(n=(9, 8, 18), T=(4, 2, 16))),
+    "two_mm": Case(at(n=(9, 8, 18, 28), T=(4, 2, 16, 24))),
 }
