@@ -43,9 +43,9 @@ types: $(VENV)/.installed-test
 unit: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
 
-# What `make test` samples, whole; takes two to three times as long.
+# What `make test` samples, whole; takes two to three times as long.  TESTS names a part.
 test-all: $(VENV)/.installed-test
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m slow
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m slow $(TESTS)
 
 # Figures for bench/results; times need a quiet machine, counts of instructions need nvcc.
 bench: $(VENV)/.installed-test
