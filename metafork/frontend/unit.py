@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 
+from metafork.frontend.file_checks import FileChecks
 from metafork.frontend.host.callee_bodies import HostCallees
 from metafork.frontend.host.callees import Callees
 from metafork.frontend.host.file_scope import FileScope
@@ -36,14 +37,13 @@ from metafork.frontend.text.cut_statements import Simple, cut_statement
 from metafork.frontend.text.definitions import FunctionText, declared_name, definitions, split_commas
 from metafork.frontend.text.headers import Headers
 from metafork.frontend.text.macros import ExpansionError
-from metafork.frontend.text.preprocessor import CONDITIONAL_WORDS, Included, Preprocessed
+from metafork.frontend.text.preprocessor import Included, Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter
-from metafork.frontend.text.structure import AFTER_SCHEDULE, Structure, is_schedule_keyword, similar
+from metafork.frontend.text.structure import Structure, is_schedule_keyword
 from metafork.frontend.text.tokens import (
     BracketError,
     LineMap,
     Token,
-    TokenKind,
     UnterminatedCommentError,
     hull,
     match_brackets,
@@ -53,24 +53,6 @@ from metafork.frontend.text.vocabulary import HEADER_TYPES
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, StatedOrder, Transfer, TranslationUnit
-
-_OF_THE_DISPATCH = frozenset(
-    f"metafork_{word}"
-    for word in (
-        "enter",
-        "forget",
-        "leave",
-        "local",
-        "settle",
-        "touch",
-        "touch_all",
-        "unchanged",
-        "touch_steps",
-        "trips",
-        "calls",
-        "freed",
-    )
-)
 
 PointerExtents = Callable[[str, str], str | None]
 """The extent of a function's parameter, a pointer, as C; ``None`` where nothing is known of it."""
@@ -131,14 +113,15 @@ class UnitParser:
         preprocessed, partners = self._tokens()
         preprocessed.define_enumerators(partners)
         tokens = preprocessed.tokens
-        self._check_spelling(tokens)
-        self._check_hidden(preprocessed)
-        self._check_taken(tokens)
+        checks = FileChecks(preprocessed, self._reporter)
+        checks.spelling()
+        checks.hidden()
+        checks.taken()
         keywords = [index for index in range(len(tokens)) if is_schedule_keyword(tokens, index)]
         functions, outside = definitions(tokens, partners)
-        hidden = [(one.first, one.close_brace) for one in functions if self._hides(preprocessed, one)]
+        hidden = [(one.first, one.close_brace) for one in functions if checks.hides(one)]
         if not keywords:
-            self._check_loops(tokens, hidden)
+            checks.loops(hidden)
             if not self._reporter.failed:
                 place = tokens[0].span if tokens else self._lines.span(0, 0)
                 raise self._reporter.refuse("MF0002", place, "there is no `meta_schedule` in this file")
@@ -146,13 +129,13 @@ class UnitParser:
         holding = [one for one in functions if any(one.open_brace < at < one.close_brace for at in keywords)]
         stray = [at for at in keywords if not any(one.open_brace < at < one.close_brace for one in functions)]
         if not stray:
-            self._check_loops(tokens, [*hidden, *((one.first, one.close_brace) for one in holding)])
+            checks.loops([*hidden, *((one.first, one.close_brace) for one in holding)])
         if stray and functions:
             for at in stray:
                 self._reporter.error("MF0015", tokens[at].span, "this schedule stands in no function")
         scope = FileScope(preprocessed, self._grammar)
         if stray and not functions:
-            self._check_directives(preprocessed, self._lines.span(0, len(self._source.text)))
+            checks.directives(self._lines.span(0, len(self._source.text)))
             for included in preprocessed.included:
                 scope.add_header(included)
             self._fragment(preprocessed, scope)
@@ -220,79 +203,6 @@ class UnitParser:
             message = f"this `{error.token.text}` has no partner"
             raise self._reporter.refuse("MF0004", error.token.span, message, related=related) from None
 
-    def _check_spelling(self, tokens: Sequence[Token]) -> None:
-        for index, token in enumerate(tokens[:-1]):
-            if token.kind is not TokenKind.NAME or token.text == "meta_schedule":
-                continue
-            following = tokens[index + 1]
-            if following.text not in AFTER_SCHEDULE:
-                continue
-            if similar(token.text, ("meta_schedule",), 0.8):
-                self._reporter.error(
-                    "MF0011", token.span, f"`{token.text}` is no keyword; did you mean `meta_schedule`?"
-                )
-
-    def _check_taken(self, tokens: Sequence[Token]) -> None:
-        """Refuse the names of functions and types that a dispatch calls and uses in the text."""
-        for token in tokens:
-            if token.text.startswith("metafork_run_") or token.text in _OF_THE_DISPATCH:
-                message = f"`{token.text}` is a name that the generated code uses"
-                raise self._reporter.refuse("MF0313", token.span, message)
-
-    def _check_hidden(self, preprocessed: Preprocessed) -> None:
-        """Refuse schedules that stand in macros or in headers, whose text is not replaced."""
-        hiding = preprocessed.macros_with("meta_schedule")
-        for token in preprocessed.tokens if hiding else ():
-            if token.text in hiding:
-                message = f"`{token.text}` is a macro with a `meta_schedule` in it"
-                self._reporter.error("MF0017", token.span, message)
-        for included in preprocessed.included:
-            for index, token in enumerate(included.tokens):
-                if is_schedule_keyword(included.tokens, index) or token.text in hiding:
-                    message = f"a `meta_schedule` stands in {included.directive.rest.strip()}"
-                    self._reporter.error("MF0017", included.directive.span, message)
-
-    def _hides(self, preprocessed: Preprocessed, function: FunctionText) -> bool:
-        """Say whether a function uses a macro with a schedule in it, which was refused: its loops may be that's."""
-        hiding = preprocessed.macros_with("meta_schedule")
-        within = preprocessed.tokens[function.first : function.close_brace] if hiding else ()
-        return any(token.text in hiding for token in within)
-
-    def _check_loops(self, tokens: Sequence[Token], parsed: list[tuple[int, int]]) -> None:
-        """Refuse every ``meta_for`` in text that is not parsed, which would be carried over and make no sense there."""
-        for index, token in enumerate(tokens[:-1]):
-            if token.text != "meta_for" or tokens[index + 1].text != "(":
-                continue
-            if not any(first <= index < behind for first, behind in parsed):
-                self._reporter.error("MF0012", token.span, "a `meta_for` stands outside every `meta_schedule`")
-
-    def _check_directives(self, preprocessed: Preprocessed, span: Span) -> None:
-        """Refuse conditional compilation around or inside a schedule, and directives inside one."""
-        if preprocessed.reduced and (conditional := preprocessed.within_conditional(span)) is not None:
-            raise self._reporter.refuse(
-                "MF0006", conditional.opening, "the branches of this condition open and close different brackets"
-            )
-        for index, token in enumerate(preprocessed.tokens):
-            if not (span.start <= token.span.start < span.end) or not is_schedule_keyword(preprocessed.tokens, index):
-                continue
-            conditional = preprocessed.within_conditional(token.span)
-            if conditional is not None:
-                self._reporter.error(
-                    "MF0006",
-                    conditional.opening,
-                    "a schedule stands under this condition",
-                    related=((token.span, "the schedule"),),
-                )
-
-    def _check_schedule_text(self, preprocessed: Preprocessed, schedule: Span) -> None:
-        for directive in preprocessed.directives:
-            inside = schedule.start <= directive.span.start < schedule.end
-            if inside and directive.word not in ("pragma", *CONDITIONAL_WORDS):
-                self._reporter.error("MF0007", directive.span, f"`#{directive.word}` stands inside a schedule")
-        for conditional in preprocessed.conditionals:
-            if schedule.start <= conditional.start < schedule.end:
-                self._reporter.error("MF0006", conditional.opening, "conditional compilation inside a schedule")
-
     def _expand(self, preprocessed: Preprocessed, tokens: Sequence[Token]) -> list[Token]:
         try:
             return preprocessed.expand(tokens)
@@ -310,7 +220,7 @@ class UnitParser:
         tokens = preprocessed.tokens
         whole = hull(tokens[text.first].span, tokens[text.close_brace].span)
         body_span = hull(tokens[text.open_brace].span, tokens[text.close_brace].span)
-        self._check_directives(preprocessed, whole)
+        FileChecks(preprocessed, self._reporter).directives(whole)
         visible = {
             name: one for name, one in scope.variables.items() if one.span.start < whole.start or one.fault == "MF0206"
         }
@@ -513,7 +423,7 @@ class UnitParser:
             spoken = frozenset([*(token.text for token in preprocessed.tokens), *macros])
         for site in host.sites:
             number = len(self._schedules)
-            self._check_schedule_text(preprocessed, site.statement.span)
+            FileChecks(preprocessed, self._reporter).schedule(site.statement.span)
             builder = ProgramBuilder(self._source, self._reporter, host, site, self._called, spoken)
             try:
                 program = builder.build(f"{self._name}_k{number}", function)

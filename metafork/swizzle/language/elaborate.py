@@ -169,6 +169,7 @@ class _Elaboration:
                 )
             case Operation(op, left, right, span):
                 one, two = self._index(left, names), self._index(right, names)
+                # The types of operators below are literals: for mypy, being in a set says nothing about a string.
                 if op in {"/", "%"} and isinstance(two, Number) and two.value <= 0:
                     # Whether this is computed at all is seen cell by cell.
                     made: Index = Binary(op, one, two)  # type: ignore[arg-type]

@@ -72,6 +72,7 @@ def defined(expression: Index, values: Mapping[str, Ints], active: Bools) -> Int
 
 def _computed(expression: Binary | Compare, left: Ints, right: Ints) -> Ints:
     sides: dict[str, Any] = {"left": left, "right": right}
+    # mypy takes the operators of the two classes apart, and does not see that the operator is its own class's.
     one: Ints = np.asarray(evaluate(type(expression)(expression.op, Name("left"), Name("right")), sides))  # type: ignore[arg-type]
     return one
 

@@ -1,0 +1,118 @@
+"""What is refused in the text of a file before it is parsed: words and directives that nothing can be made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from metafork.frontend.text.definitions import FunctionText
+from metafork.frontend.text.preprocessor import CONDITIONAL_WORDS, Preprocessed
+from metafork.frontend.text.reporter import Reporter
+from metafork.frontend.text.structure import AFTER_SCHEDULE, is_schedule_keyword, similar
+from metafork.frontend.text.tokens import TokenKind
+from metafork.ir.messages.source import Span
+
+_OF_THE_DISPATCH = frozenset(
+    f"metafork_{word}"
+    for word in (
+        "enter",
+        "forget",
+        "leave",
+        "local",
+        "settle",
+        "touch",
+        "touch_all",
+        "unchanged",
+        "touch_steps",
+        "trips",
+        "calls",
+        "freed",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChecks:
+    """Checks of one preprocessed file; each reports what it finds, or raises ``RefusedError``."""
+
+    preprocessed: Preprocessed
+    reporter: Reporter
+
+    def spelling(self) -> None:
+        """Refuse words that are nearly ``meta_schedule`` and stand where it would."""
+        tokens = self.preprocessed.tokens
+        for index, token in enumerate(tokens[:-1]):
+            if token.kind is not TokenKind.NAME or token.text == "meta_schedule":
+                continue
+            following = tokens[index + 1]
+            if following.text not in AFTER_SCHEDULE:
+                continue
+            if similar(token.text, ("meta_schedule",), 0.8):
+                self.reporter.error(
+                    "MF0011", token.span, f"`{token.text}` is no keyword; did you mean `meta_schedule`?"
+                )
+
+    def taken(self) -> None:
+        """Refuse the names of functions and types that a dispatch calls and uses in the text."""
+        for token in self.preprocessed.tokens:
+            if token.text.startswith("metafork_run_") or token.text in _OF_THE_DISPATCH:
+                message = f"`{token.text}` is a name that the generated code uses"
+                raise self.reporter.refuse("MF0313", token.span, message)
+
+    def hidden(self) -> None:
+        """Refuse schedules that stand in macros or in headers, whose text is not replaced."""
+        hiding = self.preprocessed.macros_with("meta_schedule")
+        for token in self.preprocessed.tokens if hiding else ():
+            if token.text in hiding:
+                message = f"`{token.text}` is a macro with a `meta_schedule` in it"
+                self.reporter.error("MF0017", token.span, message)
+        for included in self.preprocessed.included:
+            for index, token in enumerate(included.tokens):
+                if is_schedule_keyword(included.tokens, index) or token.text in hiding:
+                    message = f"a `meta_schedule` stands in {included.directive.rest.strip()}"
+                    self.reporter.error("MF0017", included.directive.span, message)
+
+    def hides(self, function: FunctionText) -> bool:
+        """Say whether a function uses a macro with a schedule in it, which was refused: its loops may be that's."""
+        hiding = self.preprocessed.macros_with("meta_schedule")
+        within = self.preprocessed.tokens[function.first : function.close_brace] if hiding else ()
+        return any(token.text in hiding for token in within)
+
+    def loops(self, parsed: Sequence[tuple[int, int]]) -> None:
+        """Refuse every ``meta_for`` in text that is not parsed, which would be carried over and make no sense there."""
+        tokens = self.preprocessed.tokens
+        for index, token in enumerate(tokens[:-1]):
+            if token.text != "meta_for" or tokens[index + 1].text != "(":
+                continue
+            if not any(first <= index < behind for first, behind in parsed):
+                self.reporter.error("MF0012", token.span, "a `meta_for` stands outside every `meta_schedule`")
+
+    def directives(self, span: Span) -> None:
+        """Refuse conditional compilation around or inside a schedule, and directives inside one."""
+        if self.preprocessed.reduced and (conditional := self.preprocessed.within_conditional(span)) is not None:
+            raise self.reporter.refuse(
+                "MF0006", conditional.opening, "the branches of this condition open and close different brackets"
+            )
+        for index, token in enumerate(self.preprocessed.tokens):
+            if not (span.start <= token.span.start < span.end) or not is_schedule_keyword(
+                self.preprocessed.tokens, index
+            ):
+                continue
+            conditional = self.preprocessed.within_conditional(token.span)
+            if conditional is not None:
+                self.reporter.error(
+                    "MF0006",
+                    conditional.opening,
+                    "a schedule stands under this condition",
+                    related=((token.span, "the schedule"),),
+                )
+
+    def schedule(self, schedule: Span) -> None:
+        """Refuse directives and conditional compilation inside a schedule."""
+        for directive in self.preprocessed.directives:
+            inside = schedule.start <= directive.span.start < schedule.end
+            if inside and directive.word not in ("pragma", *CONDITIONAL_WORDS):
+                self.reporter.error("MF0007", directive.span, f"`#{directive.word}` stands inside a schedule")
+        for conditional in self.preprocessed.conditionals:
+            if schedule.start <= conditional.start < schedule.end:
+                self.reporter.error("MF0006", conditional.opening, "conditional compilation inside a schedule")
