@@ -263,7 +263,7 @@ void f(int n, int B, int m, const float a[n][5], float c[n]) {
     meta_for (int i = 0; i < blocks; i++) meta_for (int u = 0; u < B; u++) {
       float t[5];
       for (int l = 0; l < 5; l++) t[l] = a[i * B + u][l];
-      for (int l = 0; l < 4 && l < m; l++) t[l + 1] += t[l];
+      for (int l = 0; l < 5; l++) { if (l > m) break; t[l] -= t[4 - l]; }
       c[i * B + u] = t[4];
     }
   }
