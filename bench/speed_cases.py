@@ -100,7 +100,7 @@ NBODY = "n B soft x y z mass ax ay az"
 CASES = (
     _case(
         "matmul", "examples/matmul.mf", "matmul", "n B0 ub1 s a b c", {"n": 192},
-        _shapes("B0 ub1 s", (16, 16, 4), (16, 32, 2), (32, 16, 4), (8, 32, 6)),
+        _shapes("B0 ub1 s", (16, 16, 4), (16, 32, 2), (32, 16, 4), (8, 32, 6), (64, 16, 4)),
         _floats(a=(192, 192), b=(192, 192), c=(192, 192)), "c",
         "matmul.square", "n a b c", _product(192, 192, 192), COMPUTE,
     ),
@@ -119,21 +119,24 @@ CASES = (
     _case(
         "matmul, tall", "bench/programs/matmul_tall.mf", "matmul_tall", "m l n B0 B1 s K a b c",
         {"m": 512, "l": 64, "n": 64},
-        _shapes("B0 B1 s K", (16, 16, 4, 16), (16, 32, 2, 16), (32, 16, 4, 16), (16, 16, 4, 32)),
+        _shapes("B0 B1 s K", (16, 16, 4, 16), (16, 32, 2, 16), (32, 16, 4, 16), (16, 16, 4, 32),
+                (64, 16, 4, 32)),
         _floats(a=(512, 64), b=(64, 64), c=(512, 64)), "c",
         "matmul.tall", "m l n a b c", _product(512, 64, 64), COMPUTE,
     ),
     _case(
         "matmul, batched", "bench/programs/matmul_batched.mf", "matmul_batched", "batch n B0 B1 s K a b c",
         {"batch": 8, "n": 64},
-        _shapes("B0 B1 s K", (16, 16, 4, 16), (16, 32, 2, 16), (32, 16, 4, 16), (16, 16, 4, 32)),
+        _shapes("B0 B1 s K", (16, 16, 4, 16), (16, 32, 2, 16), (32, 16, 4, 16), (16, 16, 4, 32),
+                (64, 16, 4, 32)),
         _floats(a=(8, 64, 64), b=(8, 64, 64), c=(8, 64, 64)), "c",
         "matmul.batched", "batch n a b c", _product(64, 64, 64, 8), COMPUTE,
     ),
     _case(
         "matmul, strided", "bench/programs/matmul_strided.mf", "matmul_strided", "n lda ldb ldc B0 B1 s K a b c",
         {"n": 128, "lda": 160, "ldb": 144, "ldc": 136},
-        _shapes("B0 B1 s K", (16, 16, 4, 16), (16, 32, 2, 16), (32, 16, 4, 16), (16, 16, 4, 32)),
+        _shapes("B0 B1 s K", (16, 16, 4, 16), (16, 32, 2, 16), (32, 16, 4, 16), (16, 16, 4, 32),
+                (64, 16, 4, 32)),
         _floats(a=128 * 160, b=128 * 144, c=128 * 136), "c",
         "matmul.strided", "n lda ldb ldc a b c", _product(128, 128, 128), COMPUTE,
     ),

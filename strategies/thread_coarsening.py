@@ -9,9 +9,10 @@
 
 Legal always, by what ``meta_for`` promises; ``metafork.lowering.coarsening`` does it and says how.  Thread loops are
 taken but the innermost, whose threads stay neighbours in memory, and of them the one of whose neighbouring iterations
-the most loads are the same: a row's factor, a weight, the rows of a stencil that the next result needs too.  Blocks
-that keep something in shared memory, or elements of a thread in registers across a block-level loop, stay as they are:
-there the threads that share a window are what saves loads.
+the most loads are the same: a row's factor, a weight, the rows of a stencil that the next result needs too.  Where
+these lie in shared memory (a tile of a matrix), a thread runs fewer iterations, so that what it keeps of all of them
+across a block-level loop still has registers.  Blocks with arrays of their own or structures in shared memory stay as
+they are, and so do those that keep nothing but elements in registers.
 
 Registers are spent to save loads and indices: a leaf that the strategy applies to is split in two, with it where the
 registers are there and a block still fills a warp, and without.
@@ -36,6 +37,9 @@ from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, Least, NotApplied
 
+OF_TILES = (4, 2)
+"""How many iterations are tried where the loads that they share come from shared memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class ThreadCoarsening:
@@ -59,20 +63,27 @@ class ThreadCoarsening:
         memory = memory_of_lone_threads(version, analyses)
         if isinstance(memory, NotApplied):
             return memory
+        tiles = any(path.windows for path in memory.paths)
+        if not tiles and any(path.private for path in memory.paths):
+            return NotApplied("a thread keeps elements in registers across a block-level loop, and no tile is shared")
         best = rows_that_share(program, memory)
         if best is None:
             return NotApplied("neighbouring iterations of thread loops but the innermost share no loads")
-        coarsened = program.mapped(coarsened=(best, self.most))
-        try:
-            lower(coarsened, program.name, analyses)
-        except CannotLowerError as reason:
-            return NotApplied(str(reason))
-        note = f"a thread runs {self.most} neighbouring iterations of thread loop {best}, which share loads"
-        return Applied(replace(version, program=coarsened), note, Effect("several results a thread"))
+        for count in [rows for rows in OF_TILES if rows <= self.most] if tiles else [self.most]:
+            coarsened = program.mapped(coarsened=(best, count))
+            try:
+                lower(coarsened, program.name, analyses)
+                if _in_registers(block_memory(coarsened, analyses)) != _in_registers(memory):
+                    continue
+            except CannotLowerError as reason:
+                return NotApplied(str(reason))
+            note = f"a thread runs {count} neighbouring iterations of thread loop {best}, which share loads"
+            return Applied(replace(version, program=coarsened), note, Effect("several results a thread"))
+        return NotApplied("what a thread keeps across a block-level loop has no registers for several iterations")
 
 
 def memory_of_lone_threads(version: Version, analyses: Analyses) -> BlockMemory | NotApplied:
-    """Return the memory of a block whose threads keep nothing together and may run several iterations, or why not."""
+    """Return the memory of a block whose threads may run several iterations each, or why they may not."""
     program = version.program
     if version.ir_strategies:
         return NotApplied("registers are short: the leaf is PTX")
@@ -82,11 +93,16 @@ def memory_of_lone_threads(version: Version, analyses: Analyses) -> BlockMemory 
         memory = block_memory(program, analyses)
     except UnknownSizeError as reason:
         return NotApplied(str(reason))
-    if any(path.windows or path.private or path.structures or path.block_arrays for path in memory.paths):
-        return NotApplied("threads share what the block keeps, or keep elements across a block-level loop")
+    if any(path.structures or path.block_arrays for path in memory.paths):
+        return NotApplied("threads share what the block keeps")
     if not all(can_run_together(one.body, private_arrays(one.body)) for one in phases(program)):
         return NotApplied("iterations of a thread loop do not run side by side: one may end early, or has arrays")
     return memory
+
+
+def _in_registers(memory: BlockMemory) -> list[set[str]]:
+    """Return the arrays of which a thread keeps elements across a block-level loop, by path."""
+    return [{window.array.name for window in path.private} for path in memory.paths]
 
 
 def rows_that_share(program: Program, memory: BlockMemory) -> int | None:

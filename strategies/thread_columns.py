@@ -14,7 +14,9 @@ too) and where their own elements lie side by side, so that those of a thread ar
 has no more requests than one with a result a thread, and asks for no more sectors (``metafork.lowering.vectors`` counts
 them).  Where an outer thread loop shares loads too, a thread runs several of its iterations with it.
 
-As with ``thread_coarsening``, blocks that keep something stay as they are, and leaves are split in two.
+Blocks that keep something in shared memory, or elements of a thread in registers across a block-level loop, stay as
+they are: there the threads that share a window are what saves loads.  As with ``thread_coarsening``, leaves are split
+in two.
 """
 
 from __future__ import annotations
@@ -57,6 +59,8 @@ class ThreadColumns:
         memory = memory_of_lone_threads(version, analyses)
         if isinstance(memory, NotApplied):
             return memory
+        if any(path.windows or path.private for path in memory.paths):
+            return NotApplied("threads share what the block keeps, or keep elements across a block-level loop")
         if not has_columns(program):
             return NotApplied("innermost thread loops do not all count int")
         if not saved_loads(program, memory, len(phases(program)[0].threads) - 1):

@@ -45,6 +45,9 @@ SIZES = (1, 1, 2, 2, 3, 3, 4, 5, 7, 8, 16, 17, 31, 32, 33, 64, 100, 129, 257, 30
 WIDE = SIZES[12:]
 """Those about as large as a warp, or larger."""
 
+BLOCKS = (2, 4, 8, 16, 17, 32)
+"""Those of which two make a block that still has a warp where a thread runs several iterations in each direction."""
+
 GRID_FIELDS = ("grid_dim_x", "grid_dim_y", "grid_dim_z")
 """The machine's limits of a launch; a kernel's x is the innermost loop of the grid."""
 
@@ -201,15 +204,16 @@ class Points:
     def _candidate(self, number: int) -> Values:
         random = self._numbers
         reach = (4, 8, len(SIZES), 4)[number % 4]
+        blocks = number % 8 == 7
         programs = [one.name for one in self.tree.program.parameters if one.kind.value == "program"]
-        wide = random.choice(programs) if programs and number % 4 == 3 else None
+        wide = random.choice(programs) if programs and number % 8 == 3 else None
         values: Values = {}
         sized = []
         for parameter in self.tree.program.parameters:
             if parameter.of_serial_loop:
                 values[parameter.name] = random.randint(0, 3)
             elif parameter.kind.value == "program":
-                sizes = self._wide(wide) if parameter.name == wide else SIZES[:reach]
+                sizes = self._wide(wide) if parameter.name == wide else BLOCKS if blocks else SIZES[:reach]
                 values[parameter.name] = random.choice(sizes)
             else:
                 sized.append(parameter.name)

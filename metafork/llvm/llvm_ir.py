@@ -247,8 +247,8 @@ class Lowering(ExpressionLowering):
         self.builder.position_at_end(after)
 
     def _unroll_hint(self, count: int | None) -> ir.MDValue:
-        """Return what asks for so many copies of a loop's body, for as many as it has iterations without a number."""
-        words = ["llvm.loop.unroll.full"] if count is None else ["llvm.loop.unroll.count", ir.Constant(_I32, count)]
+        """Return what asks for so many copies of a loop's body; without one, for as many as it can have iterations."""
+        words = ["llvm.loop.unroll.enable"] if count is None else ["llvm.loop.unroll.count", ir.Constant(_I32, count)]
         hint = self.module.add_metadata(words)
         loop = ir.MDValue(self.module, [hint], name=str(len(self.module.metadata)))
         # The first operand of a loop's metadata is the node itself, which makes it unlike that of any other loop.

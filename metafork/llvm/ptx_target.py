@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import groupby
@@ -58,6 +59,9 @@ class ExternalFunctionError(TargetError):
         super().__init__(f"{what}: {', '.join(self.names)}")
 
 
+_HINT = re.compile(r", !llvm\.loop !\d+")
+
+
 @cache  # constants of LLVM that take a millisecond to make; there are a few targets, and two levels
 def _machine(target: str, level: int) -> llvm.TargetMachine:
     llvm.initialize_all_targets()
@@ -104,11 +108,19 @@ def run_passes(module: llvm.ModuleRef, pipeline: Sequence[str], machine: llvm.Ta
             if name not in _PIPELINES:
                 raise TargetError(f"no pass or pipeline is called {name}")
             level, unrolling = _PIPELINES[name]
+            if not unrolling:
+                module = _without_hints(module)
             options = llvm.create_pipeline_tuning_options(speed_level=level)
             options.loop_unrolling = unrolling
             builder = llvm.create_pass_builder(machine, options)
             builder.getModulePassManager().run(module, builder)
     return module
+
+
+def _without_hints(module: llvm.ModuleRef) -> llvm.ModuleRef:
+    """Return a module whose loops ask for nothing: LLVM complains where a pipeline does not do what they ask for."""
+    text = str(module)
+    return llvm.parse_assembly(_HINT.sub("", text)) if _HINT.search(text) else module
 
 
 def _after_passes(module: llvm.ModuleRef, names: Sequence[str], machine: llvm.TargetMachine) -> llvm.ModuleRef:

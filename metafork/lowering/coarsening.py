@@ -60,33 +60,40 @@ LARGEST_TEST = 64
 """Operands and operations of a row's condition, written out, that is asked of all rows together."""
 
 
-def coarsened(loop: MetaFor, thread: Expr, count: int, body: Body, own: Set[str], taken: set[str]) -> Body:
+def coarsened(
+    loop: MetaFor, thread: Expr, count: int, body: Body, own: Set[str], taken: set[str], number: str | None = None
+) -> Body:
     """Return what a thread of a phase does that runs ``count`` iterations of ``loop``, whose ``body`` is given.
 
-    ``thread`` is its built-in index, and has a row in ``loop``; ``own`` are the arrays of a thread.  ``taken`` grows by
-    new names.
+    ``thread`` is its built-in index, and has a row in ``loop``; ``own`` are the arrays of a thread.  ``number`` is the
+    scalar by which the body names the row of a thread, from 0: where rows run side by side no loop over them is left
+    then, so that what a thread keeps of each has a constant place.  ``taken`` grows by new names.
     """
     first = Var(fresh(f"first_{loop.var}", taken), INT)
-    once, rest = computed_once(body, {loop.var})
-    rows = rows_of(rest, {loop.var})
+    varying = {loop.var} if number is None else {loop.var, number}
+    once, rest = computed_once(body, varying)
+    rows = rows_of(rest, varying)
     row, after = Var(loop.var, INT), binary("+", first, IntConst(count))
-    each = For(
-        Declare(loop.var, INT, first),
-        binary("&&", binary("<", row, loop.extent), binary("<", row, after)),
-        Assign(row, "+", IntConst(1)),
-        rows.body if not rows.tests else (*rows.scalars, If(every(rows.tests), rows.body[len(rows.scalars) :])),
-        rolled=True,
-    )
-    together: Body = (each,)
-    if can_run_together(rows.body, own):
-        places: list[Expr] = [first, *(binary("+", first, IntConst(number)) for number in range(1, count))]
+    alone = rows.body if not rows.tests else (*rows.scalars, If(every(rows.tests), rows.body[len(rows.scalars) :]))
+    places: list[Expr] = [first, *(binary("+", first, IntConst(more)) for more in range(1, count))]
+    values = [{loop.var: place} | ({} if number is None else {number: IntConst(k)}) for k, place in enumerate(places)]
+    aside = can_run_together(rows.body, own)
+    if number is not None and aside:
+        each: Body = tuple(If(binary("<", one[loop.var], loop.extent), copied(alone, one, taken)) for one in values)
+    else:
+        counted = () if number is None else (Declare(number, INT, binary("-", row, first)),)
+        within = binary("&&", binary("<", row, loop.extent), binary("<", row, after))
+        step = Assign(row, "+", IntConst(1))
+        each = (For(Declare(loop.var, INT, first), within, step, (*counted, *alone), rolled=True),)
+    together = each
+    if aside:
         straight = loads_first(rows.body, written_in(body), taken)
-        copies = [copied(straight, {loop.var: place}, taken) for place in places]
+        copies = [copied(straight, one, taken) for one in values]
         tests = [one for test in rows.tests for one in of_all(test, rows.scalars, loop.var, places)]
         if not (isinstance(loop.extent, IntConst) and loop.extent.value % count == 0):
             tests.insert(0, binary("<=", after, loop.extent))
         side = with_shared_loads(side_by_side(copies), taken)
-        together = (If(every(tests), side, (each,)),) if tests else side
+        together = (If(every(tests), side, each),) if tests else side
     if rows.same:
         together = (If(every(rows.same), together),)
     return (Declare(first.name, INT, binary("*", Cast(INT, thread), IntConst(count))), *once, *together)

@@ -118,11 +118,12 @@ class _Lowering:
             own = {a.name: fresh(a.name, taken) if a.name in block_arrays else a.name for a, _ in plan.block_arrays}
             block_arrays |= own.keys()
             shared += self._shared(plan, names, own, symbols)
-            codes = tuple(PrivateCode(window, fresh(f"own_{window.array.name}", taken)) for window in plan.private)
+            row = fresh("row", taken)
+            codes = tuple(PrivateCode(one, fresh(f"own_{one.array.name}", taken), row) for one in plan.private)
             private += [
-                Memory(code.name, Space.PRIVATE, code.window.array.element, IntConst(code.window.count))
+                Memory(code.name, Space.PRIVATE, code.window.array.element, IntConst(code.window.registers))
                 for code in codes
-                if code.window.count > 1
+                if code.window.registers > 1
             ]
             structures = tuple(
                 StructureCode(one, fresh(f"own_{one.array.name}", taken), taken) for one in plan.structures

@@ -328,7 +328,8 @@ class PathLowering:
             scalars = self._integers()
             body = in_columns(columns, rows, body, Around(self.threads.names, arrays, scalars, self.taken))
         elif rows is not None:
-            body = coarsened(rows.loop, rows.thread, rows.count, body, self.threads.names, self.taken)
+            row = next((code.row for code in self.private), None)
+            body = coarsened(rows.loop, rows.thread, rows.count, body, self.threads.names, self.taken, row)
         if not guards:
             return [*declarations, *body]
         test = guards[0]

@@ -141,13 +141,13 @@ class ConstructGenerator(Generator):
             lines += [*before, write if r.random() < 0.7 else f"if ({self.condition()}) {write}"]
         return lines
 
-    def phase(self, body: list[str], indent: int, *, plain: bool = False) -> list[str]:
+    def phase(self, body: list[str], indent: int, *, plain: bool = False, idle: int = 0) -> list[str]:
         r = self.random
         if not plain and self.granular is None and r.random() < 0.4:
             body = [*body[:-1], f"if ({self.condition()}) continue;", body[-1]] if not _open(body) else body
             if r.random() < 0.5:
                 body = [f"if (p0 % 5 == 3) {{ if ({self.condition()}) continue; }}", *body]
-        return super().phase(body, indent, plain=plain)
+        return super().phase(body, indent, plain=plain, idle=idle)
 
     def text(self) -> str:
         text = super().text()

@@ -185,19 +185,24 @@ class Generator:
 
     # ---- code ----
 
-    def phase(self, body: list[str], indent: int, *, plain: bool = False) -> list[str]:
-        """Thread loops around a body; ``plain`` leaves out the granularity loop and the coordinates."""
+    def phase(self, body: list[str], indent: int, *, plain: bool = False, idle: int = 0) -> list[str]:
+        """Thread loops around a body; ``plain`` leaves out the granularity loop and the coordinates.
+
+        There are ``idle`` rows of threads more that do nothing.
+        """
+        guards = [*self.guards(), *(["u0 < B0"] if idle else [])]
         lines: list[str] = []
         for axis in range(self.rank):
             kind = self.kind(f"u{axis}")
-            lines.append("  " * indent + f"meta_for ({kind} u{axis} = 0; u{axis} < B{axis}; u{axis}++)")
+            extent = f"B{axis} + {idle}" if idle and axis == 0 else f"B{axis}"
+            lines.append("  " * indent + f"meta_for ({kind} u{axis} = 0; u{axis} < {extent}; u{axis}++)")
             indent += 1
         lines[-1] += " {"
         inner: list[str] = []
         if not plain:
             inner += [f"{self.kind(f'p{axis}')} p{axis} = {self.coordinate(axis)};" for axis in range(self.rank)]
-            if self.guards():
-                inner += [f"if ({' && '.join(self.guards())}) {{", *(f"  {line}" for line in body), "}"]
+            if guards:
+                inner += [f"if ({' && '.join(guards)}) {{", *(f"  {line}" for line in body), "}"]
             else:
                 inner += body
             if self.granular is not None:
@@ -247,7 +252,7 @@ class Generator:
                 more = (f"{tile}[{r.choice(('t * B0 + u0', 't + p0', 't', 't * B0 + B0 - 1 - u0'))}]",)
                 lines = self.phase(self.statements(more, accumulate=True), 3)
                 if r.random() < 0.3:
-                    lines += self.phase(self.statements(accumulate=True), 3)
+                    lines += self.phase(self.statements(accumulate=True), 3, idle=r.choice((0, 0, 1, 3)))
                 head = r.choice(("int t = 0; t < m; t++", "int t = 0; t < m; t += 2", "int t = 1; t < m; t++"))
                 before = self.phase(self.statements(), 2) if r.random() < 0.25 else []
                 return [*before, f"    for ({head}) {{", *lines, "    }"]

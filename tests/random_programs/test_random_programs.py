@@ -17,13 +17,20 @@ REGRESSIONS = {
 }
 
 
+def assert_leaves_ran(rows):
+    """All leaves have run but a few, of which it is said why."""
+    idle = [row for row in rows if not row.points]
+    assert all(row.not_run or row.left_out for row in idle)
+    assert len(idle) <= 1 + len(rows) // 8
+
+
 @pytest.mark.parametrize("first", sampled(range(0, 200, 8), 3))
 def test_random_programs(first):
     seeds = list(range(first, first + 8))
     found = check(seeds)
     assert [failure.text() for failure in found.failures] == []
     assert {row.schedule for row in found.leaves} == {f"input_k{number}" for number in range(len(seeds))}
-    assert all(row.points for row in found.leaves)
+    assert_leaves_ran(found.leaves)
     for checks in found.guards.values():
         assert [check.name for check in checks if check.verdict.value == "no"] == []
 
@@ -39,14 +46,14 @@ def test_random_programs_with_structures(first):
 def test_random_programs_with_unsigned_and_mixed_indices(first):
     found = check(list(range(first, first + 8)), kind="mixed")
     assert [failure.text() for failure in found.failures] == []
-    assert all(row.points for row in found.leaves)
+    assert_leaves_ran(found.leaves)
 
 
 @pytest.mark.parametrize("first", sampled(range(11000, 11008, 4), 1))
 def test_random_programs_with_functions_and_early_ends(first):
     found = check(list(range(first, first + 4)), kind="constructs")
     assert [failure.text() for failure in found.failures] == []
-    assert all(row.points for row in found.leaves)
+    assert_leaves_ran(found.leaves)
 
 
 @pytest.mark.slow
@@ -54,7 +61,7 @@ def test_random_programs_with_functions_and_early_ends(first):
 def test_random_programs_with_sums_in_a_stated_order(first):
     found = check(list(range(first, first + 4)), kind="sums")
     assert [failure.text() for failure in found.failures] == []
-    assert all(row.points for row in found.leaves)
+    assert_leaves_ran(found.leaves)
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS, ids=str)

@@ -57,11 +57,49 @@ def test_where_nothing_is_saved_or_rows_do_not_run_side_by_side_threads_stay(nam
 
 def test_blocks_that_keep_something_stay():
     body = TAKEN["a_factor"][1]
-    assert isinstance(applied(body, cached="a"), NotApplied)
     tile = (
         "float t[D]; meta_for (int p = 0; p < B; p++) meta_for (int q = 0; q < C; q++) meta_for (int r = 0; r < D; r++)"
     )
     assert isinstance(applied(body, before=f"{tile} if (p + q == 0) t[r] = 1.0f;"), NotApplied)
+
+
+TILES = """
+void f(int n, int K, int B, const float a[n][K], const float b[K][n], float c[n][n])
+{{
+  assert(B <= K);
+  int blocks = n / B, across = n / ({width} * B);
+  meta_schedule cache({cached}) {{
+    meta_for (int i = 0; i < blocks; i++) meta_for (int j = 0; j < across; j++)
+      for (int k = 0; k < K / B; k++)
+        meta_for (int v = 0; v < B; v++) meta_for (int u = 0; u < B; u++)
+          for (int z = 0; z < B; z++) for (int w = 0; w < {width}; w++) {{
+            int y = i * B + v, x = (j * {width} + w) * B + u;
+            c[y][x] += a[y][k * B + z] * b[k * B + z][x];
+          }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(("width", "rows"), [(1, 4), (4, 4), (5, 2), (8, 2), (9, None), (16, None)])
+def test_of_tiles_as_many_iterations_as_have_registers(width, rows):
+    version = Version(program(TILES.format(width=width, cached="a, b")))
+    found = STRATEGY.apply(version, Analyses())
+    if rows is None:
+        assert isinstance(found, NotApplied)
+        assert "registers" in found.reason
+    else:
+        assert found.version.program.mapping.coarsened == (0, rows)
+
+
+def test_without_tiles_what_a_thread_keeps_across_a_loop_stays():
+    found = STRATEGY.apply(Version(program(TILES.format(width=4, cached=""))), Analyses())
+    assert isinstance(found, NotApplied)
+    assert "no tile" in found.reason
+
+
+def test_of_tiles_no_more_iterations_than_the_option_says():
+    version = Version(program(TILES.format(width=1, cached="a, b")))
+    assert ThreadCoarsening(most=3).apply(version, Analyses()).version.program.mapping.coarsened == (0, 2)
 
 
 def test_where_registers_are_short_threads_stay():

@@ -9,7 +9,7 @@ a digit is at least the span of the digits below it; so no two iterations of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
@@ -32,8 +32,11 @@ class PrivateWindow:
 
     Coordinate d of element number ``sum of digit * weight`` is ``bases[d] + sum of steps[digit][d] * digit``; ``bases``
     are in grid variables and ``THREAD_SYMBOLS``.  ``digits`` are (trip count, step in each coordinate), lowest first.
-    ``certain`` says that every thread writes every element whenever the block runs; where it is false and there are
-    several, a thread writes all of them or none.  ``loaded`` says that elements must be read from global memory first.
+    ``threads`` are the extents of its thread loops, innermost first: a block may have more threads, which have no
+    element.  Of loop number ``rows[0]`` of these a thread runs ``rows[1]`` iterations, each with its own elements.
+    ``certain`` says that every iteration of the thread loops writes every element whenever the block runs; where it is
+    false and there are several, a thread writes all of them or none.  ``loaded`` says that elements must be read from
+    global memory first.
     """
 
     array: Array
@@ -41,27 +44,41 @@ class PrivateWindow:
     bases: tuple[Polynomial, ...]
     digits: tuple[tuple[int, tuple[Polynomial, ...]], ...]
     references: tuple[Reference, ...]
+    threads: tuple[Polynomial, ...]
     certain: bool
     loaded: bool
+    rows: tuple[int, int] | None = None
 
     @property
     def count(self) -> int:
-        """The number of elements."""
+        """The number of elements of an iteration of the thread loops."""
         product = 1
         for trips, _ in self.digits:
             product *= trips
         return product
+
+    @property
+    def registers(self) -> int:
+        """The number of elements of a thread."""
+        return self.count * (1 if self.rows is None else self.rows[1])
 
 
 def private_windows(program: Program, prover: Prover, found: Sequence[Reference]) -> tuple[PrivateWindow, ...]:
     """Return the private windows of one path, given its references in evaluation order.
 
     There are none where threads stride over the thread loops, for an element then has no one thread of its own, nor
-    where a thread runs several iterations of one: elements then stay in global memory.
+    where a thread runs several iterations of the innermost one.  Where it does of another, what every iteration writes
+    is kept for each of them, if all together is not too much; other elements stay in global memory.
     """
-    if program.mapping.striding is not None or program.mapping.several_results:
+    mapping = program.mapping
+    if mapping.striding is not None or mapping.columns is not None:
         return ()
-    return tuple(one for _, one in _judged(program, prover, found) if isinstance(one, PrivateWindow))
+    windows = tuple(one for _, one in _judged(program, prover, found) if isinstance(one, PrivateWindow))
+    if mapping.coarsened is None:
+        return windows
+    loop, rows = mapping.coarsened
+    each = (replace(one, rows=(len(one.threads) - 1 - loop, rows)) for one in windows if one.certain)
+    return tuple(one for one in each if one.registers <= LARGEST_PRIVATE)
 
 
 def left_in_global_memory(program: Program, prover: Prover, found: Sequence[Reference]) -> dict[str, str]:
@@ -109,6 +126,10 @@ def _private(program: Program, prover: Prover, array: Array, own: Sequence[Refer
     if len(shapes) != 1:
         return None
     bases, digits = shapes.pop()
+    nests = {_thread_extents(reference) for reference in own}
+    threads = nests.pop()
+    if nests or threads is None:
+        return "the thread loops that access it do not all have the same extents"
     certain = any(reference.writes and _always(reference, prover) for reference in own)
     window = PrivateWindow(
         array,
@@ -116,6 +137,7 @@ def _private(program: Program, prover: Prover, array: Array, own: Sequence[Refer
         bases,
         digits,
         tuple(own),
+        threads,
         certain,
         not (own[0].writes and not own[0].reads and _always(own[0], prover)),
     )
@@ -130,6 +152,13 @@ def thread_renaming(reference: Reference) -> dict[str, Polynomial]:
     """Return the thread symbols of a reference's phase under their common names."""
     threads = [loop for loop in reference.loops if loop.kind is LoopKind.THREAD]
     return {loop.var: Polynomial.symbol(name) for loop, name in zip(reversed(threads), THREAD_SYMBOLS, strict=False)}
+
+
+def _thread_extents(reference: Reference) -> tuple[Polynomial, ...] | None:
+    """Return the extents of the thread loops around an access, innermost first; ``None`` where one is not known."""
+    trips = [loop.trips for loop in reversed(reference.loops) if loop.kind is LoopKind.THREAD]
+    known = tuple(one for one in trips if one is not None)
+    return known if len(known) == len(trips) else None
 
 
 def digits_of(reference: Reference, factors: Sequence[Polynomial]) -> tuple[LoopRange, ...]:

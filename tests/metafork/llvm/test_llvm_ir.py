@@ -16,10 +16,12 @@ from metafork.ir.program import Cast, Conditional, IntConst, Phase, Var, binary,
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.llvm.targets import Nvptx
+from metafork.lowering.lowering import lower
 from metafork.printing.expressions import expression
 from strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.host_run import CTYPES, run_on_host
 from tests.metafork.lowering.kernel_reader import read_kernel
+from tests.metafork.programs import program
 
 INT_TYPES = [type_ for type_ in ScalarType if type_.integer and type_ is not ScalarType.BOOL]
 ONE = IntConst(1)
@@ -248,3 +250,28 @@ def test_constants_round_once(value):
 )
 def test_awkward_constants(text, value):
     assert floating_value(text, ScalarType.FLOAT) == value
+
+
+@pytest.mark.parametrize("pipeline", [("O3",), ("O1",), ("O3-rolled",)])
+def test_llvm_has_nothing_to_say_of_loops_over_an_array_of_a_thread_that_may_end_early(pipeline, capfd):
+    kernel = lower(
+        program(
+            """
+void f(int n, int B, int m, const float a[n][5], float c[n]) {
+  int blocks = n / B;
+  meta_schedule {
+    meta_for (int i = 0; i < blocks; i++) meta_for (int u = 0; u < B; u++) {
+      float t[5];
+      for (int l = 0; l < 5; l++) t[l] = a[i * B + u][l];
+      for (int l = 0; l < 5; l++) { if (l > m) break; t[l] -= t[4 - l]; }
+      c[i * B + u] = t[4];
+    }
+  }
+}"""
+        ),
+        "k",
+    )
+    text = module_text(kernel)
+    assert text.count("!llvm.loop ") == 2
+    optimize(text, pipeline)
+    assert capfd.readouterr().err == ""

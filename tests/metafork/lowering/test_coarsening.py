@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from metafork.frontend import parse
+from metafork.ir.kernel import Space
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Assign, Declare, Element, For, If, expressions_of, walk_expression, walk_statements
@@ -135,6 +136,69 @@ def test_kernels_with_several_rows_a_thread_compute_what_the_program_means(tmp_p
     cases += [case(name, TOGETHER["stencil"], 4, before=before) for name, before in BEFORE.items()]
     cases += [case("cached", TOGETHER["stencil"], 4, cached="a"), case("written", TOGETHER["in_place"], 4, cached="c")]
     assert run([replace(one, _parsed=[]) for one in cases], tmp_path) == {}
+
+
+KEPT = """
+void {name}(int n, int m, int K, int B, int C, const float a[n][K], const float b[K][2 * m], float c[n][2 * m])
+{{
+  assert(2 <= K);
+  int e0 = n / B, e1 = m / C;
+  meta_schedule cache(a, b) {{
+    meta_for (int i = 0; i < e0; i++) meta_for (int j = 0; j < e1; j++)
+      for (int k = 0; k < K / 2; k++) {{
+        meta_for (int v = 0; v < {rows}; v++) meta_for (int u = 0; u < C; u++) {{ {body} }}
+        {after}
+      }}
+  }}
+}}"""
+PRODUCT = """for (int z = 0; z < 2; z++) for (int w = 0; w < 2; w++)
+  c[i * B + v][2 * j * C + w * C + u] += a[i * B + v][2 * k + z] * b[2 * k + z][2 * j * C + w * C + u];"""
+ONE = "c[i * B + v][j * C + u] {op} a[i * B + v][2 * k] * b[2 * k][j * C + u];"
+LARGER = "meta_for (int v = 0; v < B + 2; v++) meta_for (int u = 0; u < C; u++) { int own = v + u; }"
+ROWS_KEPT = {
+    "two_results": (PRODUCT, "B", ""),
+    "one_result": (ONE.format(op="+="), "B", ""),
+    "more_threads_than_rows": (PRODUCT, "B", LARGER),
+    "written_first": ("if (k >= 0) { " + ONE.format(op="=") + " }", "B", ""),
+    "not_always_written": ("if (k != 1) { " + ONE.format(op="=") + " }", "B", ""),
+    "one_by_one": ("int x = 2; while (x > 0) { " + ONE.format(op="+=") + " x -= v + 1; }", "B", ""),
+    "a_constant": (PRODUCT, "4", ""),
+}
+
+
+def kept(name, most):
+    body, rows, after = ROWS_KEPT[name]
+    text = KEPT.format(name=f"{name}_{most}", body=body, rows=rows, after=after)
+    if rows == "4":
+        text = text.replace("int B, ", "").replace("B", "4")
+    sizes = [{"n": 9, "m": 8, "K": 6, "B": 4, "C": 2}, {"n": 7, "m": 3, "K": 5, "B": 3, "C": 3}, {"n": 5, "m": 2}]
+    points = [{"K": 2, "B": 5, "C": 1} | point for point in sizes]
+    points = [{key: value for key, value in point.items() if key != "B" or rows == "B"} for point in points]
+    one = program(text).mapped(coarsened=None if most is None else (0, most))
+    return Case(text, points, program=one, label=f"{name} {most}")
+
+
+def test_rows_whose_elements_stay_in_registers_across_a_block_level_loop(tmp_path):
+    cases = [kept(name, most) for name in ROWS_KEPT for most in (2, 4)]
+    registers = {}
+    for one in cases:
+        private = [memory for memory in lower(one.program, "k").memories if memory.space is Space.PRIVATE]
+        registers[one.label] = [memory.extent.value for memory in private]
+    assert registers["two_results 4"] == registers["more_threads_than_rows 4"] == [8]
+    assert registers["one_result 2"] == [2]
+    assert registers["not_always_written 4"] == []
+    cases += [kept(name, None) for name in ROWS_KEPT]
+    assert run(cases, tmp_path) == {}
+
+
+def test_no_loop_over_rows_is_left_whose_elements_stay_in_registers():
+    statements = list(walk_statements(lower(kept("two_results", 4).program, "k").body))
+    assert any(isinstance(one, Element) and one.array == "own_c" for one in map(_target, statements))
+    assert not any(isinstance(stmt, For) and stmt.init.name == "v" for stmt in statements)
+
+
+def _target(stmt):
+    return stmt.target if isinstance(stmt, Assign) else None
 
 
 def test_the_middle_loop_of_three(tmp_path):
