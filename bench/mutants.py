@@ -181,7 +181,7 @@ class Tree:
     """A copy of the project that one mutant after the other is put into."""
 
     def __init__(self, folder: Path, reached: Reached) -> None:
-        self.folder = copied(folder)
+        self.folder = compiled(copied(folder))
         self.reached = reached
         self.sound: set[str] = set()
         """Tests that were seen to pass without a mutant."""
@@ -297,7 +297,8 @@ def _statement(file: Path, line: int) -> range:
 
 
 def _environment(tree: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(tree), "METAFORK_VERIFY": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(tree), "METAFORK_VERIFY": "1"}
 
 
 def _noticed(tests: Sequence[str], seconds: float, tree: Path, known: Iterable[str]) -> str:
@@ -341,6 +342,16 @@ def copied(target: Path) -> Path:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target / name)
     return target
+
+
+def compiled(tree: Path) -> Path:
+    """Compile all modules to byte code that goes by the hash of its source, which later writes of it keep to.
+
+    Byte code by time and size would miss a mutant of the same size that is put in within the same second.
+    """
+    command = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", str(tree)]
+    subprocess.run(command, env=_environment(tree), check=True)
+    return tree
 
 
 def summary(outcomes: list[Outcome]) -> str:
