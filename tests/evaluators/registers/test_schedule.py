@@ -41,7 +41,14 @@ def test_loops_are_found_in_any_layout(pipeline):
 @pytest.mark.parametrize("pipeline", ROLLED)
 @pytest.mark.parametrize(
     ("step", "bound", "expected"),
-    [("1", "n", UNKNOWN), ("1", "5", 5), ("2", "7", 4), ("(int)blockDim.x", "n", None), ("1", "500", UNKNOWN)],
+    [
+        ("1", "n", UNKNOWN),
+        ("1", "5", 5),
+        ("2", "7", 4),
+        ("(int)blockDim.x", "n", None),
+        ("1", "64", 64),
+        ("1", "500", UNKNOWN),
+    ],
 )
 def test_iterations_are_counted_where_they_are_constant(pipeline, step, bound, expected):
     blocks = code_of(loop_over_blocks(step, bound), pipeline).blocks
@@ -93,6 +100,50 @@ def test_what_has_to_live_at_once_is_wanted():
     stores = "".join(f"\tst.global.b32 \t[%rd1+{4 * k}], %r{k};\n" for k in range(1, 61))
     address = "\tmov.u32 \t%r0, %tid.x;\n\tmul.wide.u32 \t%rd1, %r0, 4;\n"
     assert arrangement(code_of_body(address + loads + "\tbar.sync \t0;\n" + stores)).wanted >= 62
+
+
+def loads(count, first=0):
+    return "".join(f"\tld.global.nc.b32 \t%r{k}, [%rd1+{4 * k}];\n" for k in range(first, first + count))
+
+
+def stores(count, first=0):
+    return "".join(f"\tst.global.b32 \t[%rd1+{4 * k}], %r{k};\n" for k in range(first, first + count))
+
+
+def blocks_in_turn(*blocks):
+    """A kernel with these blocks, after each of which it may end."""
+    ends = "\tsetp.lt.u32 \t%p1, %r299, {0};\n\t@%p1 bra \t$END;\n"
+    text = "".join(block + ends.format(place) for place, block in enumerate(blocks))
+    return code_of_body(f"\tmov.u32 \t%r299, %tid.x;\n\tmul.wide.u32 \t%rd1, %r299, 4;\n{text}$END:\n")
+
+
+@pytest.mark.parametrize("across", [16, 20, 28])
+def test_a_division_takes_its_temporaries_beside_what_lives_across_it(across):
+    wait = "\tbar.sync \t0;\n"
+    division = (
+        "\tld.global.nc.b64 \t%rd9, [%rd1];\n\tdiv.rn.f64 \t%rd10, %rd9, %rd9;\n\tst.global.b64 \t[%rd1], %rd10;\n"
+    )
+    blocks = [loads(across) + wait, division, wait + stores(across)]
+    wanted = arrangement(blocks_in_turn(*blocks)).wanted
+    # Besides the values: two registers each for the address, the operand and the result, one for the index.
+    assert wanted >= across + 14 + 4
+    for other in range(across, across + 20):
+        others = arrangement(blocks_in_turn(loads(other, 100) + wait + stores(other, 100))).wanted
+        both = arrangement(blocks_in_turn(*blocks, loads(other, 100) + wait + stores(other, 100))).wanted
+        assert max(wanted, others) <= both <= max(wanted, others) + 1, other
+
+
+def test_an_index_made_of_a_float_is_no_part_of_the_address():
+    def wanted(conversion):
+        names = range(20)
+        before = "".join(f"\tcvt.{conversion} \t%rd{10 + k}, %r{k};\n" for k in names)
+        after = "".join(
+            f"\tadd.s64 \t%rd{40 + k}, %rd1, %rd{10 + k};\n\tst.global.b32 \t[%rd{40 + k}], %r299;\n" for k in names
+        )
+        return arrangement(blocks_in_turn(f"{loads(20)}{before}\tbar.sync \t0;\n{after}")).wanted
+
+    # Extended integers are added as they are; a converted value lives in two registers.
+    assert wanted("s64.s32") + 15 <= wanted("rzi.s64.f32")
 
 
 def test_constant_offsets_and_scaled_indices_take_nothing():
