@@ -92,8 +92,13 @@ def joined(text, points):
             [("g", "d"), ("i", "e * 2")],
             ["int r = g * B + u;", "b[r][i * B + v] = a[r][i * B + v];"],
         ),
+        (
+            in_grid(f"{ROW} int p = v + B * (i * s + k); if (i < e && p < N && u < B) b[r][p] = a[r][p];"),
+            [("g", "d"), ("i", "e * s")],
+            ["int r = g * B + u;", "int p = v + B * i;", "if (p < N && u < B) {", "b[r][p] = a[r][p];", "}"],
+        ),
     ],
-    ids=["fine", "fine_branches", "fine_loops", "coarse"],
+    ids=["fine", "fine_branches", "fine_loops", "coarse", "fine_always"],
 )
 def test_a_loop_joins_a_grid_variable_with_no_division(text, grid, body):
     points = [{**POINTS[0], "s": 2}] if "s == 2" in text else POINTS
@@ -131,3 +136,10 @@ def test_a_loop_joins_a_grid_variable_with_no_division(text, grid, body):
 def test_scalars_that_are_zero_or_a_copy_go_into_their_uses(body, expected):
     (phase,) = program(nest(body)).body
     assert statements(without_zeros(phase.body), 0) == expected
+
+
+def test_a_condition_on_what_may_be_negative_stays():
+    text = in_grid(f"{ROW} int h = (int)a[r][0] - 40; if (i < e + h) b[r][(i * s + k) * B + v] = 1;")
+    grid, body = joined(text, POINTS)
+    assert grid == [("g", "d"), ("ik", "e * s")]
+    assert "if (i < e + h) {" in body
