@@ -93,9 +93,9 @@ def joined(text, points):
             ["int r = g * B + u;", "b[r][i * B + v] = a[r][i * B + v];"],
         ),
         (
-            in_grid(f"{ROW} int p = v + B * (i * s + k); if (i < e && p < N && u < B) b[r][p] = a[r][p];"),
+            in_grid(f"{ROW} int p = v + B * (i * s + k + 1); if (i < e && p < N && u < B) b[r][p] = a[r][p];"),
             [("g", "d"), ("i", "e * s")],
-            ["int r = g * B + u;", "int p = v + B * i;", "if (p < N && u < B) {", "b[r][p] = a[r][p];", "}"],
+            ["int r = g * B + u;", "int p = v + B * (i + 1);", "if (p < N && u < B) {", "b[r][p] = a[r][p];", "}"],
         ),
     ],
     ids=["fine", "fine_branches", "fine_loops", "coarse", "fine_always"],
