@@ -25,7 +25,7 @@ def is_free(first, second):
     return race_report(parse(Source("f.mf", text)).schedules[0].program).unproved == ()
 
 
-@pytest.mark.parametrize(("first", "second"), product(["t ^ j", "j ^ t"], repeat=2))
+@pytest.mark.parametrize(("first", "second"), list(product(["t ^ j", "j ^ t"], repeat=2)))
 def test_exclusive_ors_with_one_number_are_one_to_one_in_either_order(first, second):
     assert is_free(first, second)
 
