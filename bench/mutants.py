@@ -5,12 +5,13 @@
 
 Mutants are drawn with a fixed seed, first the place and then the fault (operators of Cosmic Ray; annotations and
 docstrings are left out, as nothing reads them, and the options of dataclasses).  Each is put into a copy of the
-tracked files and meets the tests of its own module or folder, then the quick tests that execute its statement, those
-of two minutes and those of ten, the shortest first, until one fails; that one must pass without the mutant.  All
-mutants meet the first of these stages before any meets the second, so that minutes that do not suffice go to where
-most is learned.  One that no such test notices is *alive*, though a longer test or one in a process of its own might
-notice it; one that computes the same as the original is *equivalent* and is listed with the reason in
-``bench/mutants.toml``.  What the minutes do not allow is not run, and counted as such.
+tracked files and meets the tests of its own module (where it has none, those of the folder that execute its statement),
+then all quick tests that execute its statement, those of two minutes and those of ten, the shortest first, until one
+fails; that one must pass without the mutant.  All mutants meet the first of these stages before any meets the
+second, so that minutes that do not suffice go to where most is learned.  One that no such test notices is *alive*,
+though a longer test or one in a process of its own might notice it; one that computes the same as the original is
+*equivalent* and is listed with the reason in ``bench/mutants.toml``.  What the minutes do not allow is not run, and
+counted as such.
 
 Which tests execute a statement is measured first, by one run of all quick tests; it is kept in ``build/mutants``
 until a tracked file changes.  ``--measured FOLDER`` takes what was measured before a small change.
@@ -27,6 +28,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -181,7 +183,7 @@ class Tree:
     """A copy of the project that one mutant after the other is put into."""
 
     def __init__(self, folder: Path, reached: Reached) -> None:
-        self.folder = copied(folder)
+        self.folder = compiled(copied(folder))
         self.reached = reached
         self.sound: set[str] = set()
         """Tests that were seen to pass without a mutant."""
@@ -191,9 +193,13 @@ class Tree:
         file, stage = one.mutant.file, one.passed
         path = self.folder / file
         text = path.read_text()
-        tests, seconds = [_own(file, self.folder)], OWN_SECONDS
-        if stage:
-            lines = _statement(path, one.mutant.line)
+        lines = _statement(path, one.mutant.line)
+        own = _own(file, self.folder)
+        if stage == 0:
+            # A whole folder takes long: of its tests those that can notice.
+            here = [test for test in self.reached.tests(file, lines) if test.startswith(f"{own}/")]
+            tests, seconds = [own] if own.endswith(".py") else here, OWN_SECONDS
+        else:
             before = self.reached.within(file, lines, STAGES[stage - 1]) if stage > 1 else []
             tests = self.reached.within(file, lines, STAGES[stage])[len(before) :]
             seconds = 60 + 5 * sum(self.reached.seconds[test] for test in tests)
@@ -297,7 +303,8 @@ def _statement(file: Path, line: int) -> range:
 
 
 def _environment(tree: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(tree), "METAFORK_VERIFY": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(tree), "METAFORK_VERIFY": "1"}
 
 
 def _noticed(tests: Sequence[str], seconds: float, tree: Path, known: Iterable[str]) -> str:
@@ -306,6 +313,10 @@ def _noticed(tests: Sequence[str], seconds: float, tree: Path, known: Iterable[s
     Each process has ``seconds`` of processor time: a mutant that loops without end is noticed too, and a busy machine
     changes nothing; one that waits for ever is noticed after an hour.
     """
+    # What was measured before a change of the tests may name some that are gone.
+    tests = [test for test in tests if (tree / test.partition("::")[0]).exists()]
+    if not tests:
+        return ""
     named = tree / "tests_to_run"
     named.write_text("\n".join(tests) + "\n")
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", f"@{named}"]
@@ -327,6 +338,12 @@ def _noticed(tests: Sequence[str], seconds: float, tree: Path, known: Iterable[s
         return f"not ended after {limit} s of processor time"
     if done.returncode in (0, 5):
         return ""
+    gone = set(re.findall(r"^ERROR: not found: .*?/(tests/.*)$", done.stderr, re.MULTILINE))
+    if gone:
+        left = [test for test in tests if not {test, test.partition("[")[0]} & gone]
+        if len(left) == len(tests):
+            raise RuntimeError(f"not found: {', '.join(gone)}")
+        return _noticed(left, seconds, tree, known)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     if not lines:
         return f"pytest ended with {done.returncode}"
@@ -341,6 +358,16 @@ def copied(target: Path) -> Path:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target / name)
     return target
+
+
+def compiled(tree: Path) -> Path:
+    """Compile all modules to byte code that goes by the hash of its source, which later writes of it keep to.
+
+    Byte code by time and size would miss a mutant of the same size that is put in within the same second.
+    """
+    command = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", str(tree)]
+    subprocess.run(command, env=_environment(tree), check=True)
+    return tree
 
 
 def summary(outcomes: list[Outcome]) -> str:

@@ -1,11 +1,12 @@
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from evaluators.bank_degree import COUNTER, bank_accesses
-from evaluators.banks.simulation import access_degree
+from evaluators.banks.simulation import SAMPLED, access_degree
 from evaluators.counter import NotKnown
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
@@ -58,6 +59,19 @@ void f(int N, int B0, int B1, {element} b[N * B0 * B1]) {{
     }}
   }}
 }}"""
+
+
+def test_the_counter_says_what_it_is():
+    assert (COUNTER.name, COUNTER.kind, COUNTER.symbol) == ("bank_degree", "performance", "D")
+    assert COUNTER.less_is_better
+    assert COUNTER.default_target == Fraction(1)  # no conflict is accepted
+
+
+@pytest.mark.parametrize(
+    ("text", "schedule", "said"), [(MATADD, 0, ""), (JACOBI, 0, ""), (MATMUL, 0, SAMPLED), (TRANSPOSE, 1, SAMPLED)]
+)
+def test_a_degree_that_is_proved_of_all_shapes_is_not_called_sampled(text, schedule, said):
+    assert COUNTER.evaluate(Version(program(text, schedule)), Analyses()).sampled == said
 
 
 def test_nothing_in_shared_memory():

@@ -12,6 +12,12 @@ def threads(text):
     return COUNTER.evaluate(Version(program(text)), Analyses())
 
 
+def test_the_counter_says_what_it_is():
+    assert (COUNTER.name, COUNTER.kind, COUNTER.symbol) == ("threads_per_block", "resource", "T")
+    assert COUNTER.less_is_better
+    assert COUNTER.default_target is None
+
+
 def test_the_product_of_the_thread_extents():
     assert threads(MATADD).numerator == B0 * B1
     assert threads(MATMUL).numerator == B0 * ub1

@@ -124,3 +124,24 @@ def test_counts_are_those_of_the_threads_of_a_block_at_random_points(name):
         if first:
             assert total_without < total_kept
             assert counted_without["sectors"] <= counted_kept["sectors"]
+
+
+@pytest.mark.parametrize(("element", "whole"), [("char", 32), ("short", 16), ("float", 8), ("double", 4)])
+@pytest.mark.parametrize(
+    ("stride", "taken"), [("1", (1, 1)), ("3", (3, 3)), ("-3", (3, 3)), ("40", None), ("m", (1, None))]
+)
+def test_an_access_takes_its_stride_up_to_a_whole_sector(element, whole, stride, taken):
+    """Sectors, in elements, that one thread's load takes at the least and at the most; ``None`` is a whole sector."""
+    text = f"""
+    void f(int n, int B, int m, const {element} a[n], {element} b[n]) {{
+      int dim = n / B;
+      meta_schedule cache() {{
+        meta_for (int i = 0; i < dim; i++) meta_for (int j = 0; j < B; j++) b[i * B + j] = a[i + 999 + ({stride}) * j];
+      }}
+    }}"""
+    analyses = Analyses()
+    found = work(Version(parse(Source("test.mf", text)).schedules[0].program), analyses)
+    assert not isinstance(found, NotKnown)
+    [(most, fewest)] = [(most, fewest) for name, most, fewest in found.arrays if name == "a"]
+    least, greatest = (whole if one is None else one for one in taken or (None, None))
+    assert (fewest.evaluate({"B": 1}), most.evaluate({"B": 1})) == (least, greatest)

@@ -10,7 +10,7 @@ from metafork.ir.program import For, If, Phase, Version, walk_statements
 from metafork.printing.expressions import expression
 from metafork.printing.metafork_text import metafork_text
 from strategies.cse import STRATEGIES
-from strategies.granularity import STRATEGY
+from strategies.granularity import STRATEGY, Granularity
 from strategies.strategy import Applied, NotApplied
 from tests.metafork.interpreter import memories, program, results, run
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
@@ -427,3 +427,23 @@ def test_a_linear_index_joins_as_rows_and_columns_do(text):
     before, after = applied(text)
     assert [expression(loop.extent) for loop in after.grid] == ["N / B", "N / (s * B) * s"]
     same_meaning(before, after, [{"N": n, "s": s, "B": b} for n, s, b in ((4, 2, 2), (5, 2, 1), (6, 1, 3))])
+
+
+def test_at_least_one_loop_is_asked_for():
+    assert Granularity(most_loops=1).most_loops == 1
+    for number in (0, -1):
+        with pytest.raises(ValueError, match=f"at least 1, not {number}"):
+            Granularity(most_loops=number)
+
+
+def test_statements_that_repeat_are_counted_in_the_remark():
+    result = STRATEGY.apply(Version(program(MATADD)), Analyses())
+    assert isinstance(result, Applied)
+    assert "2 statements that repeat with a shift" in result.note
+
+
+def test_a_refusal_stands_somewhere_whatever_is_known_of_its_reason():
+    text = loop_nest("int k = 0; while (k < s) { a[i*s*B + k*B + j] = 1; k = k + 1; }")
+    result = STRATEGY.apply(Version(program(text)), Analyses())
+    assert isinstance(result, NotApplied)
+    assert text[result.span.start : result.span.end].startswith("while (k < s)")

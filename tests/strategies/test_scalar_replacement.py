@@ -108,6 +108,9 @@ def test_what_becomes_a_scalar(body, expected):
         "for (int k = 0; k < s; k++) { while (a[j] > 3) a[j] -= 1; }",
         "int k = 9; while (k > 0) { c[i * B + j] += 1; k = k - 1; }",
         "for (int k = 0; k < c[40]; k++) c[i * B + j] += 1;",
+        "for (int k = 1; k < s; k *= 2) c[i * B + j] += 1;",
+        "for (int k = 0; k < s && c[k] > 0; k++) c[i * B + j] += 1;",
+        "int k; for (k = 0; k < s; k++) { k = k + 1; c[i * B + j] += 1; }",
         "for (int k = 0; k < c[40]; k++) a[i * B + j] += 1;",
         # no interchange: bounds, order, or which element is not known
         "for (int k = 0; k < B; k++) for (int l = 0; l < k; l++) a[(i * B + j) * s + l] += 1;",
@@ -229,9 +232,18 @@ def test_it_is_applied_at_leaves():
 
 
 @pytest.mark.parametrize(
-    ("step", "interchanged"), [("s", True), ("2u", True), ("1073741824u", False), ("4294967295u", False)]
+    ("step", "limit", "interchanged"),
+    [
+        ("s", "8u", True),
+        ("2u", "8u", True),
+        ("1073741824u", "8u", False),
+        ("4294967295u", "8u", False),
+        ("2u", "s", True),
+        ("2u", "N", False),  # N may be large
+        ("2u", "j", False),
+    ],
 )
-def test_an_unsigned_index_that_may_come_back_is_not_interchanged(step, interchanged):
+def test_an_unsigned_index_that_may_come_back_is_not_interchanged(step, limit, interchanged):
     text = f"""
     void f(unsigned N, unsigned s, unsigned B, float a[64], float c[N]) {{
       assert(1 <= s && s <= 9);
@@ -239,7 +251,7 @@ def test_an_unsigned_index_that_may_come_back_is_not_interchanged(step, intercha
         meta_for (unsigned i = 0; i < N; i++)
           meta_for (unsigned j = 0; j < B; j++)
             for (unsigned z = 0; z < 3u; z++)
-              for (unsigned w = 0; w < 8u; w++)
+              for (unsigned w = 0; w < {limit}; w++)
                 c[i * B + j + w * {step}] += a[z];
       }}
     }}

@@ -228,7 +228,8 @@ def atom_of(condition: Expr) -> tuple[Expr, bool]:
     """Return a condition and a truth value such that ``condition`` is true exactly when the former has the latter.
 
     ``!c``, ``c == 0`` and ``c != 0`` lose their comparison, and integer orders become ``<``, so that conditions that
-    only spell one test differently are recognised.  Floating orders stay: a NaN makes both ``<`` and ``>=`` false.
+    only spell one test differently are recognised.  Floating orders stay: a NaN makes both ``<`` and ``>=`` false; of
+    ``==`` and ``!=`` one holds always.
     """
     match condition:
         case Unary(op="!", operand=operand):
@@ -237,7 +238,7 @@ def atom_of(condition: Expr) -> tuple[Expr, bool]:
         case Binary(op="==" | "!=" as op, left=left, right=IntConst(value=0)) if left.type.integer:
             atom, truth = atom_of(left)
             return atom, truth == (op == "!=")
-        case Binary(op="!=", left=left, right=right) if left.type.integer and right.type.integer:
+        case Binary(op="!="):
             return replace(condition, op="=="), False
         case Binary(op=op, left=left, right=right) if op in COMPARISONS and left.type.integer and right.type.integer:
             match op:

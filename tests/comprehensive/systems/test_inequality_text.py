@@ -53,3 +53,10 @@ def test_an_unknown_name_is_told():
     with pytest.raises(InequalityError) as caught:
         inequality("x <= E", SYMBOLS)
     assert caught.value.unknown == "E"
+
+
+def test_a_long_text_is_shown_by_its_start():
+    for length, shown in ((200, 200), (201, 103)):
+        with pytest.raises(InequalityError) as caught:
+            inequality("x" * (length - 5) + " <= 1", SYMBOLS)
+        assert str(caught.value).partition(": ")[0] == repr("x" * 195 + " <= 1" if shown == 200 else "x" * 100 + "...")

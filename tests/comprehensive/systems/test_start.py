@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from comprehensive import registry
 from comprehensive.options import machine_limits, machine_values
 from comprehensive.systems.start import identifiers, machine_symbols, start_of
@@ -77,3 +79,10 @@ def test_a_fixed_machine_has_numbers():
     partly = start(machine_values("T=256"))
     assert dict(partly.fixed) == {"T_": 256}
     assert "Z" in partly.unknown_machine
+
+
+def test_the_machine_has_the_dimensions_of_the_blocks():
+    [schedule] = parse(Source("f.mf", TEXT)).schedules
+    for program, dimensions in ((schedule.program, ["block_dim_x"]), (replace(schedule.program, body=()), [])):
+        machine = start_of(program, registry.counters(["threads_per_block"])).machine
+        assert [name for name in machine if name.startswith("block_dim")] == dimensions

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from importlib.resources import files
 from itertools import pairwise
 
@@ -171,6 +172,8 @@ def test_a_model_of_another_version_is_refused():
     assert model_to_json(model, document["target"]) == document
     with pytest.raises(ValueError, match="not a register model"):
         model_from_json(document | {"version": 2})
+    with pytest.raises(ValueError, match="shorter"):
+        model_to_json(replace(model, exponents=model.exponents[1:]), document["target"])
     assert all(a >= 0 for a, name in zip(model.exponents, NAMES, strict=True) if name not in ANY_SIGN)
 
 

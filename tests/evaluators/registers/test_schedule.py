@@ -1,62 +1,12 @@
-"""Loops of PTX as ``ptxas`` unrolls them, and the order it puts instructions in."""
+"""The order that ``ptxas`` puts instructions in, and the registers that it wants."""
 
 import pytest
 
-from evaluators.registers.code import Slow, read_code
-from evaluators.registers.loops import UNKNOWN, chain_of, iterations, natural_loops, unrolled_whole
+from evaluators.registers.code import Slow
 from evaluators.registers.read_only import with_read_only_loads
 from evaluators.registers.schedule import ALL_WARPS, FREE_MORE, arrangement
-from metafork.ir.ir_strategies import passes_of
-from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.ptx_target import emit_ptx, optimize
-from strategies.llvm.register_pressure import PIPELINES
 from tests.evaluators.registers.ptx_modules import code_of_body
-from tests.metafork.lowering.kernel_reader import read_kernel
-
-ROLLED = PIPELINES[1:]
-
-
-def code_of(text, *pipelines):
-    return read_code(emit_ptx(optimize(module_text(read_kernel(text)), passes_of(pipelines))))
-
-
-def loop_over_blocks(step="1", bound="n", value="a[k * n + p] * 2.0f"):
-    return (
-        "void k(int n, const float *a, float *b) { for (unsigned p = blockIdx.x; p < n; p += gridDim.x)"
-        f" for (int k = 0; k < {bound}; k += {step}) b[p * n + k] = {value}; }}"
-    )
-
-
-@pytest.mark.parametrize("pipeline", ROLLED)
-def test_loops_are_found_in_any_layout(pipeline):
-    blocks = code_of(loop_over_blocks(), pipeline).blocks
-    loops = natural_loops(blocks)
-    (inner,) = loops.innermost()
-    assert len(loops.members) == 2
-    assert loops.is_inside_another(inner)
-    (outer,) = set(loops.members) - {inner}
-    assert loops.members[inner] < loops.members[outer]
-
-
-@pytest.mark.parametrize("pipeline", ROLLED)
-@pytest.mark.parametrize(
-    ("step", "bound", "expected"),
-    [("1", "n", UNKNOWN), ("1", "5", 5), ("2", "7", 4), ("(int)blockDim.x", "n", None), ("1", "500", UNKNOWN)],
-)
-def test_iterations_are_counted_where_they_are_constant(pipeline, step, bound, expected):
-    blocks = code_of(loop_over_blocks(step, bound), pipeline).blocks
-    loops = natural_loops(blocks)
-    (inner,) = loops.innermost()
-    assert iterations(blocks, chain_of(blocks, inner, loops.members[inner])) == expected
-
-
-@pytest.mark.parametrize("pipeline", ROLLED)
-def test_a_loop_with_few_iterations_is_unrolled_whole(pipeline):
-    blocks = unrolled_whole(code_of(loop_over_blocks(bound="5"), pipeline).blocks)
-    assert len(natural_loops(blocks).members) == 1
-    assert sum(one.loads for block in blocks for one in block.instructions) == 5
-    long = unrolled_whole(code_of(loop_over_blocks(bound="60"), pipeline).blocks)
-    assert sum(one.loads for block in long for one in block.instructions) == 1
+from tests.evaluators.registers.test_loops import ROLLED, code_of, loop_over_blocks
 
 
 @pytest.mark.parametrize("pipeline", ROLLED)
@@ -95,6 +45,50 @@ def test_what_has_to_live_at_once_is_wanted():
     assert arrangement(code_of_body(address + loads + "\tbar.sync \t0;\n" + stores)).wanted >= 62
 
 
+def loads(count, first=0):
+    return "".join(f"\tld.global.nc.b32 \t%r{k}, [%rd1+{4 * k}];\n" for k in range(first, first + count))
+
+
+def stores(count, first=0):
+    return "".join(f"\tst.global.b32 \t[%rd1+{4 * k}], %r{k};\n" for k in range(first, first + count))
+
+
+def blocks_in_turn(*blocks):
+    """A kernel with these blocks, after each of which it may end."""
+    ends = "\tsetp.lt.u32 \t%p1, %r299, {0};\n\t@%p1 bra \t$END;\n"
+    text = "".join(block + ends.format(place) for place, block in enumerate(blocks))
+    return code_of_body(f"\tmov.u32 \t%r299, %tid.x;\n\tmul.wide.u32 \t%rd1, %r299, 4;\n{text}$END:\n")
+
+
+@pytest.mark.parametrize("across", [16, 20, 28])
+def test_a_division_takes_its_temporaries_beside_what_lives_across_it(across):
+    wait = "\tbar.sync \t0;\n"
+    division = (
+        "\tld.global.nc.b64 \t%rd9, [%rd1];\n\tdiv.rn.f64 \t%rd10, %rd9, %rd9;\n\tst.global.b64 \t[%rd1], %rd10;\n"
+    )
+    blocks = [loads(across) + wait, division, wait + stores(across)]
+    wanted = arrangement(blocks_in_turn(*blocks)).wanted
+    # Besides the values: two registers each for the address, the operand and the result, one for the index.
+    assert wanted >= across + 14 + 4
+    for other in range(across, across + 20):
+        others = arrangement(blocks_in_turn(loads(other, 100) + wait + stores(other, 100))).wanted
+        both = arrangement(blocks_in_turn(*blocks, loads(other, 100) + wait + stores(other, 100))).wanted
+        assert max(wanted, others) <= both <= max(wanted, others) + 1, other
+
+
+def test_an_index_made_of_a_float_is_no_part_of_the_address():
+    def wanted(conversion):
+        names = range(20)
+        before = "".join(f"\tcvt.{conversion} \t%rd{10 + k}, %r{k};\n" for k in names)
+        after = "".join(
+            f"\tadd.s64 \t%rd{40 + k}, %rd1, %rd{10 + k};\n\tst.global.b32 \t[%rd{40 + k}], %r299;\n" for k in names
+        )
+        return arrangement(blocks_in_turn(f"{loads(20)}{before}\tbar.sync \t0;\n{after}")).wanted
+
+    # Extended integers are added as they are; a converted value lives in two registers.
+    assert wanted("s64.s32") + 15 <= wanted("rzi.s64.f32")
+
+
 def test_constant_offsets_and_scaled_indices_take_nothing():
     address = "\tld.param.b64 \t%rd0, [k_param_0];\n\tmov.u32 \t%r0, %tid.x;\n"
     address += "\tmul.wide.u32 \t%rd2, %r0, 4;\n\tadd.s64 \t%rd1, %rd0, %rd2;\n"
@@ -110,17 +104,3 @@ def test_arrays_that_are_only_read_are_read_through_the_cache():
     text += "\tadd.s64 \t%rd3, %rd1, 8;\n\tadd.s64 \t%rd4, %rd2, 8;\n"
     text += "\tld.global.b32 \t%r1, [%rd3];\n\tld.global.b32 \t%r2, [%rd5];\n\tst.global.b32 \t[%rd4], %r1;\n"
     assert [one.cached for one in with_read_only_loads(code_of_body(text)).instructions() if one.loads] == [True, False]
-
-
-def test_a_float_that_grows_by_a_constant_is_no_counter():
-    body = "".join(
-        [
-            "\tmov.b32 \t%r1, 0f00000000;\n",
-            "$LOOP:\n\tadd.rn.f32 \t%r1, %r1, 0f40000000;\n",
-            "\tsetp.lt.f32 \t%p1, %r1, 0f41000000;\n\t@%p1 bra \t$LOOP;\n",
-        ]
-    )
-    blocks = code_of_body(body).blocks
-    loops = natural_loops(blocks)
-    (header,) = loops.innermost()
-    assert iterations(blocks, chain_of(blocks, header, loops.members[header])) is None

@@ -63,6 +63,24 @@ def test_an_inequality_is_the_choice_of_its_two_sides():
     assert meaning(scope(), binary("!=", Var("x"), Var("y")), False).constraints == (equal(x, y),)
 
 
+def test_an_integer_is_a_condition():
+    x = Polynomial.symbol("x")
+    assert meaning(scope(), Var("x")).choices == (((less_than(x, 0),), (less_than(0, x),)),)
+    for expr, truth in ((Var("x"), False), (Unary("!", Var("x"), ScalarType.INT), True)):
+        found = meaning(scope(), expr, truth)
+        assert found.exact
+        assert found.constraints == (equal(x, Polynomial.constant(0)),)
+
+
+def test_alternatives_have_the_cases_of_both_sides_as_long_as_they_are_few():
+    x, y, z = (Var(name) for name in NAMES)
+    two, other = binary("!=", x, y), binary("!=", y, z)
+    four, eight = binary("&&", two, other), binary("&&", binary("&&", two, other), binary("!=", x, z))
+    for expr, count in ((two, 2), (four, 4), (eight, 8)):
+        (choice,) = meaning(scope(), binary("||", expr, binary("&&", two, binary("<", z, x)))).choices or ((),)
+        assert len(choice) == (count + 2 if count + 2 <= MOST_CASES else 0)
+
+
 def test_what_may_hold_for_an_unknown_reason_leaves_no_choice():
     known, unknown = binary("<", Var("x"), Var("y")), binary("<", Var("z"), Var("y"))
     assert meaning(scope(("z",)), binary("||", known, unknown)).choices == ()

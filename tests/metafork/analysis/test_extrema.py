@@ -92,3 +92,10 @@ def test_the_end_of_a_copy_is_bounded_and_no_extremum():
     # Without the test of its sign the room may be cut to anything.
     cut = Conditional(binary("<", room, Cast(LONG, n)), Cast(INT, room), n, INT)
     assert upper_bounds(scope(), cut) is None
+
+
+def test_a_number_that_was_a_float_has_no_bound():
+    # (float)16777219 is 16777220.
+    through_float = Cast(INT, Cast(ScalarType.FLOAT, Var("n", INT)))
+    assert upper_bounds(scope(), through_float) is None
+    assert upper_bounds(scope(), Cast(INT, Cast(LONG, Var("n", INT)))) is not None

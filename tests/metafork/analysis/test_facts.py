@@ -4,7 +4,7 @@ from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.analysis.counted_loops import counted_loop
 from metafork.analysis.facts import Scope, fresh_name, program_facts
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import For, binary, walk_statements
+from metafork.ir.program import Cast, For, IntConst, Var, binary, unary, walk_statements
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
 
 N, B, s, dim = (Polynomial.symbol(name) for name in ("N", "B", "s", "dim"))
@@ -56,6 +56,39 @@ def test_a_quotient_without_a_name_gets_one_that_follows_from_its_definition():
     assert fresh_name("floor", (Polynomial.symbol("a_over_b"), Polynomial.symbol("c"))) != fresh_name(
         "floor", (Polynomial.symbol("a"), Polynomial.symbol("b_over_c"))
     )
+
+
+def test_a_long_name_gives_way_to_its_kind():
+    for letters, start in ((10, "n" * 10 + "_plus_1_over_B_"), (11, "floor_")):
+        found = fresh_name("floor", (Polynomial.symbol("n" * letters) + 1, B))
+        assert found.startswith(start)
+        assert len(found.removeprefix(start)) == 6
+
+
+def test_the_extremum_of_one_is_itself():
+    scope = Scope({}, ("N", "B"))
+    assert scope.extremum("maximum", (N, N)) == N
+    assert scope.derived == []
+    assert scope.extremum("maximum", (N, B)) == scope.extremum("maximum", (B, N, B))
+    assert len(scope.derived) == 1
+
+
+def test_unsigned_arithmetic_is_congruent_to_its_polynomial_even_where_it_wraps():
+    scope = Scope({"i": N, "u": B}, ("N", "B"), closed=True)
+    i, u = Var("i", ScalarType.INT), Var("u", ScalarType.UNSIGNED_INT)
+    for op, value in (("-", B - N), ("+", B + N), ("*", B * N)):
+        assert scope.congruent(binary(op, u, Cast(u.type, i))) == value
+    assert scope.polynomial(binary("-", u, Cast(u.type, i))) is None
+    assert scope.congruent(unary("-", u)) == -B
+    assert scope.congruent(binary("-", i, IntConst(3))) == N - 3
+
+
+def test_what_is_computed_before_the_schedule_in_signed_types_has_not_left_them():
+    facts = program_facts(program(JACOBI))
+    assert at_most(N - 2, 2**31 - 1) in facts.limits
+    assert at_most(s * B, 2**31 - 1) in facts.limits
+    unsigned = program_facts(program(JACOBI.replace("int T, int N", "int T, unsigned N")))
+    assert at_most(N - 2, 2**31 - 1) not in unsigned.limits
 
 
 def test_derived_scalars_that_are_polynomials_have_no_symbol():

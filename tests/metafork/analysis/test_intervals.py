@@ -28,6 +28,10 @@ def loop_of(step, declared="int", body=""):
         ("h -= 1", "int", "", (5, 5), (None, 5)),
         ("h *= 2", "unsigned", "", (1, 1), (0, None)),
         ("h = h - n", "int", "", (None, None), (None, None)),
+        ("h = h / 2 + 1", "int", "", (5, 5), (1, 5)),
+        ("h = c > 3 ? 7 : 1", "int", "", (2, 2), (1, None)),
+        ("h = c > 3 ? 1 : h", "int", "", (2, 2), (1, 2)),
+        ("h = c > 3 ? n : 1", "int", "", (2, 2), (None, None)),
         ("h /= 2", "int", "if (c > 3) h = -1;", (5, 5), (None, None)),
     ],
 )

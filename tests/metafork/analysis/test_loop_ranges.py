@@ -139,3 +139,22 @@ def test_a_bound_that_the_body_changes_bounds_nothing():
 def test_a_condition_on_memory_ends_a_loop_early():
     found = loop_range("int k = 0; k < m && b[k] > 0; k++")
     assert (found.trips, found.dense) == (M, False)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "int k = 0; k < m && k * k < T; k++",
+        "int k = 0; k < m && k * j < T; k++",
+        "int k = (m > T ? T : m); k > 0; k -= 2",
+        "int k = (m > T ? m : T); k < 8; k += 3",
+    ],
+)
+def test_what_no_range_says_exactly_holds_of_the_values_that_the_loop_takes(head):
+    found = loop_range(head)
+    assert not found.dense
+    for m in range(6):
+        for t in range(1, 4):
+            for j in range(t):
+                point = {"m": m, "T": t, "j": j, "N": 8}
+                assert set(taken(head, point)) <= set(values(found, point)), point

@@ -101,3 +101,13 @@ def test_summands_and_factors_make_up_their_expression(expr, point):
     assume(again is not None)
     assert (again - whole) % modulus == 0
     assert product(factors(expr), expr.type).type is expr.type
+
+
+def test_factors_are_those_of_products_of_one_type():
+    x, y, long, char = (Var(name, VARIABLES[name]) for name in "xylc")
+    plain, inner = binary("+", x, y), binary("*", x, y)
+    assert factors(binary("*", inner, binary("*", plain, IntConst(3)))) == [x, y, plain, IntConst(3)]
+    # The inner product may wrap where the outer one does not.
+    assert factors(binary("*", inner, long)) == [inner, long]
+    assert factors(binary("*", binary("*", char, x), y)) == [char, x, y]
+    assert factors(plain) == [plain]

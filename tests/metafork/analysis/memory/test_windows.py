@@ -167,3 +167,15 @@ def test_a_window_of_one_element():
     assert (window.lows, window.extents, window.elements) == ((7 * ONE,), (ONE,), ONE)
     assert isinstance(program(nest("b[i] = a[7];")).grid[0], MetaFor)
     assert window.lows[0] - 7 == ZERO
+
+
+@pytest.mark.parametrize(
+    ("head", "index"),
+    [
+        ("int k = 0; k < m && j + k < B; k++", "i * B + j + k"),
+        ("int k = j > 2 ? j - 2 : 0; k < j + 3 && k < B; k++", "i * B + k"),
+    ],
+)
+def test_the_conditions_of_a_loop_may_say_more_than_its_range(head, index):
+    (window,) = windows(nest(f"for ({head}) b[i] = a[{index}];"), "a")
+    assert (window.lows, window.extents, window.strides) == ((i * B,), (B,), (1,))

@@ -167,6 +167,12 @@ def test_accesses_that_may_not_happen_refute_nothing():
     assert report.unproved
 
 
+def test_a_path_that_may_not_be_taken_refutes_nothing():
+    report = report_of("if (r > 0.5f) a[0] = 1;", parameters="int n, int B, float r")
+    assert report.races == ()
+    assert report.unproved
+
+
 def test_phases_are_separated_by_barriers():
     text = """
     void f(int n, int B, float a[n], float b[n]) {
