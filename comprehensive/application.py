@@ -10,7 +10,6 @@ from metafork.ir.invariants import check_program, checking
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Program, Version
 from strategies.caching import with_cached_arrays
-from strategies.checked import Checked
 from strategies.strategy import NotApplied, Strategy
 
 
@@ -39,6 +38,8 @@ def applied(program: Program, strategies: Sequence[Strategy], analyses: Analyses
     version = Version(with_cached_arrays(program, analyses).program)
     if checking():
         check_program(version.program)
+        from strategies.checked import Checked
+
         strategies = [Checked(strategy) for strategy in strategies]
     steps: list[Step] = []
     for strategy in strategies:

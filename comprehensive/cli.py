@@ -8,7 +8,6 @@ help, so that ``metafork --help`` imports nothing heavy.  Exit status: 0 done, 1
 from __future__ import annotations
 
 import atexit
-import difflib
 import gc
 import importlib
 import os
@@ -65,6 +64,8 @@ class LazyGroup(click.Group):
         """Find the command, or say which one was probably meant."""
         name = args[0] if args else ""
         if name and name not in COMMANDS and not name.startswith("-"):
+            import difflib  # for those who mistype
+
             close = difflib.get_close_matches(name, COMMANDS, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
             raise click.UsageError(f"there is no command {name!r}; {hint}", ctx)

@@ -49,7 +49,6 @@ from metafork.ir.static_values import static_parameters
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.runtime.machine import Between
 from strategies.caching import with_cached_arrays
-from strategies.checked import Checked
 from strategies.strategy import Remark, Strategy
 
 Progress = Callable[[str, Statistics], None]
@@ -259,6 +258,8 @@ def discuss(
     program = choice.program
     if checking():
         check_program(program)
+        from strategies.checked import Checked
+
         strategies = [Checked(strategy) for strategy in strategies]
     start = start_of(program, counters, taken, fixed)
     by_cost = ByCost.of(program, analyses) if order == "cost" else None

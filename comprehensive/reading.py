@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from metafork import frontend
 from metafork.analysis.exactness import exact_unit
-from metafork.analysis.extents.pointer_extents import extents_of
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 from metafork.ir.messages.source import Source, Span
@@ -48,6 +47,8 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
 
 def _extents(unit: TranslationUnit) -> tuple[dict[str, Mapping[str, str]], list[tuple[Span, Mapping[str, str]]]]:
     """Return the extents of pointers by function and name, and why others have none, by the function's place."""
+    from metafork.analysis.extents.pointer_extents import extents_of  # few files have pointers without an extent
+
     extents: dict[str, Mapping[str, str]] = {}
     unknown: list[tuple[Span, Mapping[str, str]]] = []
     for function in unit.functions:

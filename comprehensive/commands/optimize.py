@@ -99,7 +99,6 @@ def command(
     form: str,
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
-    from comprehensive.emit.targets.hip import gpu_of
     from comprehensive.optimize import NO_PTX, NotReadInTimeError, optimize
     from comprehensive.options import asked_static
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
@@ -147,9 +146,7 @@ def command(
         unused = unused or _named_in_vain(strategies, result)
         folder = _folder(path, output, len(files) > 1)
         if output is not None or not as_json:
-            emitted = (
-                None if emit is None else (emit, target or (gpu_of(machine or "") if emit == "object" else "sm_80"))
-            )
+            emitted = None if emit is None else (emit, target or _usual_target(emit, machine or ""))
             result = _write(result, folder, way, emitted, allow_fma, depfile, deadline)
         if not result.complete:
             incomplete.append((path, "the time limit ended the run early; the tree is incomplete"))
@@ -200,6 +197,15 @@ def _backend(
     way = way.aimed_at(architecture) if architecture is not None else for_machine(way, machine or "")
     way.package("none", allow_fma=allow_fma)
     return way
+
+
+def _usual_target(emit: str, machine: str) -> str:
+    """Return the GPU that ``--emit`` makes code for where none is named."""
+    if emit != "object":
+        return "sm_80"
+    from comprehensive.emit.targets.hip import gpu_of
+
+    return gpu_of(machine)
 
 
 def _write(

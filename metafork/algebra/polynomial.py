@@ -59,7 +59,7 @@ class Polynomial:
         self._terms: dict[Monomial, Fraction] | None = None
 
     @staticmethod
-    def _of(coefficients: _Terms) -> Polynomial:
+    def _of(coefficients: Mapping[Monomial, int | Fraction]) -> Polynomial:
         """Wrap coefficients of canonical monomials, dropping zeros."""
         result = Polynomial.__new__(Polynomial)
         result._coefficients = {
@@ -67,6 +67,11 @@ class Polynomial:
         }
         result._hash = result._symbols = result._terms = None
         return result
+
+    @staticmethod
+    def of_coefficients(coefficients: Mapping[Monomial, int | Fraction]) -> Polynomial:
+        """Return the polynomial of ``coefficients``, which may be zero, of monomials sorted as they are in others."""
+        return Polynomial._of(coefficients)
 
     @staticmethod
     def symbol(name: str) -> Polynomial:

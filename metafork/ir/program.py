@@ -19,9 +19,10 @@ code only, ``Barrier`` only in a kernel (``metafork.ir.kernel``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from operator import attrgetter
 from typing import Any
 
 from metafork.algebra.polynomial import Constraint
@@ -380,19 +381,21 @@ def unary(op: str, operand: Expr, span: Span = NOWHERE) -> Unary:
 
 def subexpressions(expr: Expr) -> tuple[Expr, ...]:
     """Return the direct operands of an expression, left to right."""
-    match expr:
-        case IntConst() | FloatConst() | Var():
-            return ()
-        case Unary(operand=operand) | Cast(operand=operand):
-            return (operand,)
-        case Binary(left=left, right=right):
-            return (left, right)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
-            return (condition, then, otherwise)
-        case Call(arguments=arguments):
-            return arguments
-        case Element(indices=indices):
-            return indices
+    return _OPERANDS[type(expr)](expr)
+
+
+_OPERANDS: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
+    IntConst: lambda _: (),
+    FloatConst: lambda _: (),
+    Var: lambda _: (),
+    Unary: lambda expr: (expr.operand,),
+    Cast: lambda expr: (expr.operand,),
+    Binary: attrgetter("left", "right"),
+    Conditional: attrgetter("condition", "then", "otherwise"),
+    Call: attrgetter("arguments"),
+    Element: attrgetter("indices"),
+}
+"""By kind of expression: every pass asks for operands, thousands of times in a large kernel."""
 
 
 def walk_expression(expr: Expr) -> Iterator[Expr]:
@@ -401,7 +404,8 @@ def walk_expression(expr: Expr) -> Iterator[Expr]:
     while pending:
         expr = pending.pop()
         yield expr
-        pending += reversed(subexpressions(expr))
+        if operands := _OPERANDS[type(expr)](expr):
+            pending += operands[::-1]
 
 
 def walk_statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

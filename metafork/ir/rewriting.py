@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 from typing import assert_never
 
 from metafork.ir.program import (
@@ -45,21 +46,26 @@ from metafork.ir.program import (
 
 def with_operands(expr: Expr, operands: Sequence[Expr]) -> Expr:
     """Return ``expr`` with other direct operands, as many as it has; itself where they are the same objects."""
-    if all(new is old for new, old in zip(operands, subexpressions(expr), strict=True)):
+    old = subexpressions(expr)
+    if len(old) != len(operands):
+        raise ValueError(f"{len(operands)} operands for {expr}")
+    if all(map(is_, operands, old)):
         return expr
     match expr:
+        case Binary():
+            return Binary(expr.op, operands[0], operands[1], expr.type, expr.span)
+        case Element():
+            return Element(expr.array, tuple(operands), expr.type, expr.span, expr.part)
+        case Cast():
+            return Cast(expr.type, operands[0], expr.span)
+        case Unary():
+            return Unary(expr.op, operands[0], expr.type, expr.span)
+        case Call():
+            return Call(expr.name, tuple(operands), expr.type, expr.span)
+        case Conditional():
+            return Conditional(operands[0], operands[1], operands[2], expr.type, expr.span)
         case IntConst() | FloatConst() | Var():
             return expr
-        case Unary() | Cast():
-            return replace(expr, operand=operands[0])
-        case Binary():
-            return replace(expr, left=operands[0], right=operands[1])
-        case Conditional():
-            return replace(expr, condition=operands[0], then=operands[1], otherwise=operands[2])
-        case Call():
-            return replace(expr, arguments=tuple(operands))
-        case Element():
-            return replace(expr, indices=tuple(operands))
         case _:
             assert_never(expr)
 
@@ -72,7 +78,8 @@ def map_expression(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     changed = change(expr)
     if changed is not None:
         return changed
-    return with_operands(expr, [map_expression(operand, change) for operand in subexpressions(expr)])
+    operands = subexpressions(expr)
+    return with_operands(expr, [map_expression(operand, change) for operand in operands]) if operands else expr
 
 
 def map_body(body: tuple[Stmt, ...], change: Callable[[Expr], Expr | None]) -> tuple[Stmt, ...]:
@@ -84,7 +91,8 @@ def map_body(body: tuple[Stmt, ...], change: Callable[[Expr], Expr | None]) -> t
     def one(stmt: Stmt) -> Stmt:
         match stmt:
             case Declare(value=value):
-                return stmt if value is None else replace(stmt, value=mapped(value))
+                new = None if value is None else mapped(value)
+                return stmt if new is value else Declare(stmt.name, stmt.type, new, stmt.span)
             case Assign():
                 return assignment(stmt)
             case If(condition=condition, then=then, otherwise=otherwise):
@@ -113,9 +121,11 @@ def map_body(body: tuple[Stmt, ...], change: Callable[[Expr], Expr | None]) -> t
                 assert_never(stmt)
 
     def assignment(stmt: Assign) -> Assign:
-        target = mapped(stmt.target)
+        target, value = mapped(stmt.target), mapped(stmt.value)
+        if target is stmt.target and value is stmt.value:
+            return stmt
         assert isinstance(target, Var | Element)
-        return replace(stmt, target=target, value=mapped(stmt.value))
+        return Assign(target, stmt.op, value, stmt.span, stmt.atomic)
 
     return tuple(one(stmt) for stmt in body)
 
@@ -199,20 +209,25 @@ def fresh_name(base: str, taken: Iterable[str]) -> str:
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """Return ``expr`` with variables replaced; an array follows where its name is mapped to a ``Var``."""
+    """Return ``expr`` with variables replaced; an array follows where its name is mapped to a ``Var``.
+
+    An expression in which nothing changes is returned itself.
+    """
     if not values:
         return expr
-
-    def change(part: Expr) -> Expr | None:
-        match part:
-            case Var(name=name):
-                return values.get(name)
-            case Element(array=array, indices=indices) if isinstance(new := values.get(array), Var):
-                return replace(part, array=new.name, indices=tuple(substitute(index, values) for index in indices))
-            case _:
-                return None
-
-    return map_expression(expr, change)
+    match expr:
+        case Var(name=name):
+            return values.get(name, expr)
+        case IntConst() | FloatConst():
+            return expr
+        case Element(array=array, indices=indices):
+            new = values.get(array)
+            if isinstance(new, Var):
+                inside = tuple([substitute(index, values) for index in indices])
+                return Element(new.name, inside, expr.type, expr.span, expr.part)
+        case _:
+            pass
+    return with_operands(expr, [substitute(operand, values) for operand in subexpressions(expr)])
 
 
 def substitute_body(body: tuple[Stmt, ...], values: Mapping[str, Expr], taken: Iterable[str]) -> tuple[Stmt, ...]:

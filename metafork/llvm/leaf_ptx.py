@@ -40,7 +40,6 @@ from metafork.ir.program import (
 )
 from metafork.llvm.optimized import Forgetful, Memory, kernel_ir, named, optimized
 from metafork.llvm.ptx_target import emit_ptx
-from metafork.llvm.switches import made_without
 from metafork.llvm.targets import Nvptx
 from metafork.ptx.text.cfg import build_cfg
 from metafork.ptx.text.flatten import flatten
@@ -93,6 +92,8 @@ def made(
     pipeline = pipeline_of(ir_strategies)
     text = kernel_ir(kernel, Nvptx(), memory)
     if pipeline.without:
+        from metafork.llvm.switches import made_without  # no default strategy leaves anything out
+
         return made_without(pipeline.without, named(text, kernel.name), pipeline.passes, target)
     ir = named(optimized(text, pipeline.passes, memory), kernel.name)
     return ir, emit_ptx(ir, target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.prover import Prover
@@ -61,8 +62,10 @@ from metafork.ir.program import (
 from metafork.lowering.copy import RowPlaces, Site, builtin
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode
-from metafork.lowering.structures import StructureCode
 from metafork.lowering.thread_memory import ThreadMemory
+
+if TYPE_CHECKING:  # few programs have structures, and every run would load it
+    from metafork.lowering.structures import StructureCode
 
 
 class CannotLowerError(Exception):
@@ -125,9 +128,7 @@ class _Lowering:
                 for code in codes
                 if code.window.registers > 1
             ]
-            structures = tuple(
-                StructureCode(one, fresh(f"own_{one.array.name}", taken), taken) for one in plan.structures
-            )
+            structures = self._structures(plan, taken)
             private += [
                 Memory(code.name, Space.PRIVATE, code.structure.array.element, IntConst(code.structure.span))
                 for code in structures
@@ -173,6 +174,13 @@ class _Lowering:
             self._widest(),
             spans=(*dict.fromkeys((*elements, *(code_of(span, symbols, wide=True) for span in reached))),),
         )
+
+    def _structures(self, plan: PathPlan, taken: set[str]) -> tuple[StructureCode, ...]:
+        if not plan.structures:
+            return ()
+        from metafork.lowering.structures import StructureCode  # few programs have any
+
+        return tuple(StructureCode(one, fresh(f"own_{one.array.name}", taken), taken) for one in plan.structures)
 
     def _interleaved(self, plan: PathPlan) -> PathPlan:
         """Return a path whose windows are kept as its threads read them."""

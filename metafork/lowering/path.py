@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.analysis.facts import Scope
@@ -68,9 +68,11 @@ from metafork.lowering.copy import (
 )
 from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.private import PrivateCode
-from metafork.lowering.structures import StructureCode, Warp
 from metafork.lowering.thread_memory import ThreadMemory
 from metafork.lowering.window_copies import load, store
+
+if TYPE_CHECKING:  # few programs have structures, and every run would load it
+    from metafork.lowering.structures import StructureCode
 
 
 @dataclass(slots=True)
@@ -349,6 +351,8 @@ class PathLowering:
         self._phases += 1
         if not here:
             return self._thread_body(phase.body)
+        from metafork.lowering.structures import Warp
+
         lanes, warp = Warp.of(phase, self.taken)
         site = self._copy_site()
         loads = [stmt for code in here for stmt in code.load(warp, site)]

@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
-from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.polynomial import Monomial, Polynomial
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET
 from metafork.ir.names import fresh
@@ -39,6 +40,7 @@ from metafork.ir.program import (
     Stmt,
     Var,
     subexpressions,
+    walk_expression,
     walk_statements,
 )
 from metafork.ir.rewriting import assigned_variables, map_body, map_expression
@@ -110,7 +112,10 @@ class _Here:
 
 @dataclass(slots=True)
 class _Sharing:
-    """One walk.  While ``planning``, every element has a scalar, and ``reused`` counts how often each is read again."""
+    """One walk.
+
+    While ``planning``, every element has a scalar, ``reused`` counts how often each is read again, and no code is made.
+    """
 
     changing: frozenset[str]
     taken: set[str]
@@ -125,7 +130,7 @@ class _Sharing:
         return walk
 
     def body(self, body: Body, here: _Here) -> Body:
-        return tuple(new for stmt in body for new in self._statement(stmt, here))
+        return tuple([new for stmt in body for new in self._statement(stmt, here)])
 
     def _statement(self, stmt: Stmt, here: _Here) -> Iterator[Stmt]:
         match stmt:
@@ -133,25 +138,28 @@ class _Sharing:
                 if value is None:
                     yield stmt
                     return
+                keys = self._keys(value, here)
                 if isinstance(value, Element) and name not in self.changing and value.type is stmt.type:
-                    key = self._key(value, here)
+                    key = keys.get(id(value))
                     if key is not None and key not in here.loaded:
                         here.loaded[key] = Var(name, stmt.type)
                         yield stmt
                         return
-                yield from self._loads(value, here)
-                yield replace(stmt, value=self._rewritten(value, here))
+                loads, new = self._read(value, keys, here)
+                yield from loads
+                yield stmt if new is value else Declare(name, stmt.type, new, stmt.span)
                 known = None if name in self.changing or stmt.type not in SIGNED else self._polynomial(value, here)
                 here.counts(name)
                 if known is not None:
                     here.scalars[name] = known
             case Assign(value=value):
-                yield from self._loads(value, here)
-                yield replace(stmt, value=self._rewritten(value, here))
+                loads, new = self._read(value, self._keys(value, here), here)
+                yield from loads
+                yield stmt if new is value else replace(stmt, value=new)
                 here.stored((stmt,))
             case If(condition=condition, then=then, otherwise=otherwise):
-                yield from self._loads(condition, here)
-                test = self._rewritten(condition, here)
+                loads, test = self._read(condition, self._keys(condition, here), here)
+                yield from loads
                 yield replace(
                     stmt,
                     condition=test,
@@ -167,34 +175,43 @@ class _Sharing:
             case _:
                 raise AssertionError(f"{type(stmt).__name__} in straight code")
 
-    def _loads(self, expr: Expr, here: _Here) -> Iterator[Stmt]:
-        """Yield scalars for the elements that are read in any case and have none yet."""
+    def _keys(self, expr: Expr, here: _Here) -> dict[int, _Key]:
+        """Return what the elements of an expression are known as, by their identity."""
+        keys: dict[int, _Key] = {}
+        for part in walk_expression(expr):
+            if isinstance(part, Element):
+                (index,) = part.indices
+                offset = self._polynomial(index, here)
+                if offset is not None:
+                    keys[id(part)] = (part.array, offset)
+        return keys
+
+    def _read(self, expr: Expr, keys: Mapping[int, _Key], here: _Here) -> tuple[list[Stmt], Expr]:
+        """Return scalars for the elements that are read in any case and have none yet, and the expression with them."""
+        loads: list[Stmt] = []
+        if not keys:
+            return loads, expr
         for element in read_always(expr):
-            key = self._key(element, here)
-            if key is None or key in here.loaded or not (self.planning or key in self.reused):
+            key = keys.get(id(element))
+            if key is None or key in here.loaded:
                 continue
-            scalar = Var("" if self.planning else fresh("shared", self.taken), element.type)
-            here.loaded[key] = scalar
             if self.planning:
+                here.loaded[key] = Var("", element.type)
                 self.reused[key] -= 1  # this very read is no second one
-            yield Declare(scalar.name, scalar.type, element)
+            elif key in self.reused:
+                scalar = here.loaded[key] = Var(fresh("shared", self.taken), element.type)
+                loads.append(Declare(scalar.name, scalar.type, element))
+        if self.planning:
+            # An element whose offset is known has no element in its index.
+            again = (keys.get(id(part)) for part in walk_expression(expr))
+            self.reused.update(key for key in again if key is not None and key in here.loaded)
+            return loads, expr
 
-    def _rewritten(self, expr: Expr, here: _Here) -> Expr:
         def change(part: Expr) -> Expr | None:
-            if not isinstance(part, Element):
-                return None
-            key = self._key(part, here)
-            found = None if key is None else here.loaded.get(key)
-            if key is not None and found is not None and self.planning:
-                self.reused[key] += 1
-            return found
+            key = keys.get(id(part))
+            return None if key is None else here.loaded.get(key)
 
-        return map_expression(expr, change)
-
-    def _key(self, element: Element, here: _Here) -> _Key | None:
-        (index,) = element.indices
-        offset = self._polynomial(index, here)
-        return None if offset is None else (element.array, offset)
+        return loads, map_expression(expr, change)
 
     def _polynomial(self, expr: Expr, here: _Here) -> Polynomial | None:
         return exact_polynomial(expr, here.scalars, self.changing)
@@ -205,22 +222,49 @@ def exact_polynomial(expr: Expr, scalars: Mapping[str, Polynomial], changing: Se
 
     ``scalars`` are known values, ``changing`` names without one value.
     """
+    total: dict[Monomial, int | Fraction] = {}
+    return Polynomial.of_coefficients(total) if _summed(expr, 1, total, scalars, changing) else None
+
+
+def _summed(
+    expr: Expr,
+    factor: int,
+    total: dict[Monomial, int | Fraction],
+    scalars: Mapping[str, Polynomial],
+    changing: Set[str],
+) -> bool:
+    """Add ``factor`` times an expression to the coefficients in ``total``; say whether it is a polynomial."""
     match expr:
-        case IntConst(value=value):
-            return Polynomial.constant(value)
         case Var(name=name, type=type_):
-            return None if name in changing or type_ not in SIGNED else scalars.get(name) or Polynomial.symbol(name)
-        case Call(name=name, arguments=(argument,)) if name == OFFSET:
-            return exact_polynomial(argument, scalars, changing)  # where it is an int, it fits
-        case Cast(type=type_, operand=operand) if type_ in SIGNED and operand.type in SIGNED:
-            return exact_polynomial(operand, scalars, changing) if type_.size >= operand.type.size else None
-        case Binary(op="+" | "-" | "*" as op, left=left, right=right) if expr.type in SIGNED:
-            one, other = exact_polynomial(left, scalars, changing), exact_polynomial(right, scalars, changing)
+            if name in changing or type_ not in SIGNED:
+                return False
+            known = scalars.get(name)
+            if not known:
+                known = Polynomial.symbol(name)
+            for mono, value in known.coefficients.items():
+                total[mono] = total.get(mono, 0) + factor * value
+            return True
+        case IntConst(value=value):
+            total[()] = total.get((), 0) + factor * value
+            return True
+        case Binary(op="+" | "-" as op, left=left, right=right) if expr.type in SIGNED:
+            return _summed(left, factor, total, scalars, changing) and _summed(
+                right, factor if op == "+" else -factor, total, scalars, changing
+            )
+        case Binary(op="*", left=left, right=right) if expr.type in SIGNED:
+            one = exact_polynomial(left, scalars, changing)
+            other = None if one is None else exact_polynomial(right, scalars, changing)
             if one is None or other is None:
-                return None
-            return one + other if op == "+" else one - other if op == "-" else one * other
+                return False
+            for mono, value in (one * other).coefficients.items():
+                total[mono] = total.get(mono, 0) + factor * value
+            return True
+        case Call(name=name, arguments=(argument,)) if name == OFFSET:
+            return _summed(argument, factor, total, scalars, changing)  # where it is an int, it fits
+        case Cast(type=type_, operand=operand) if type_ in SIGNED and operand.type in SIGNED:
+            return type_.size >= operand.type.size and _summed(operand, factor, total, scalars, changing)
         case _:
-            return None
+            return False
 
 
 def _without_zero(expr: Expr) -> Expr | None:
