@@ -31,6 +31,7 @@ from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.program import ProgramBuilder
 from metafork.frontend.schedules.symbols import Origin, ScalarSymbol, Symbol
+from metafork.frontend.schedules.tables import ConstantMemory
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.cut_statements import Simple, cut_statement
@@ -87,6 +88,7 @@ class UnitParser:
         self._called: Functions | None = None
         self._callees = Callees()
         self._callers: list[Function] = []
+        self._constants = ConstantMemory()
 
     def parse(self) -> TranslationUnit:
         """Return the parsed file; raises ``DiagnosticsError`` with every fault that was found."""
@@ -424,7 +426,7 @@ class UnitParser:
         for site in host.sites:
             number = len(self._schedules)
             FileChecks(preprocessed, self._reporter).schedule(site.statement.span)
-            builder = ProgramBuilder(self._source, self._reporter, host, site, self._called, spoken)
+            builder = ProgramBuilder(self._source, self._reporter, host, site, self._called, spoken, self._constants)
             try:
                 program = builder.build(f"{self._name}_k{number}", function)
             except RefusedError:

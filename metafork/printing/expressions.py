@@ -139,6 +139,13 @@ def as_written(program: Program) -> Spelling:
     return Spelling(members={array.name: array.members for array in program.arrays if array.members})
 
 
+def table_rows(values: Sequence[Expr], columns: int, spelling: Spelling = PLAIN_C) -> str:
+    """Return the values of a table as an initialiser, in a pair of braces for each row of so many columns."""
+    texts = [expression(value, spelling) for value in values]
+    rows = [", ".join(texts[first : first + columns]) for first in range(0, len(texts), columns)]
+    return f"{{{rows[0]}}}" if len(rows) == 1 else f"{{{', '.join(f'{{{row}}}' for row in rows)}}}"
+
+
 def converted(expr: Expr, type_: ScalarType, spelling: Spelling = PLAIN_C) -> str:
     """Return the text of an expression that is about to be converted to ``type_`` by C itself.
 

@@ -20,7 +20,7 @@ class Variable:
     diagnostic for any other variable; ``pointed`` is the type of what a pointer points to.  An array of structures has
     an extent more, their members, and ``structure`` says which.  ``since`` is the place from
     which it has its declared extents, ``escapes`` the place where its address is given away, after which every call may
-    write it.  ``initial`` is the value of a ``const`` scalar of the file.
+    write it.  ``initial`` is the value of a ``const`` scalar of the file, ``braces`` are those of a ``const`` array.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Variable:
     scope: dict[str, Variable] = field(default_factory=dict)
     writes: list[Write] = field(default_factory=list)
     initial: syntax.Expression | None = None
+    braces: syntax.Braces | None = None
 
 
 @dataclass(eq=False, slots=True)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from itertools import product
 
+from metafork.frontend.schedules.initialisers import MisfitError, placed
 from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.symbols import ArraySymbol
 from metafork.frontend.text import syntax
@@ -123,10 +124,10 @@ class LocalArrays:
                 "MF0221",
                 declarator.span,
                 f"this initialiser of `{declarator.name}` is not understood",
-                reason="a thread's array is initialised by values in braces, without designators.",
+                reason="a thread's array is initialised by values in braces.",
                 way_out="assign its elements.",
             )
-        given = dict(self._items(declarator.braces, extents, (), declarator.name))
+        given = self._items(declarator.braces, extents, declarator.name)
         elements = math.prod(extents)
         if len(given) < elements and elements > MOST_WRITTEN_OUT:
             yield self._zeroed(array, declarator.value.span)
@@ -140,25 +141,20 @@ class LocalArrays:
             yield ir.Assign(target, "", self._value(item), item.span)
 
     def _items(
-        self, braces: syntax.Braces, extents: tuple[int, ...], outer: tuple[int, ...], name: str
-    ) -> Iterator[tuple[tuple[int, ...], syntax.Expression]]:
-        """Yield places and their values; rows without braces of their own take as many values as they have elements."""
-        rows = math.prod(extents[1:])
-        number = 0
-        for item in braces.items:
-            if number >= math.prod(extents):
-                raise self._too_many(item.span, name)
-            if not isinstance(item, syntax.Braces):
-                yield (*outer, *_place(number, extents)), item
-                number += 1
-            elif len(extents) > 1 and number % rows == 0:
-                yield from self._items(item, extents[1:], (*outer, number // rows), name)
-                number += rows
-            elif len(extents) == 1 and len(item.items) == 1 and not isinstance(item.items[0], syntax.Braces):
-                yield (*outer, number), item.items[0]
-                number += 1
-            else:
-                raise self._too_many(item.span, name)
+        self, braces: syntax.Braces, extents: tuple[int, ...], name: str
+    ) -> dict[tuple[int, ...], syntax.Expression]:
+        """Return the values of an initialiser by their places."""
+        try:
+            return dict(placed(braces, extents, self._number))
+        except MisfitError as error:
+            raise self._too_many(error.span, name) from None
+
+    def _number(self, index: syntax.Expression) -> int:
+        """Return the index of a designator."""
+        try:
+            return integer_value(self._value(index), {})
+        except NoValueError:
+            raise MisfitError(index.span) from None
 
     def _too_many(self, span: Span, name: str) -> Exception:
         return self._reporter.refuse(
@@ -180,14 +176,6 @@ class LocalArrays:
             step = ir.Assign(index, "+", ir.IntConst(1), span)
             body = ir.For(init, ir.binary("<", index, extent), step, (body,), span)
         return body
-
-
-def _place(number: int, extents: tuple[int, ...]) -> tuple[int, ...]:
-    place: list[int] = []
-    for extent in reversed(extents):
-        place.insert(0, number % extent)
-        number //= extent
-    return tuple(place)
 
 
 def _is_zero(item: syntax.Expression) -> bool:

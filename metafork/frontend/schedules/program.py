@@ -14,6 +14,7 @@ from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.local_arrays import number_of
 from metafork.frontend.schedules.nest import Nest, NestBuilder
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
+from metafork.frontend.schedules.tables import ConstantMemory
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structure import similar
@@ -41,8 +42,10 @@ class ProgramBuilder:
         site: Site,
         functions: Functions | None = None,
         reassociate: Collection[str] | None = None,
+        constants: ConstantMemory | None = None,
     ) -> None:
         self._reporter = reporter
+        self._constants = constants or ConstantMemory()
         self._host = host
         self._site = site
         self._functions = functions
@@ -269,6 +272,7 @@ class ProgramBuilder:
             for variable in order
         )
         derived = sorted(definitions.values(), key=lambda definition: definition.order)
+        placed = self._constants.place(built, visible, self._host.typedefs, nest.body, clause or ())
         return ir.Program(
             name=name,
             function=function,
@@ -281,10 +285,11 @@ class ProgramBuilder:
                 for one in derived
             ),
             assumptions=assumptions,
-            arrays=(*built, *self.parts),
+            arrays=(*placed.arrays, *self.parts),
             grid=nest.grid,
             body=nest.body,
             mapping=Mapping(cached=clause or (), decided=clause is not None),
+            tables=placed.tables,
             span=self._site.statement.span,
         )
 

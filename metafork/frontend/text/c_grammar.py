@@ -18,6 +18,7 @@ from pycparser.c_lexer import Token as LexerToken
 from pycparser.c_parser import Coord, CParser, _TokenStream
 
 from metafork.frontend.text import syntax
+from metafork.frontend.text.counted_braces import first_extent
 from metafork.frontend.text.tokens import Token, TokenKind, hull, perhaps_written
 from metafork.ir.messages.source import Span
 
@@ -273,30 +274,23 @@ class Grammar:
                 converted = self._convert(value)
         name_at = self._name_index(node, extent)
         type_ = self._type(node, extent)
-        if isinstance(value, c_ast.InitList) and type_.extents[:1] == (None,):
-            type_ = replace(type_, extents=(self._counted(value, len(type_.extents), extent), *type_.extents[1:]))
+        if braces is not None and type_.extents[:1] == (None,):
+            inner = type_.extents[1:]
+            type_ = replace(type_, extents=(first_extent(braces, inner, self._span(extent)), *inner))
         return syntax.Declarator(node.name, type_, converted, self._given[name_at].span, self._span(extent), braces)
 
     def _braces(self, values: Any) -> syntax.Braces | None:
-        """Return a braced initialiser, ``None`` where an item of it has a designator."""
-        items: list[syntax.Expression | syntax.Braces] = []
+        """Return a braced initialiser, ``None`` where an item of it names a member."""
+        items: list[syntax.Expression | syntax.Braces | syntax.Designated] = []
         for one in values.exprs or ():
-            if isinstance(one, c_ast.NamedInitializer):
+            named = isinstance(one, c_ast.NamedInitializer)
+            value = one.expr if named else one
+            item = self._braces(value) if isinstance(value, c_ast.InitList) else self._convert(value)
+            if item is None or (named and not all(isinstance(index, c_ast.ArrayDesignator) for index in one.name)):
                 return None
-            item = self._braces(one) if isinstance(one, c_ast.InitList) else self._convert(one)
-            if item is None:
-                return None
-            items.append(item)
+            indices = tuple(self._convert(index.expr) for index in one.name) if named else ()
+            items.append(syntax.Designated(indices, item, item.span) if named else item)
         return syntax.Braces(tuple(items), self._span(self._parser.extents[id(values)]))
-
-    def _counted(self, values: Any, rank: int, extent: _Extent) -> syntax.Expression | None:
-        """Return the first extent of an array from its initialiser, where that shows it: an item an element or row."""
-        items = values.exprs or ()
-        if any(
-            isinstance(one, c_ast.NamedInitializer) or isinstance(one, c_ast.InitList) != (rank > 1) for one in items
-        ):
-            return None
-        return syntax.Constant(str(len(items)), self._span(extent)) if items else None
 
     def _name_index(self, node: Any, extent: _Extent) -> int:
         for index in range(extent.begin, extent.end):

@@ -205,10 +205,19 @@ class TypeName:
 
 
 @dataclass(frozen=True, slots=True)
-class Braces:
-    """A braced initialiser without designators; its items are expressions and, for rows, braces again."""
+class Designated:
+    """``[i][j] = item`` in a braced initialiser."""
 
-    items: tuple[Expression | Braces, ...]
+    indices: tuple[Expression, ...]
+    item: Expression | Braces
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Braces:
+    """A braced initialiser; its items are expressions and, for rows, braces again, with designators or without."""
+
+    items: tuple[Expression | Braces | Designated, ...]
     span: Span
 
 
@@ -216,7 +225,7 @@ class Braces:
 class Declarator:
     """One declared name.  ``span`` runs over the declarator with its initialiser, ``name_span`` over the name.
 
-    Of a braced initialiser, ``value`` is ``Unsupported`` and ``braces`` are its items where it has no designators.
+    Of a braced initialiser, ``value`` is ``Unsupported`` and ``braces`` are its items where it names no members.
     """
 
     name: str
@@ -414,6 +423,9 @@ def walk(expression: Expression) -> Iterator[Expression]:
 def items_of(braces: Braces) -> Iterator[Expression]:
     """Yield the expressions of a braced initialiser, in textual order."""
     for item in braces.items:
+        if isinstance(item, Designated):
+            yield from item.indices
+            item = item.item
         if isinstance(item, Braces):
             yield from items_of(item)
         else:
