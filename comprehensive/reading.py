@@ -52,7 +52,9 @@ def _extents(unit: TranslationUnit) -> tuple[dict[str, Mapping[str, str]], list[
     unknown: list[tuple[Span, Mapping[str, str]]] = []
     for function in unit.functions:
         programs = [one.program for one in unit.schedules if one.function == function.name]
-        endless = {array.name: array for one in programs for array in one.arrays if array.extents[0] == _ENDLESS}
+        endless = {
+            array.whole or array.name: array for one in programs for array in one.arrays if array.extents[0] == _ENDLESS
+        }
         rows = {
             name: f"`{name}` leads to rows of another array"
             for name, one in endless.items()

@@ -22,7 +22,7 @@ from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.known_names import C_WORDS
 from metafork.frontend.host.residency import host_accesses
 from metafork.frontend.host.transfers import transfers
-from metafork.frontend.host.variables import Site, Variable, declared, members_of
+from metafork.frontend.host.variables import Site, Variable, columns_of, declared
 from metafork.frontend.pragmas.contraction import contraction_at
 from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
 from metafork.frontend.pragmas.pointers import one_element, promised_extents, read_extent, single_elements
@@ -346,8 +346,8 @@ class UnitParser:
                 tag = structure.name if structure.name.startswith("struct ") else ""
                 flat = f"(*{one.name})" if declarator.type.pointers else f"{one.name}{suffix}"
                 assert structure.element is not None
-                spelled = f"{const}{structure.element.spelling} {flat}[{len(structure.members)}]"
-                one = replace(one, declaration=spelled, structure=tag, members=structure.members)
+                spelled = f"{const}{structure.element.spelling} {flat}[{structure.columns}]"
+                one = replace(one, declaration=spelled, structure=tag, members=structure.members, slots=structure.slots)
             parameters.append(one)
         for variable in variables.values():
             variable.scope = {**visible, **variables}
@@ -379,7 +379,7 @@ class UnitParser:
                 variable.fault, variable.message = "", ""
                 variable.element, variable.extents = variable.pointed, (promised[parameter.name],)
                 if variable.structure is not None:
-                    variable.extents += (members_of(variable.structure, variable.span),)
+                    variable.extents += (columns_of(variable.structure, variable.span),)
                 array = self._parameter_array(variable, {**visible, **variables}, scope)
                 parameter = replace(parameter, array=array)
             found.append(parameter)
@@ -460,11 +460,12 @@ class UnitParser:
     def _check_names(self, preprocessed: Preprocessed, body: Span, program: ir.Program) -> None:
         """Refuse variables that the host file must name where a macro of that name may stand for something else."""
         taken = preprocessed.macros_within(body)
-        named: list[ir.Parameter | ir.ValueArgument | ir.Array] = [*program.parameters, *program.values]
-        for one in (*named, *program.arrays):
-            if one.name in taken:
-                message = f"`{one.name}` is also the name of a macro in this function"
-                self._reporter.error("MF0008", one.span, message, related=((taken[one.name], "the macro"),))
+        named = {one.name: one.span for one in program.parameters} | {one.name: one.span for one in program.values}
+        named |= {one.whole or one.name: one.span for one in program.arrays}
+        for name, span in named.items():
+            if name in taken:
+                message = f"`{name}` is also the name of a macro in this function"
+                self._reporter.error("MF0008", span, message, related=((taken[name], "the macro"),))
 
     # --- fragments --------------------------------------------------------------------------------------------
 

@@ -210,12 +210,22 @@ class Continue:
 
 
 @dataclass(frozen=True, slots=True)
+class Slot:
+    """A member of a structure of several types: its type, and the byte of the structure at which it begins."""
+
+    type: ScalarType
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Array:
     """An array: element type and extents, outermost first.  Extents are expressions in parameters.
 
     Where it is one of structures in the host's text, the last extent is that of their ``members``.  One that is a
     ``scalar`` there is what a reduction adds up in: the host copies it there and back.
     Of a constant table of the file, ``in_global`` is why it is not in constant memory.
+    Structures of several types are as many arrays at one place, each of which is a view of the ``whole``: its elements
+    of other types are never touched.  ``slots`` are their members while they are one array still.
     """
 
     name: str
@@ -225,6 +235,8 @@ class Array:
     members: tuple[str, ...] = field(default=(), compare=False, repr=False)
     scalar: bool = field(default=False, compare=False, repr=False)
     in_global: str = field(default="", compare=False, repr=False)
+    whole: str = field(default="", compare=False, repr=False)
+    slots: tuple[Slot, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

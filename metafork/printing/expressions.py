@@ -136,7 +136,8 @@ def expression(expr: Expr, spelling: Spelling = PLAIN_C) -> str:
 
 def as_written(program: Program) -> Spelling:
     """Return how people write a program's expressions: ``p[k].x`` for an element of an array of structures."""
-    return Spelling(members={array.name: array.members for array in program.arrays if array.members})
+    names = {array.name: array.whole for array in program.arrays if array.whole}
+    return Spelling(names, members={array.name: array.members for array in program.arrays if array.members})
 
 
 def table_rows(values: Sequence[Expr], columns: int, spelling: Spelling = PLAIN_C) -> str:
@@ -217,7 +218,7 @@ def _text(expr: Expr, spelling: Spelling) -> tuple[str, int]:
         case Element(array=array, indices=indices):
             member = ""
             match spelling.members.get(array, ()), indices:
-                case [_, *_] as names, (*_, IntConst(value=number)) if 0 <= number < len(names):
+                case [_, *_] as names, (*_, IntConst(value=number)) if 0 <= number < len(names) and names[number]:
                     indices, member = indices[:-1], f".{names[number]}"
                 case _:
                     pass

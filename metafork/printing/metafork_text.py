@@ -62,7 +62,7 @@ def serial_text(program: Program, body: Sequence[Stmt]) -> str:
             place = fresh_name(f"{array.name}_rows", taken)
             taken.add(place)
             inner = "".join(f"[{expression(extent)}]" for extent in array.extents[1:])
-            places.append(f"  void *{place} = (void *){'&' if array.scalar else ''}{array.name};")
+            places.append(f"  void *{place} = (void *){'&' if array.scalar else ''}{array.whole or array.name};")
             rows.append(f"  {array.element.spelling} (*{array.name}){inner} = {place};")
     opening, closing = (["{", *places, "{", *rows], ["}", "}"]) if rows else (["{"], ["}"])
     loops = [f"  {thread_loop(loop)}" for loop in program.grid]

@@ -20,7 +20,7 @@ from metafork.analysis.extents.reached import Launch, is_reached, launches, leas
 from metafork.analysis.facts import program_facts
 from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.references import Guard, Reference, references
-from metafork.ir.program import Element, Expr, Program
+from metafork.ir.program import Array, Element, Expr, Program
 from metafork.ir.rewriting import map_body, map_expression
 
 WAYS = 64
@@ -72,18 +72,23 @@ def extents_of(programs: Sequence[Program], arrays: Iterable[str], names: Iterab
 
 
 def _with_whole_structures(program: Program, arrays: Sequence[str]) -> Program:
-    """Return a program to which the structures of some arrays are one element each."""
-    names = {array.name for array in program.arrays if array.members and array.name in arrays}
+    """Return a program to which the structures of some arrays are one element each, whatever views they have."""
+    names = {one.name: one.whole or one.name for one in program.arrays if one.members}
+    names = {name: whole for name, whole in names.items() if whole in arrays}
 
     def whole(expr: Expr) -> Expr | None:
         if not isinstance(expr, Element) or expr.array not in names:
             return None
-        return replace(expr, indices=tuple(map_expression(index, whole) for index in expr.indices[:-1]))
+        indices = tuple(map_expression(index, whole) for index in expr.indices[:-1])
+        return replace(expr, array=names[expr.array], indices=indices)
 
-    one_element = tuple(
-        replace(array, extents=array.extents[:-1]) if array.name in names else array for array in program.arrays
-    )
-    return replace(program, arrays=one_element, body=map_body(program.body, whole)) if names else program
+    found: dict[str, Array] = {}
+    for array in program.arrays:
+        one = array
+        if array.name in names:
+            one = replace(array, name=names[array.name], extents=array.extents[:-1])
+        found.setdefault(one.name, one)
+    return replace(program, arrays=tuple(found.values()), body=map_body(program.body, whole)) if names else program
 
 
 def _greatest(access: Reference, prover: Prover, points: Sequence[Launch]) -> Polynomial | None:

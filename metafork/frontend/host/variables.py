@@ -111,7 +111,7 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
     members: tuple[syntax.Expression, ...] = ()
     if structure is not None and (type_.extents or type_.pointers) and not type_.function:
         variable.structure, scalar = (None if structure.fault else structure), structure.element
-        members = (members_of(structure, declarator.name_span),)
+        members = (columns_of(structure, declarator.name_span),)
     if (type_.pointers, type_.extents) in ((1, ()), (0, (None,))) and not type_.function:
         plain = scalar is not ScalarType.BOOL and not type_.qualifiers & {"volatile", "_Atomic"}
         variable.pointed = scalar if plain else None
@@ -143,9 +143,9 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
     return variable
 
 
-def members_of(structure: StructureType, span: Span) -> syntax.Expression:
-    """Return the extent that the members of a structure are."""
-    return syntax.Constant(str(len(structure.members)), span)
+def columns_of(structure: StructureType, span: Span) -> syntax.Expression:
+    """Return the extent that the members of a structure in memory are."""
+    return syntax.Constant(str(structure.columns), span)
 
 
 def rank_of(variable: Variable) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 
 from metafork.frontend.schedules.initialisers import MisfitError, placed
@@ -54,17 +55,19 @@ class LocalArrays:
         self._extent = extent
         self._value = value
 
-    def of_block(self, declarator: syntax.Declarator, element: ScalarType) -> ir.BlockArray:
-        """Declare an array of the block."""
+    def of_block(
+        self, declarator: syntax.Declarator, element: ScalarType, slots: tuple[ir.Slot, ...] = ()
+    ) -> ir.BlockArray:
+        """Declare an array of the block; its last extent is that of the ``slots`` where its elements are structures."""
         name, span = declarator.name, declarator.span
         if declarator.value is not None:
             raise self._reporter.refuse("MF0221", span, f"the block's array `{name}` is initialised")
-        array = self._array(declarator, element, self._extent)
+        array = replace(self._array(declarator, element, self._extent), slots=slots)
         self._enter(declarator, array, of_block=True)
         return ir.BlockArray(array, span)
 
     def of_thread(
-        self, declarator: syntax.Declarator, element: ScalarType
+        self, declarator: syntax.Declarator, element: ScalarType, slots: tuple[ir.Slot, ...] = ()
     ) -> tuple[ir.PrivateArray, tuple[ir.Stmt, ...]]:
         """Declare an array of the thread; return the declaration and the assignments of its initialiser."""
         name, span = declarator.name, declarator.span
@@ -81,7 +84,7 @@ class LocalArrays:
                 raise self._reporter.refuse(
                     "MF0209", extent.span, message, reason="an array has an element.", way_out="make it 1 or more."
                 )
-        bytes_ = math.prod(extents) * element.size
+        bytes_ = math.prod(extents) * max(element.size, *(slot.type.size for slot in slots), 1)
         if bytes_ > MOST_BYTES:
             message = f"`{name}`, an array of a thread, has {bytes_} bytes"
             raise self._reporter.refuse(
@@ -91,7 +94,7 @@ class LocalArrays:
                 reason=f"every thread has one, in memory of its own: more than {MOST_BYTES} bytes are too many.",
                 way_out="use an array of the function, with an index for the threads.",
             )
-        fixed = ir.Array(array.name, element, tuple(ir.IntConst(extent) for extent in extents), span)
+        fixed = ir.Array(array.name, element, tuple(ir.IntConst(extent) for extent in extents), span, slots=slots)
         values = tuple(self._values(declarator, fixed, tuple(extents)))
         self._enter(declarator, fixed, of_block=False)
         return ir.PrivateArray(fixed, span), values
@@ -129,7 +132,7 @@ class LocalArrays:
             )
         given = self._items(declarator.braces, extents, declarator.name)
         elements = math.prod(extents)
-        if len(given) < elements and elements > MOST_WRITTEN_OUT:
+        if len(given) < elements and elements > MOST_WRITTEN_OUT and not array.slots:
             yield self._zeroed(array, declarator.value.span)
             given = {place: item for place, item in given.items() if not _is_zero(item)}
         elif len(given) < elements:
@@ -137,7 +140,8 @@ class LocalArrays:
             given = {place: given.get(place, zero) for place in product(*map(range, extents))}
         for place, item in given.items():
             indices = tuple(ir.IntConst(index) for index in place)
-            target = ir.Element(array.name, indices, array.element, item.span)
+            type_ = array.slots[place[-1]].type if array.slots else array.element
+            target = ir.Element(array.name, indices, type_, item.span)
             yield ir.Assign(target, "", self._value(item), item.span)
 
     def _items(

@@ -52,7 +52,7 @@ class ConstantMemory:
         """Return the arrays of a schedule apart; ``cached`` are those that go through shared memory by a clause."""
         tables: list[ir.Table] = []
         others: list[ir.Array] = []
-        candidates = {one.name for one in arrays if _is_table(variables[one.name])}
+        candidates = {one.name for one in arrays if not one.whole and _is_table(variables[one.name])}
         by_thread = reads_by_thread(body, candidates)
         for array in arrays:
             found: ir.Table | str = ""

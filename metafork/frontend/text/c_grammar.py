@@ -342,13 +342,20 @@ class Grammar:
         name = getattr(node, "name", None) or ""
         inner = getattr(node, "type", None)
         quals = {*(getattr(node, "quals", None) or ()), *(getattr(inner, "quals", None) or ())}
-        if isinstance(inner, c_ast.TypeDecl) and isinstance(inner.type, c_ast.IdentifierType) and name:
-            words = tuple(inner.type.names)
+        extents: list[syntax.Expression | None] = []
+        while isinstance(inner, c_ast.ArrayDecl):
+            extents.append(None if inner.dim is None else self._convert(inner.dim))
+            inner = inner.type
+        if isinstance(inner, c_ast.TypeDecl) and isinstance(inner.type, c_ast.IdentifierType | c_ast.Struct) and name:
+            plain = isinstance(inner.type, c_ast.IdentifierType)
+            words = tuple(inner.type.names) if plain else ()
             if getattr(node, "bitsize", None) is not None:
                 return syntax.MemberName(name, words, "a field of bits")
-            return syntax.MemberName(name, words, "`const` or `volatile`" if quals else "")
-        kinds = {c_ast.ArrayDecl: "an array", c_ast.PtrDecl: "a pointer"}
-        return syntax.MemberName(name, (), kinds.get(type(inner), "a structure, union or enumeration"))
+            what = "`const` or `volatile`" if quals | set(inner.quals or ()) else ""
+            structure = None if plain else self._structure(inner.type)
+            return syntax.MemberName(name, words, what, tuple(extents), structure)
+        what = "a pointer" if isinstance(inner, c_ast.PtrDecl) else "a union or enumeration"
+        return syntax.MemberName(name, (), f"an array of {what}s" if extents else what)
 
     def _unsupported(self, what: str, extent: _Extent) -> syntax.Unsupported:
         covered = self._given[extent.begin : extent.end]

@@ -16,7 +16,7 @@ def first_extent(
     rows = _rows(braces, inner)
     if rows is not None:
         return syntax.Constant(str(rows), span) if rows else None
-    numbers = [None if extent is None else _number(extent) for extent in inner]
+    numbers = [None if extent is None else number_of(extent) for extent in inner]
     known = [number for number in numbers if number is not None]
     if len(known) < len(numbers) or min(known, default=1) < 1:
         return None
@@ -25,7 +25,7 @@ def first_extent(
     for one in braces.items:
         item, rank = one, 1
         if isinstance(one, syntax.Designated):
-            indices = [_number(index) for index in one.indices]
+            indices = [number_of(index) for index in one.indices]
             if len(indices) > len(extents) or None in indices:
                 return None
             at = sum(index * extent for index, extent in zip(indices, extents, strict=False) if index is not None)
@@ -43,13 +43,13 @@ def _rows(braces: syntax.Braces, inner: Sequence[syntax.Expression | None]) -> i
     return len(items)
 
 
-def _number(expression: syntax.Expression) -> int | None:
-    """Return the value of a plain constant expression."""
+def number_of(expression: syntax.Expression) -> int | None:
+    """Return the value of an expression of decimal numbers, ``None`` for any other."""
     match expression:
         case syntax.Constant(text=text) if text.isdecimal() and (text == "0" or text[0] != "0"):
             return int(text)
         case syntax.Infix(op="+" | "-" | "*" as op, left=left, right=right):
-            first, second = _number(left), _number(right)
+            first, second = number_of(left), number_of(right)
             if first is None or second is None:
                 return None
             return first + second if op == "+" else first - second if op == "-" else first * second

@@ -169,11 +169,16 @@ Expression = (
 
 @dataclass(frozen=True, slots=True)
 class MemberName:
-    """A member of a structure: its name and specifiers, and ``what`` it is where that is no plain variable."""
+    """A member of a structure: its name and specifiers, and ``what`` it is where no schedule has such a thing.
+
+    ``extents`` are those of an array, ``structure`` is the structure that it is.
+    """
 
     name: str
     words: tuple[str, ...]
     what: str = ""
+    extents: tuple[Expression | None, ...] = ()
+    structure: StructureName | None = None
 
 
 @dataclass(frozen=True, slots=True)

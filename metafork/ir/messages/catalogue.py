@@ -207,8 +207,8 @@ _ENTRIES = (
     Entry(
         "MF0205",
         "a structure that is no row of scalars",
-        "scalars of one type are a row of an array; other structures have no place on the device.",
-        "use members of one type, or one array for each member; in expressions, name a member.",
+        "scalars, and arrays and structures of them, are rows of arrays; what else it may hold has no place there.",
+        "use members that are scalars, or one array for each member; in expressions, name a member.",
     ),
     Entry(
         "MF0206",
