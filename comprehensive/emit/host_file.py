@@ -222,7 +222,7 @@ def _unchanged(unit: TranslationUnit, schedule: Schedule) -> list[str]:
 
 def _serial_text(unit: TranslationUnit, schedule: Schedule) -> str:
     """Return the schedule's own text without ``meta_schedule`` and its clauses; its program if that is another."""
-    if schedule.contracted or schedule.stated_order is not None:
+    if schedule.contracted or schedule.stated_order is not None or schedule.hidden:
         return serial_text(schedule.program, schedule.program.body)
     return _without_words(unit, schedule)
 

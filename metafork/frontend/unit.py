@@ -40,7 +40,7 @@ from metafork.frontend.text.headers import Headers
 from metafork.frontend.text.macros import ExpansionError
 from metafork.frontend.text.preprocessor import Included, Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter
-from metafork.frontend.text.structure import Structure, is_schedule_keyword
+from metafork.frontend.text.structure import Structure
 from metafork.frontend.text.tokens import (
     BracketError,
     LineMap,
@@ -116,11 +116,13 @@ class UnitParser:
         preprocessed.define_enumerators(partners)
         tokens = preprocessed.tokens
         checks = FileChecks(preprocessed, self._reporter)
-        checks.spelling()
-        checks.hidden()
-        checks.taken()
-        keywords = [index for index in range(len(tokens)) if is_schedule_keyword(tokens, index)]
         functions, outside = definitions(tokens, partners)
+        checks.spelling()
+        checks.hidden([hull(tokens[one.open_brace].span, tokens[one.close_brace].span) for one in functions])
+        checks.taken()
+        if not functions and self._reporter.failed:
+            raise RefusedError  # it is no fragment
+        keywords = checks.schedules()
         hidden = [(one.first, one.close_brace) for one in functions if checks.hides(one)]
         if not keywords:
             checks.loops(hidden)
@@ -444,7 +446,10 @@ class UnitParser:
             if builder.ordered:
                 grid = tuple(loop.extent for loop in program.grid)
                 order = StatedOrder(grid, builder.ordered, builder.parts, builder.second is None)
-            first = Schedule(number, function, span, program, *doubts, promises, contraction, stated_order=order)
+            written = self._source.text[span.start :].startswith("meta_schedule")
+            first = Schedule(
+                number, function, span, program, *doubts, promises, contraction, stated_order=order, hidden=not written
+            )
             self._schedules.append(first)
             if builder.second is not None:
                 assert order is not None

@@ -167,7 +167,8 @@ class Schedule:
     they were at its beginning, and each of ``sized_arrays`` has the size that its extents say.  ``promises`` are
     about freedom from races where no proof is found.  ``contraction`` is whether the text allows or forbids that sums
     of products are fused, if it says so; where the program is ``contracted``, its text is no longer what it computes,
-    nor is it where floating-point numbers are added up in a ``stated_order``.
+    nor is it where floating-point numbers are added up in a ``stated_order``.  The word of a
+    ``hidden`` one stands in a macro, which is used at ``span``.
     """
 
     number: int
@@ -180,6 +181,7 @@ class Schedule:
     contraction: bool | None = None
     contracted: bool = False
     stated_order: StatedOrder | None = None
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
