@@ -31,7 +31,7 @@ def explained(
     Strategies on the LLVM IR are left aside: they take up neither arrays nor loops.
     """
     start = Version(choice.program)
-    remarks = [*_ordered(choice, strategies, analyses, order), *_own_arrays(choice.program)]
+    remarks = [*_ordered(choice, strategies, analyses, order), *_own_arrays(choice.program), *_tables(choice.program)]
     for strategy in strategies:
         if not strategy.on_ir:
             remarks += strategy.apply(start, analyses).remarks
@@ -45,6 +45,16 @@ def _own_arrays(program: Program) -> Iterator[Remark]:
         reason = one.reason or "every index is a number once the loops around it are unrolled"
         hint = f"index {name} by numbers and by what counts between numbers" if one.fault is not None else ""
         yield Remark("registers", name, one.in_registers, reason, one.array.span, fault, hint)
+
+
+def _tables(program: Program) -> Iterator[Remark]:
+    """Say which constant arrays of the file are in constant memory."""
+    for table in program.tables:
+        reason = f"its {len(table.values)} values stand in the text, and all threads of a warp read the same one"
+        yield Remark("constant memory", table.array.name, True, reason, table.array.span)
+    for array in program.arrays:
+        if array.in_global:
+            yield Remark("constant memory", array.name, False, array.in_global, array.span)
 
 
 def _ordered(

@@ -53,12 +53,18 @@ def _extents(unit: TranslationUnit) -> tuple[dict[str, Mapping[str, str]], list[
     unknown: list[tuple[Span, Mapping[str, str]]] = []
     for function in unit.functions:
         programs = [one.program for one in unit.schedules if one.function == function.name]
-        endless = {array.name: array for one in programs for array in one.arrays if array.extents[0] == _ENDLESS}
-        structures = {name: f"`{name}` leads to structures" for name, one in endless.items() if len(one.extents) > 1}
+        endless = {
+            array.whole or array.name: array for one in programs for array in one.arrays if array.extents[0] == _ENDLESS
+        }
+        rows = {
+            name: f"`{name}` leads to rows of another array"
+            for name, one in endless.items()
+            if len(one.extents) - bool(one.members) > 1
+        }
         names = [one.name for one in function.parameters if one.type is not None and one.type.integer]
-        found = extents_of(programs, [name for name in endless if name not in structures], names)
+        found = extents_of(programs, [name for name in endless if name not in rows], names)
         extents[function.name] = found.known
-        if why := {**structures, **found.unknown}:
+        if why := {**rows, **found.unknown}:
             unknown.append((function.span, why))
     return extents, unknown
 

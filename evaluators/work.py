@@ -138,8 +138,8 @@ class _Walk(KernelWalk):
     def access(self, element: Element, *, stored: bool) -> Polynomial:
         memory = self._spaces[element.array]
         match memory.space:
-            case Space.PRIVATE:
-                return ZERO
+            case Space.PRIVATE | Space.CONSTANT:
+                return ZERO  # a table is read by whole warps at once, from a cache of its own
             case Space.SHARED:
                 return self._times * _mark("shared memory")
             case Space.GLOBAL:

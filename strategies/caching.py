@@ -112,6 +112,8 @@ def with_cached_arrays(program: Program, analyses: Analyses | None = None) -> Ca
         remarks = [
             _asked(program, array, left.get(array.name), analyses)
             if array.name in asked
+            else Remark("shared memory", array.name, False, _VIEW, array.span)
+            if array.whole
             else _alone(array, private[array.name])
             if array.name in private
             else _judged(program, array, analyses)
@@ -126,6 +128,9 @@ def with_cached_arrays(program: Program, analyses: Analyses | None = None) -> Ca
         kept = tuple(remark.subject for remark in remarks if remark.topic == "shared memory" and remark.taken)
     remarks = [_with_clause(remark, kept) for remark in remarks]
     return CachingChoice(program.mapped(cached=kept, decided=True), tuple(remarks))
+
+
+_VIEW = "it is the part of one type of structures of several, whose copy would hold parts of others"
 
 
 def _private(program: Program, analyses: Analyses) -> dict[str, Reference]:

@@ -16,7 +16,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Version
 
-Topic = Literal["shared memory", "registers", "grid"]
+Topic = Literal["shared memory", "registers", "grid", "constant memory"]
 
 
 @dataclass(frozen=True, slots=True)

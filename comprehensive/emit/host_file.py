@@ -16,15 +16,15 @@ from dataclasses import replace
 
 from comprehensive.emit.header_file import OWN_HEADERS, declarations, shadows_a_header, source_name
 from comprehensive.emit.host_touches import Edit, byte_size, entry_sizes, touches
-from comprehensive.emit.identifiers import c_comment
+from comprehensive.emit.identifiers import c_comment, c_string
 from comprehensive.emit.launch_text import run_types
-from comprehensive.emit.signature import signature_of
+from comprehensive.emit.signature import host_arrays, signature_of
 from comprehensive.emit.stated_order import in_order, places
 from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.text.structure import CLAUSES
 from metafork.ir.arithmetic.exact_constants import NAMED
 from metafork.ir.atomic_updates import atomic_arrays
-from metafork.ir.program import Call, FloatConst, expressions_of, walk_expression, walk_statements
+from metafork.ir.program import Array, Call, FloatConst, expressions_of, walk_expression, walk_statements
 from metafork.ir.translation_unit import Function, Schedule, Transfer, TranslationUnit
 from metafork.printing.metafork_text import serial_text
 
@@ -133,10 +133,10 @@ def _dispatches(unit: TranslationUnit, place: Sequence[Schedule], regions: Seque
 def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[Transfer]) -> str:
     signature = signature_of(schedule.program)
     prefix = _prefix(unit)
-    results = {array.name: f"{prefix}result_{array.name}" for array in schedule.program.arrays if array.scalar}
-    places = ", ".join(f"(void *){results.get(one.name, one.name)}" for one in schedule.program.arrays) or "0"
-    lines = [f"{{ /* meta_schedule, line {schedule.span.line} */"]
-    for array in schedule.program.arrays:
+    results = {array.name: f"{prefix}result_{array.name}" for array in signature.moved if array.scalar}
+    places = ", ".join(f"(void *){results.get(one.name, one.name)}" for one in signature.moved) or "0"
+    lines = [f"{{ /* meta_schedule, line {schedule.span.line} */", *map(_layout, _structures(schedule))]
+    for array in signature.moved:
         if array.name in results:
             place = results[array.name]
             lines.append(f"{array.element.spelling} {place}[1] = {{{array.name}}};")
@@ -148,7 +148,7 @@ def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[Trans
         f" metafork_touch((const void *){place}, 0, (long long)sizeof({place}), 1); {name} = {place}[0];"
         for name, place in results.items()
     )
-    lines.append(f"void *const {prefix}arrays[{max(len(schedule.program.arrays), 1)}] = {{{places}}};")
+    lines.append(f"void *const {prefix}arrays[{max(len(signature.moved), 1)}] = {{{places}}};")
     arguments = ", ".join([f"{prefix}arrays", *signature.parameters, *signature.values])
     run = f"metafork_run_{signature.name}({arguments})"
     doubts = _unchanged(unit, schedule)
@@ -159,6 +159,25 @@ def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[Trans
     kept = followed or any(schedule.number in region.schedules for region in regions)
     end = f"}} else {{{back} }}" if results else "}"
     return "\n".join([*lines, _serial_text(unit, schedule), f"{end} }}" if kept else f"{end}\nmetafork_settle(); }}"])
+
+
+def _structures(schedule: Schedule) -> list[Array]:
+    """Return the arrays of a schedule whose elements are structures to the host, all views of each."""
+    return [array for array in schedule.program.arrays if array.members]
+
+
+def _layout(array: Array) -> str:
+    """Return what refuses structures that attributes or pragmas of the compiler have laid out in another way."""
+    element = (array.whole or array.name) + "[0]" * (len(array.extents) - 1)
+    size = array.element.size
+    tests = [f"sizeof({element}) == {len(array.members) * size}"]
+    tests += [
+        f"__builtin_offsetof(__typeof__({element}), {member}) == {place * size}"
+        for place, member in enumerate(array.members)
+        if member
+    ]
+    said = f"metafork: attributes that lay out structures, as those of {array.whole or array.name}, are not supported"
+    return f"_Static_assert({' && '.join(tests)}, {c_string(said)});"
 
 
 def _entry(unit: TranslationUnit, function: Function) -> str:
@@ -176,7 +195,7 @@ def _entry_values(unit: TranslationUnit, function: Function) -> str:
     names = {
         name for schedule in unit.schedules if schedule.function == function.name for name in schedule.entry_values
     }
-    arrays = {array.name for schedule in unit.schedules for array in schedule.program.arrays}
+    arrays = {array.name for schedule in unit.schedules for array in host_arrays(schedule.program)}
     prefix = _prefix(unit)
     return "".join(
         f" const void *const {prefix}entry_{name} = (const void *){name};"
@@ -189,7 +208,7 @@ def _entry_values(unit: TranslationUnit, function: Function) -> str:
 def _unchanged(unit: TranslationUnit, schedule: Schedule) -> list[str]:
     """Return conditions under which code that is not known has left the arrays of a schedule as they were declared."""
     found: list[str] = []
-    arrays = {array.name: array for array in schedule.program.arrays}
+    arrays = {array.name: array for array in host_arrays(schedule.program)}
     for name in schedule.entry_values:
         type_ = "const void *" if name in arrays else "long long"
         found.append(f"({type_}){name} == {_prefix(unit)}entry_{name}")
@@ -203,7 +222,7 @@ def _unchanged(unit: TranslationUnit, schedule: Schedule) -> list[str]:
 
 def _serial_text(unit: TranslationUnit, schedule: Schedule) -> str:
     """Return the schedule's own text without ``meta_schedule`` and its clauses; its program if that is another."""
-    if schedule.contracted or schedule.stated_order is not None:
+    if schedule.contracted or schedule.stated_order is not None or schedule.hidden:
         return serial_text(schedule.program, schedule.program.body)
     return _without_words(unit, schedule)
 

@@ -14,7 +14,7 @@ from comprehensive.emit.checked_expressions import ComputationError, checked, wi
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.emit.select_text import derived_definitions, target_names
-from comprehensive.emit.signature import Signature, touched_arrays
+from comprehensive.emit.signature import Signature, element_type, touched_arrays
 from comprehensive.emit.targets.target import Attempt, Handles, Target, handles_of
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
 from metafork.ir.arithmetic.types import ScalarType
@@ -31,7 +31,7 @@ def launch_text(
 
     Raises ``ComputationError`` where the host cannot compute what a launch needs.
     """
-    if len(tree.program.arrays) > _MAX_ARRAYS:
+    if len(signature.moved) > _MAX_ARRAYS:
         raise ComputationError(f"more than {_MAX_ARRAYS} arrays in one schedule")
     lines: list[str] = []
     for leaf, code in zip(tree.leaves, codes, strict=True):
@@ -111,7 +111,15 @@ def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str, targe
         declaration, argument = _scalar(scalar, signature, known)
         body.append(declaration)
         arguments.append(argument)
-    arguments += [signature.arrays[memory.name] for memory in kernel.memories if memory.space is Space.GLOBAL]
+    for memory in kernel.memories:
+        if memory.space is Space.GLOBAL:
+            pointer = signature.pointer(memory.name)
+            if memory.name not in signature.arrays:
+                type_ = f"{'' if memory.name in signature.written else 'const '}{element_type(memory.element)} *"
+                local = f"metafork_a_{memory.name}"
+                body.append(f"{type_}const {local} = ({type_}){pointer};")
+                pointer = local
+            arguments.append(pointer)
     shape = [
         f"metafork_s->{field}[{axis}] = {checked(extent, known)};"
         for field, extents in (("grid", kernel.grid), ("block", kernel.block))
@@ -171,7 +179,8 @@ def _large(signature: Signature, kernel: Kernel, known: Mapping[str, str]) -> li
 
 def _unaligned(signature: Signature, kernel: Kernel) -> str:
     """Return the C condition that some array of a kernel that asks for it is not aligned for vectors."""
-    arrays = [signature.arrays[memory.name] for memory in kernel.memories if memory.space is Space.GLOBAL]
+    pointers = (signature.pointer(memory.name) for memory in kernel.memories if memory.space is Space.GLOBAL)
+    arrays = list(dict.fromkeys(pointers))
     if not kernel.aligned or not arrays:
         return "false"
     return f"(({' | '.join(f'(uintptr_t){array}' for array in arrays)}) & {VECTOR_BYTES - 1}) != 0"
@@ -218,7 +227,7 @@ def _attempt_any(tree: ScheduleTree, signature: Signature) -> list[str]:
     fields = [f"{declaration};" for declaration in [*signature.integers(), *signature.value_declarations()]]
     pointers = [
         f"metafork_d == NULL ? NULL : ({signature.pointer_type(array)})metafork_d[{index}]"
-        for index, array in enumerate(signature.program.arrays)
+        for index, array in enumerate(signature.moved)
     ]
     inputs = [f"metafork_i->{field}" for field in signature.scalar_names.values()]
     arguments = ", ".join(["metafork_go", "metafork_s", "metafork_stream", *inputs, *pointers])
@@ -258,9 +267,7 @@ def _launch(signature: Signature, instances: bool) -> list[str]:
 
 
 def _typed_launch(signature: Signature, handles: Handles) -> list[str]:
-    memories = [
-        f"({signature.pointer_type(array)}){signature.arrays[array.name]}" for array in signature.program.arrays
-    ]
+    memories = [f"({signature.pointer_type(array)}){signature.arrays[array.name]}" for array in signature.moved]
     scalars = [*signature.parameters.values(), *signature.values.values()]
     arguments = [signature.leaf, f"(void *){signature.stream}", *scalars, *memories]
     return [
@@ -278,9 +285,9 @@ def _inputs_variable(signature: Signature) -> str:
 def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
     """Return the entry of the drop-in and the schedule's description."""
     name, program = signature.name, tree.program
-    count = len(program.arrays)
+    count = len(signature.moved)
     uses = [
-        f"{{{c_string(array.name)}, {str(array.name in signature.written).lower()}}}" for array in program.arrays
+        f"{{{c_string(array.name)}, {str(array.name in signature.written).lower()}}}" for array in signature.moved
     ] or ['{"", false}']
     targets = target_names(tree)
     known = dict(signature.scalar_names)
@@ -289,7 +296,7 @@ def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
     }
     sizes = _definitions(derived_definitions(program.derived, wanted), known)
     touched = touched_arrays(program)
-    for index, array in enumerate(program.arrays):
+    for index, array in enumerate(signature.moved):
         if array.name not in touched:
             continue  # nothing to move
         text = str(array.element.size)

@@ -7,11 +7,11 @@ and arrays in declaration order.  ``select`` takes the integers alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from comprehensive.emit.identifiers import safe_identifiers
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import Array, Assign, Element, Program, expressions_of, walk_expression, walk_statements
+from metafork.ir.program import Array, Assign, Element, Program, Slot, expressions_of, walk_expression, walk_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Signature:
 
     ``parameters``, ``values`` and ``arrays`` map names of the input to identifiers of the generated text; ``machine``,
     ``leaf`` and ``stream`` are the names of the interface's own parameters, chosen so that they clash with none.
+    ``moved`` are the arrays as the host has them, each once, by the names that ``arrays`` has.
     """
 
     program: Program
@@ -30,6 +31,7 @@ class Signature:
     leaf: str
     stream: str
     written: frozenset[str]
+    moved: tuple[Array, ...]
 
     @property
     def name(self) -> str:
@@ -55,11 +57,16 @@ class Signature:
 
     def pointer_declarations(self) -> list[str]:
         """Return the declarations of the device pointers."""
-        return [f"{self.pointer_type(array)}{self.arrays[array.name]}" for array in self.program.arrays]
+        return [f"{self.pointer_type(array)}{self.arrays[array.name]}" for array in self.moved]
 
     def pointer_type(self, array: Array) -> str:
-        """Return ``const float *`` for an array that is only read, ``float *`` for others."""
-        return f"{'' if array.name in self.written else 'const '}{element_type(array.element)} *"
+        """Return ``const float *`` for an array that is only read, ``float *`` for others, ``void *`` for views."""
+        element = "void" if array.slots else element_type(array.element)
+        return f"{'' if array.name in self.written else 'const '}{element} *"
+
+    def pointer(self, name: str) -> str:
+        """Return the device pointer to an array of the program, which is that of the whole for a view."""
+        return self.arrays[self.program.array(name).whole or name]
 
 
 def element_type(type_: ScalarType) -> str:
@@ -77,19 +84,35 @@ def signature_of(program: Program) -> Signature:
     parameters = [p.name for p in program.parameters if not p.of_serial_loop]
     parameters += [p.name for p in program.parameters if p.of_serial_loop]
     scalars = safe_identifiers([*parameters, *(value.name for value in program.values)])
-    arrays = safe_identifiers([f"d_{array.name}" for array in program.arrays], scalars.values())
+    moved = host_arrays(program)
+    arrays = safe_identifiers([f"d_{array.name}" for array in moved], scalars.values())
     taken = {*scalars.values(), *arrays.values()}
     own = safe_identifiers(["m", "leaf", "stream"], taken)
     return Signature(
         program=program,
         parameters={name: scalars[name] for name in parameters},
         values={value.name: scalars[value.name] for value in program.values},
-        arrays={array.name: arrays[f"d_{array.name}"] for array in program.arrays},
+        arrays={array.name: arrays[f"d_{array.name}"] for array in moved},
         machine=own["m"],
         leaf=own["leaf"],
         stream=own["stream"],
-        written=written_arrays(program),
+        written=_with_wholes(program, written_arrays(program)),
+        moved=moved,
     )
+
+
+def host_arrays(program: Program) -> tuple[Array, ...]:
+    """Return the arrays of a program as the host has them: one for all views of an array of structures."""
+    found: dict[str, Array] = {}
+    for array in program.arrays:
+        whole = replace(array, name=array.whole, slots=(Slot(array.element, 0),)) if array.whole else array
+        found.setdefault(whole.name, whole)
+    return tuple(found.values())
+
+
+def _with_wholes(program: Program, names: frozenset[str]) -> frozenset[str]:
+    """Return names of arrays, and of those that they are views of."""
+    return names | {array.whole for array in program.arrays if array.whole and array.name in names}
 
 
 def written_arrays(program: Program) -> frozenset[str]:
@@ -102,11 +125,12 @@ def written_arrays(program: Program) -> frozenset[str]:
 
 
 def touched_arrays(program: Program) -> frozenset[str]:
-    """Return the names of the arrays that the program reads or writes."""
-    return frozenset(
+    """Return the names of the arrays that the program reads or writes, and of those that they are views of."""
+    named = frozenset(
         part.array
         for stmt in walk_statements(program.body)
         for expr in expressions_of(stmt)
         for part in walk_expression(expr)
         if isinstance(part, Element)
     )
+    return _with_wholes(program, named)

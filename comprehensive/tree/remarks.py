@@ -1,6 +1,7 @@
 """What strategies remarked on the arrays and loops of a schedule, for people: with carets, as a list, in one line.
 
-Three questions are answered: what goes through shared memory, what a thread keeps in registers, what can join the grid.
+Three questions are answered: what goes through shared memory, what a thread keeps in registers, what can join the grid;
+and a fourth where the file has tables: which of them are in constant memory.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from strategies.strategy import Remark, Topic
 VERBS: dict[Topic, tuple[str, str]] = {
     "shared memory": ("goes through shared memory", "does not go through shared memory"),
     "registers": ("is kept in registers", "is not kept in registers"),
+    "constant memory": ("is in constant memory", "is not in constant memory"),
     "grid": ("can join the grid", "does not join the grid"),
 }
 """What is said of a subject that was taken up, and of one that was not."""
@@ -22,6 +24,7 @@ VERBS: dict[Topic, tuple[str, str]] = {
 _QUESTIONS: dict[Topic, str] = {
     "shared memory": "in shared memory",
     "registers": "in registers",
+    "constant memory": "in constant memory",
     "grid": "can join the grid",
 }
 
@@ -80,7 +83,8 @@ def in_one_line(remarks: Sequence[Remark]) -> str:
     parts: list[str] = []
     for topic, question in _QUESTIONS.items():
         taken = dict.fromkeys(one.subject for one in remarks if one.topic == topic and one.taken)
-        parts.append(f"{question}: {', '.join(taken) or 'nothing'}")
+        if topic != "constant memory" or any(one.topic == topic for one in remarks):
+            parts.append(f"{question}: {', '.join(taken) or 'nothing'}")
     hint = next((one for one in remarks if one.hint and not one.taken), None)
     if hint is not None:
         parts.append(f"hint for {hint.subject}: {hint.hint}")

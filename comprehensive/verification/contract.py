@@ -90,7 +90,7 @@ def _nest(schedule: Schedule, sites: _Sites) -> str:
 def _checking(program: Program, sites: _Sites) -> Callable[[Expr], Expr | None]:
     arrays: dict[str, Array] = {array.name: array for array in program.arrays}
     own = [stmt.array for stmt in walk_statements(program.body) if isinstance(stmt, BlockArray | PrivateArray)]
-    arrays |= {array.name: array for array in own}
+    arrays |= {array.name: array for array in (*own, *(table.array for table in program.tables))}
     from_memory = _from_memory(program)
     uniform = frozenset([*(one.name for one in program.parameters), *(one.name for one in program.derived)])
 

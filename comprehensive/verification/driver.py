@@ -16,7 +16,7 @@ from pathlib import Path
 from comprehensive.emit.header_file import OWN_HEADERS, shadows_a_header
 from comprehensive.emit.stated_order import in_order, places
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import Expr, Var
+from metafork.ir.program import Expr, IntConst, Var
 from metafork.ir.rewriting import map_expression
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, TranslationUnit
 from metafork.printing.expressions import expression
@@ -173,7 +173,9 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         "    int driver_differ = 0;",
     ]
     for parameter in arrays:
-        own, size = names[parameter.name], _element(parameter).size
+        own = names[parameter.name]
+        size = _structure_size(parameter) if parameter.slots else _element(parameter).size
+        lines += [f"    {line}" for line in _without_padding(parameter)]
         compared = f'"{parameter.name}", {own}_ours, {own}_theirs, {own}_bytes, {size}'
         lines.append(f"    driver_differ |= driver_compare({compared});")
     lines += [
@@ -221,14 +223,47 @@ def _buffers(parameter: FunctionParameter) -> list[str]:
     assert parameter.array is not None
     name, element = _of(parameter.name), parameter.array.element
     extents = " * ".join(f"(size_t)({expression(map_expression(one, _renamed))})" for one in parameter.array.extents)
-    kind = "float" if element is ScalarType.FLOAT else "double" if element.floating else "integer"
+    filled = [f"driver_fill_{_kind(element)}({name}_ours, {name}_bytes, {element.size});"]
+    if parameter.slots:
+        filled = [f"memset({name}_ours, 0, {name}_bytes);"]
+        filled += [
+            _each_structure(parameter, f"driver_fill_{_kind(slot.type)}(driver_at + {slot.offset}, {size}, {size});")
+            for slot in parameter.slots
+            for size in (slot.type.size,)
+        ]
     return [
         f"size_t {name}_bytes = {extents} * {element.size};",
         f"void *{name}_ours = malloc({name}_bytes + !{name}_bytes), "
         f"*{name}_theirs = malloc({name}_bytes + !{name}_bytes);",
         f"if (!{name}_ours || !{name}_theirs) return 3;",
-        f"driver_fill_{kind}({name}_ours, {name}_bytes, {element.size});",
+        *filled,
     ]
+
+
+def _kind(type_: ScalarType) -> str:
+    return "float" if type_ is ScalarType.FLOAT else "double" if type_.floating else "integer"
+
+
+def _each_structure(parameter: FunctionParameter, done: str, which: str = "ours") -> str:
+    """Return a loop that does something at the beginning of each structure of an array."""
+    name = f"{_of(parameter.name)}_{which}"
+    end = f"(char *){name} + {_of(parameter.name)}_bytes"
+    return f"for (char *driver_at = {name}; driver_at < {end}; driver_at += {_structure_size(parameter)}) {{ {done} }}"
+
+
+def _structure_size(parameter: FunctionParameter) -> int:
+    assert parameter.array is not None
+    columns = parameter.array.extents[-1]
+    assert isinstance(columns, IntConst)
+    return columns.value * parameter.array.element.size
+
+
+def _without_padding(parameter: FunctionParameter) -> list[str]:
+    """Return loops that clear the bytes of structures that belong to no member: C leaves open what is in them."""
+    used = {slot.offset + byte for slot in parameter.slots for byte in range(slot.type.size)}
+    gaps = [byte for byte in range(_structure_size(parameter)) if byte not in used] if used else []
+    cleared = " ".join(f"driver_at[{byte}] = 0;" for byte in gaps)
+    return [_each_structure(parameter, cleared, which) for which in ("ours", "theirs") if gaps]
 
 
 def _renamed(expr: Expr) -> Expr | None:

@@ -98,7 +98,7 @@ class _Rewriting:
 
     def _element(self, element: Element, how: str, *more: Expr) -> Element:
         index = self._expr(element.indices[0])
-        if self._spaces.get(element.array, Space.PRIVATE) is Space.PRIVATE:
+        if self._spaces.get(element.array, Space.PRIVATE) in (Space.PRIVATE, Space.CONSTANT):
             return replace(element, indices=(index,))
         return replace(element, indices=(Call(how, (Var(element.array, element.type), index, *more), LONG),))
 

@@ -1,6 +1,7 @@
 """Every access of a program to an array, with its indices as polynomials and the loops and conditions around it.
 
 What a thread does to arrays of its own is no access here: nothing else sees them, and nothing is known of their values.
+Nor is a read of a table in constant memory, which nobody writes.
 
 The walk evaluates integer scalars symbolically on the way: a scalar that is assigned in a loop, or differently in two
 branches, is not known afterwards.  A serial loop variable that starts at ``low`` is ``low`` plus an iteration symbol of
@@ -201,7 +202,7 @@ class ReferenceWalk:
     def program(self, program: Program) -> Iterator[Reference]:
         """Yield the accesses of a program, in evaluation order."""
         self._reassigned = assigned_scalars(program.body)
-        self._own = private_arrays(program.body)
+        self._own = private_arrays(program.body) | {table.array.name for table in program.tables}
         for loop in program.grid:
             self._enter(known_extent(self._scope, loop, LoopKind.GRID), loop.var)
             self._scope.ranges.learn(extent_limits(self._scope, loop))

@@ -31,6 +31,10 @@ _OF_THE_DISPATCH = frozenset(
 )
 
 
+_BEFORE_STATEMENT = frozenset({"{", "}", ";", ")", ":", "else", "do"})
+"""What stands in front of a statement."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileChecks:
     """Checks of one preprocessed file; each reports what it finds, or raises ``RefusedError``."""
@@ -59,13 +63,36 @@ class FileChecks:
                 message = f"`{token.text}` is a name that the generated code uses"
                 raise self.reporter.refuse("MF0313", token.span, message)
 
-    def hidden(self) -> None:
-        """Refuse schedules that stand in macros or in headers, whose text is not replaced."""
+    def schedules(self) -> list[int]:
+        """Return the tokens that begin a schedule: ``meta_schedule``, and macros with one in them."""
+        tokens = self.preprocessed.tokens
         hiding = self.preprocessed.macros_with("meta_schedule")
-        for token in self.preprocessed.tokens if hiding else ():
-            if token.text in hiding:
-                message = f"`{token.text}` is a macro with a `meta_schedule` in it"
-                self.reporter.error("MF0017", token.span, message)
+        return [
+            index
+            for index, token in enumerate(tokens)
+            if is_schedule_keyword(tokens, index) or (hiding and token.text in hiding)
+        ]
+
+    def hidden(self, bodies: Sequence[Span]) -> None:
+        """Refuse schedules in headers, and in macros that are no statements of the ``bodies`` of functions.
+
+        The text of a macro's use is replaced by a dispatch, as that of a schedule is; nothing else can be.
+        """
+        hiding = self.preprocessed.macros_with("meta_schedule")
+        tokens = self.preprocessed.tokens
+        for index, token in enumerate(tokens if hiding else ()):
+            if token.text not in hiding:
+                continue
+            message = f"`{token.text}` is a macro with a `meta_schedule` in it"
+            inside = any(body.start < token.span.start < body.end for body in bodies)
+            macro = self.preprocessed.macros_at(token.span.start).get(token.text)
+            if not inside:
+                self.reporter.error("MF0017", token.span, f"{message}, and stands in no function")
+            elif macro is None or macro.fault or macro.uncertain:
+                why = "it is defined behind this place" if macro is None else macro.fault or "it has two definitions"
+                self.reporter.error("MF0017", token.span, f"{message}, but {why}")
+            elif tokens[index - 1].text not in _BEFORE_STATEMENT:
+                self.reporter.error("MF0017", token.span, f"{message}, and no statement of its own")
         for included in self.preprocessed.included:
             for index, token in enumerate(included.tokens):
                 if is_schedule_keyword(included.tokens, index) or token.text in hiding:
@@ -73,7 +100,7 @@ class FileChecks:
                     self.reporter.error("MF0017", included.directive.span, message)
 
     def hides(self, function: FunctionText) -> bool:
-        """Say whether a function uses a macro with a schedule in it, which was refused: its loops may be that's."""
+        """Say whether a function uses a macro with a schedule in it: its loops may be that's."""
         hiding = self.preprocessed.macros_with("meta_schedule")
         within = self.preprocessed.tokens[function.first : function.close_brace] if hiding else ()
         return any(token.text in hiding for token in within)
@@ -93,10 +120,8 @@ class FileChecks:
             raise self.reporter.refuse(
                 "MF0006", conditional.opening, "the branches of this condition open and close different brackets"
             )
-        for index, token in enumerate(self.preprocessed.tokens):
-            if not (span.start <= token.span.start < span.end) or not is_schedule_keyword(
-                self.preprocessed.tokens, index
-            ):
+        for token in (self.preprocessed.tokens[index] for index in self.schedules()):
+            if not span.start <= token.span.start < span.end:
                 continue
             conditional = self.preprocessed.within_conditional(token.span)
             if conditional is not None:

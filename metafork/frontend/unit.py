@@ -22,7 +22,7 @@ from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.known_names import C_WORDS
 from metafork.frontend.host.residency import host_accesses
 from metafork.frontend.host.transfers import transfers
-from metafork.frontend.host.variables import Site, Variable, declared, members_of
+from metafork.frontend.host.variables import Site, Variable, columns_of, declared
 from metafork.frontend.pragmas.contraction import contraction_at
 from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
 from metafork.frontend.pragmas.pointers import one_element, promised_extents, read_extent, single_elements
@@ -31,6 +31,7 @@ from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.program import ProgramBuilder
 from metafork.frontend.schedules.symbols import Origin, ScalarSymbol, Symbol
+from metafork.frontend.schedules.tables import ConstantMemory
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.cut_statements import Simple, cut_statement
@@ -39,7 +40,7 @@ from metafork.frontend.text.headers import Headers
 from metafork.frontend.text.macros import ExpansionError
 from metafork.frontend.text.preprocessor import Included, Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter
-from metafork.frontend.text.structure import Structure, is_schedule_keyword
+from metafork.frontend.text.structure import Structure
 from metafork.frontend.text.tokens import (
     BracketError,
     LineMap,
@@ -87,6 +88,7 @@ class UnitParser:
         self._called: Functions | None = None
         self._callees = Callees()
         self._callers: list[Function] = []
+        self._constants = ConstantMemory()
 
     def parse(self) -> TranslationUnit:
         """Return the parsed file; raises ``DiagnosticsError`` with every fault that was found."""
@@ -114,11 +116,13 @@ class UnitParser:
         preprocessed.define_enumerators(partners)
         tokens = preprocessed.tokens
         checks = FileChecks(preprocessed, self._reporter)
-        checks.spelling()
-        checks.hidden()
-        checks.taken()
-        keywords = [index for index in range(len(tokens)) if is_schedule_keyword(tokens, index)]
         functions, outside = definitions(tokens, partners)
+        checks.spelling()
+        checks.hidden([hull(tokens[one.open_brace].span, tokens[one.close_brace].span) for one in functions])
+        checks.taken()
+        if not functions and self._reporter.failed:
+            raise RefusedError  # it is no fragment
+        keywords = checks.schedules()
         hidden = [(one.first, one.close_brace) for one in functions if checks.hides(one)]
         if not keywords:
             checks.loops(hidden)
@@ -344,8 +348,8 @@ class UnitParser:
                 tag = structure.name if structure.name.startswith("struct ") else ""
                 flat = f"(*{one.name})" if declarator.type.pointers else f"{one.name}{suffix}"
                 assert structure.element is not None
-                spelled = f"{const}{structure.element.spelling} {flat}[{len(structure.members)}]"
-                one = replace(one, declaration=spelled, structure=tag, members=structure.members)
+                spelled = f"{const}{structure.element.spelling} {flat}[{structure.columns}]"
+                one = replace(one, declaration=spelled, structure=tag, members=structure.members, slots=structure.slots)
             parameters.append(one)
         for variable in variables.values():
             variable.scope = {**visible, **variables}
@@ -377,7 +381,7 @@ class UnitParser:
                 variable.fault, variable.message = "", ""
                 variable.element, variable.extents = variable.pointed, (promised[parameter.name],)
                 if variable.structure is not None:
-                    variable.extents += (members_of(variable.structure, variable.span),)
+                    variable.extents += (columns_of(variable.structure, variable.span),)
                 array = self._parameter_array(variable, {**visible, **variables}, scope)
                 parameter = replace(parameter, array=array)
             found.append(parameter)
@@ -424,7 +428,7 @@ class UnitParser:
         for site in host.sites:
             number = len(self._schedules)
             FileChecks(preprocessed, self._reporter).schedule(site.statement.span)
-            builder = ProgramBuilder(self._source, self._reporter, host, site, self._called, spoken)
+            builder = ProgramBuilder(self._source, self._reporter, host, site, self._called, spoken, self._constants)
             try:
                 program = builder.build(f"{self._name}_k{number}", function)
             except RefusedError:
@@ -442,7 +446,10 @@ class UnitParser:
             if builder.ordered:
                 grid = tuple(loop.extent for loop in program.grid)
                 order = StatedOrder(grid, builder.ordered, builder.parts, builder.second is None)
-            first = Schedule(number, function, span, program, *doubts, promises, contraction, stated_order=order)
+            written = self._source.text[span.start :].startswith("meta_schedule")
+            first = Schedule(
+                number, function, span, program, *doubts, promises, contraction, stated_order=order, hidden=not written
+            )
             self._schedules.append(first)
             if builder.second is not None:
                 assert order is not None
@@ -458,11 +465,12 @@ class UnitParser:
     def _check_names(self, preprocessed: Preprocessed, body: Span, program: ir.Program) -> None:
         """Refuse variables that the host file must name where a macro of that name may stand for something else."""
         taken = preprocessed.macros_within(body)
-        named: list[ir.Parameter | ir.ValueArgument | ir.Array] = [*program.parameters, *program.values]
-        for one in (*named, *program.arrays):
-            if one.name in taken:
-                message = f"`{one.name}` is also the name of a macro in this function"
-                self._reporter.error("MF0008", one.span, message, related=((taken[one.name], "the macro"),))
+        named = {one.name: one.span for one in program.parameters} | {one.name: one.span for one in program.values}
+        named |= {one.whole or one.name: one.span for one in program.arrays}
+        for name, span in named.items():
+            if name in taken:
+                message = f"`{name}` is also the name of a macro in this function"
+                self._reporter.error("MF0008", span, message, related=((taken[name], "the macro"),))
 
     # --- fragments --------------------------------------------------------------------------------------------
 

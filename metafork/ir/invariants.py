@@ -11,7 +11,8 @@ Of a ``Program``:
 - all nests of threads have the dimensions of the grid; a ``Phase`` and a ``BlockArray`` stand at block level only, a
   ``PrivateArray``, of constant extents, in a phase only, a ``Break`` or ``Continue`` in a serial loop, a ``Barrier``
   nowhere;
-- the mapping names arrays that exist, an array in one place only.
+- the mapping names arrays that exist, an array in one place only;
+- a table has as many values as elements, constants of its type, and is not assigned.
 
 Of a ``Kernel``: the same of scalars and scopes; an ``Element`` names a memory and has one index; a shared memory has an
 offset, a private one a constant extent, read-only ones are not written; there is no ``Phase``, ``BlockArray`` and
@@ -20,6 +21,7 @@ offset, a private one a constant extent, read-only ones are not written; there i
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -79,10 +81,11 @@ def checking() -> bool:
 
 def check_program(program: Program) -> None:
     """Raise ``InvariantError`` where an invariant does not hold."""
-    arrays = {array.name: array for array in program.arrays}
+    arrays = {array.name: array for array in (*program.arrays, *(table.array for table in program.tables))}
     scalars = {one.name: one.type for one in program.parameters} | {one.name: one.type for one in program.values}
     given = [one.name for one in program.parameters] + [one.name for one in program.values]
     _distinct(program.name, [*given, *(one.name for one in program.derived), *(one.name for one in program.arrays)])
+    _check_tables(program)
     if not 1 <= len(program.grid) <= 3:
         raise InvariantError(f"{program.name}: a grid of {len(program.grid)} dimensions")
     scope = _Scope(scalars, arrays, frozenset(), len(program.grid))
@@ -95,9 +98,21 @@ def check_program(program: Program) -> None:
     for array in program.arrays:
         for extent in array.extents:
             scope.expression(extent)
+    scope = replace(scope, fixed=scope.fixed | {table.array.name for table in program.tables})
     scope = scope.with_loops(program.grid)
     scope.block(program.body)
-    _check_mapping(program, arrays)
+    _check_mapping(program, {array.name: array for array in program.arrays})
+
+
+def _check_tables(program: Program) -> None:
+    _distinct(program.name, [one.name for one in (*program.arrays, *(table.array for table in program.tables))])
+    for table in program.tables:
+        array = table.array
+        extents = [extent.value for extent in array.extents if isinstance(extent, IntConst)]
+        if len(extents) < len(array.extents) or math.prod(extents) != len(table.values):
+            raise InvariantError(f"{program.name}: the table {array.name} has not as many values as elements")
+        if any(value.type is not array.element for value in table.values):
+            raise InvariantError(f"{program.name}: the table {array.name} has values of another type")
 
 
 def check_kernel(kernel: Kernel) -> None:

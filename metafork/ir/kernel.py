@@ -19,11 +19,22 @@ differences:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import Binary, Call, Derived, Expr, Stmt, expressions_of, walk_expression, walk_statements
+from metafork.ir.program import (
+    Binary,
+    Call,
+    Derived,
+    Expr,
+    FloatConst,
+    IntConst,
+    Stmt,
+    expressions_of,
+    walk_expression,
+    walk_statements,
+)
 
 SHUFFLE = "METAFORK_SHUFFLE"
 """The function of ``metafork/device.h`` that exchanges values within a warp."""
@@ -47,6 +58,7 @@ class Space(Enum):
     GLOBAL = "global"
     SHARED = "shared"
     PRIVATE = "private"
+    CONSTANT = "constant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +68,8 @@ class Memory:
     ``GLOBAL``: a pointer argument; ``read_only`` where no statement of the kernel writes it, and no two global
     memories overlap (the dispatcher sees to that).  ``SHARED``: a part of the dynamic shared memory that starts at byte
     ``offset``, an expression in the kernel's scalar arguments, aligned for ``element``.  ``PRIVATE``: an array of the
-    thread; ``extent`` is then an ``IntConst``.  ``extent`` counts elements.
+    thread; ``extent`` is then an ``IntConst``.  ``CONSTANT``: a table of the file, with its ``values``.  ``extent``
+    counts elements.
     """
 
     name: str
@@ -65,6 +78,7 @@ class Memory:
     extent: Expr
     offset: Expr | None = None
     read_only: bool = False
+    values: tuple[IntConst | FloatConst, ...] = field(default=(), hash=False)
 
 
 @dataclass(frozen=True, slots=True)

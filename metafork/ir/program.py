@@ -8,7 +8,7 @@ Grammar, each line one frozen dataclass below (spans are left out, and never tak
             | For(stmt?, expr?, stmt?, stmt*) | While(expr, stmt*) | Break | Continue
             | BlockArray(array) | Phase(MetaFor*, stmt*) | PrivateArray(array) | Barrier
     program:= Program(parameter*, value*, derived*, assumption*, array*, MetaFor*, stmt*, Mapping,
-               exactness*)
+               exactness*, table*)
 
 Expressions are C expressions with C's types: ``type`` is the type of the value after C's own conversions, and the
 operands of a ``Binary`` are converted to their common type by whoever lowers it.  The statements of
@@ -211,11 +211,22 @@ class Continue:
 
 
 @dataclass(frozen=True, slots=True)
+class Slot:
+    """A member of a structure of several types: its type, and the byte of the structure at which it begins."""
+
+    type: ScalarType
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Array:
     """An array: element type and extents, outermost first.  Extents are expressions in parameters.
 
     Where it is one of structures in the host's text, the last extent is that of their ``members``.  One that is a
     ``scalar`` there is what a reduction adds up in: the host copies it there and back.
+    Of a constant table of the file, ``in_global`` is why it is not in constant memory.
+    Structures of several types are as many arrays at one place, each of which is a view of the ``whole``: its elements
+    of other types are never touched.  ``slots`` are their members while they are one array still.
     """
 
     name: str
@@ -224,6 +235,20 @@ class Array:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     members: tuple[str, ...] = field(default=(), compare=False, repr=False)
     scalar: bool = field(default=False, compare=False, repr=False)
+    in_global: str = field(default="", compare=False, repr=False)
+    whole: str = field(default="", compare=False, repr=False)
+    slots: tuple[Slot, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A constant array of the file that every kernel holds in constant memory: extents are ``IntConst``s.
+
+    ``values`` are its elements, row by row, each a constant of the element's type.
+    """
+
+    array: Array
+    values: tuple[IntConst | FloatConst, ...] = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +344,7 @@ class Program:
     outermost first.  ``assumptions`` are the conditions of ``assert``s (and of ``--assume``), over parameters and
     derived scalars.  ``arrays`` are the global ones, in declaration order.  ``mapping`` says where what the program
     computes is kept and by how many threads; the other fields say what it computes.
+    ``tables`` are arrays of the file that are in constant memory instead: nobody writes or moves them.
     ``exactness`` are conditions on parameters under which index arithmetic of unsigned and narrower types is exact
     (``metafork.analysis.exactness``); they are those of the input, and stay what they are in every version of it.
     """
@@ -334,6 +360,7 @@ class Program:
     body: tuple[Stmt, ...]
     mapping: Mapping = UNMAPPED
     exactness: tuple[Constraint, ...] = ()
+    tables: tuple[Table, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def mapped(self, **fields: Any) -> Program:
@@ -341,8 +368,8 @@ class Program:
         return replace(self, mapping=replace(self.mapping, **fields))
 
     def array(self, name: str) -> Array:
-        """Return the array of that name, global, of the block or of a thread; raises ``KeyError`` where none is."""
-        for array in self.arrays:
+        """Return the array of that name, whatever memory it is in; raises ``KeyError`` where there is none."""
+        for array in (*self.arrays, *(table.array for table in self.tables)):
             if array.name == name:
                 return array
         for stmt in walk_statements(self.body):

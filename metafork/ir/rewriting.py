@@ -193,6 +193,7 @@ def names_of(program: Program) -> frozenset[str]:
         (value.name for value in program.values),
         (derived.name for derived in program.derived),
         (array.name for array in program.arrays),
+        (table.array.name for table in program.tables),
         (loop.var for loop in program.grid),
         *(variables(expr) for expr in exprs),
     )

@@ -10,7 +10,7 @@ from typing import Literal
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source, Span
-from metafork.ir.program import Array, Expr, Program
+from metafork.ir.program import Array, Expr, Program, Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class FunctionParameter:
 
     ``declaration`` is its text as C declares it (``float a[n][n]``); ``array`` is set for arrays, ``type`` for scalars;
     both are ``None`` for one that no schedule can use (a pointer to a structure of several types, say).  Of an array of
-    structures, ``structure`` is what C calls their type, empty where that has no tag, and ``members`` are theirs; the
-    declaration is that of the array of scalars.
+    structures, ``structure`` is what C calls their type, empty where that has no tag, and ``members`` are theirs, with
+    ``slots`` where they are of several types; the declaration is that of the array of scalars.
     """
 
     name: str
@@ -30,6 +30,7 @@ class FunctionParameter:
     const: bool = False
     structure: str = ""
     members: tuple[str, ...] = ()
+    slots: tuple[Slot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,8 @@ class Schedule:
     they were at its beginning, and each of ``sized_arrays`` has the size that its extents say.  ``promises`` are
     about freedom from races where no proof is found.  ``contraction`` is whether the text allows or forbids that sums
     of products are fused, if it says so; where the program is ``contracted``, its text is no longer what it computes,
-    nor is it where floating-point numbers are added up in a ``stated_order``.
+    nor is it where floating-point numbers are added up in a ``stated_order``.  The word of a
+    ``hidden`` one stands in a macro, which is used at ``span``.
     """
 
     number: int
@@ -179,6 +181,7 @@ class Schedule:
     contraction: bool | None = None
     contracted: bool = False
     stated_order: StatedOrder | None = None
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

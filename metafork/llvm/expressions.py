@@ -69,6 +69,11 @@ def llvm_type(type_: ScalarType) -> ir.Type:
             return ir.IntType(8 * type_.size)
 
 
+def constant_of(value: IntConst | FloatConst) -> int | float:
+    """Return a constant as LLVM is given it."""
+    return value.value if isinstance(value, IntConst) else floating_value(value.text, value.type)
+
+
 def alignment(target: Var | Element) -> int | None:
     """Return the alignment of the first of elements that are accessed together, in bytes; ``None``: its type's."""
     if isinstance(target, Var) or target.part is None or target.part.place:

@@ -5,7 +5,8 @@ gives it: integer promotion and the usual arithmetic conversions, wrapping unsig
 (``nsw``), truncating division, short-circuit ``&&``, ``||`` and ``?:``.  No fast-math flag is ever set, so that
 nothing is contracted or regrouped.  Global memories are ``ptr addrspace(1) noalias`` (``readonly`` where no statement
 writes them, which lets the target read them through the non-coherent cache), the dynamic shared memory is one
-external array in address space 3, and ``__syncthreads()`` is the aligned barrier intrinsic.
+external array in address space 3, tables are constants of the module in address space 4, and ``__syncthreads()`` is the
+aligned barrier intrinsic.
 
 Functions of ``math.h`` that LLVM has as exact intrinsics become these; any other call stays a call of an external
 function, which is enough to count registers, and ``metafork.llvm.ptx_target.emit_ptx`` refuses.
@@ -35,8 +36,8 @@ from metafork.ir.program import (
     Stmt,
     While,
 )
-from metafork.llvm.expressions import ExpressionLowering, Typed, alignment, llvm_type
-from metafork.llvm.targets import Nvptx, Target, stack_slot
+from metafork.llvm.expressions import ExpressionLowering, Typed, alignment, constant_of, llvm_type
+from metafork.llvm.targets import Nvptx, Target, opaque, stack_slot
 from metafork.llvm.unroll_hints import unroll_factor
 
 INT = ScalarType.INT
@@ -112,9 +113,23 @@ class Lowering(ExpressionLowering):
                         raise ValueError(f"the extent of the private memory {memory.name} is no constant")
                     array = ir.ArrayType(llvm_type(memory.element), memory.extent.value)
                     address = stack_slot(self, array, memory.name)
+                case Space.CONSTANT:
+                    address = self._table(memory)
                 case _:
                     assert_never(memory.space)
             self.memories[memory.name] = (address, memory)
+
+    def _table(self, memory: Memory) -> ir.Value:
+        """Return the address of a table, a constant of the module."""
+        element = llvm_type(memory.element)
+        values = [ir.Constant(element, constant_of(value)) for value in memory.values]
+        space = self.target.constant_space
+        table = ir.GlobalVariable(
+            self.module, ir.ArrayType(element, len(values)), f"metafork_table_{memory.name}", addrspace=space
+        )
+        table.linkage, table.global_constant, table.align = "internal", True, memory.element.size
+        table.initializer = ir.Constant(table.value_type, values)
+        return opaque(table, space)
 
     def _slot(self, name: str, type_: ScalarType) -> ir.Value:
         with self.builder.goto_entry_block():

@@ -78,6 +78,7 @@ class Nvptx:
     global_space: int = 1
     shared_space: int = 3
     private_space: int = 0
+    constant_space: int = 4
     hidden: tuple[ir.Type, ...] = ()
 
     def special_register(self, place: Place, name: str) -> ir.Value:
@@ -112,6 +113,7 @@ class Amdgpu:
     global_space: int = 1
     shared_space: int = 3
     private_space: int = 5
+    constant_space: int = 4
     hidden: tuple[ir.Type, ...] = ()
 
     def special_register(self, place: Place, name: str) -> ir.Value:
@@ -162,6 +164,7 @@ class Host:
     global_space: int = 0
     shared_space: int = 0
     private_space: int = 0
+    constant_space: int = 0
     hidden: tuple[ir.Type, ...] = (ir.PointerType(), ir.PointerType(), _BARRIER)
     unroll: int = 0
 

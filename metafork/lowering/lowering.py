@@ -59,6 +59,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
+from metafork.ir.rewriting import arrays_read
 from metafork.lowering.copy import RowPlaces, Site, builtin
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode
@@ -109,7 +110,8 @@ class _Lowering:
             symbols[loop.var] = Var(loop.var, loop.type)
         shared: list[Memory] = []
         private: list[Memory] = []
-        taken = set(scalars) | {array.name for array in self.program.arrays} | _names(self.program)
+        tables = [table.array for table in self.program.tables]
+        taken = set(scalars) | {array.name for array in (*self.program.arrays, *tables)} | _names(self.program)
         bodies: list[tuple[Expr | None, tuple[Stmt, ...]]] = []
         block_arrays: set[str] = set()
         reached: list[Polynomial] = []
@@ -150,6 +152,12 @@ class _Lowering:
             if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
         }
         used = _used(body)
+        read = {name for stmt in walk_statements(body) for expr in expressions_of(stmt) for name in arrays_read(expr)}
+        constants = tuple(
+            Memory(one.array.name, Space.CONSTANT, one.array.element, IntConst(len(one.values)), None, True, one.values)
+            for one in self.program.tables
+            if one.array.name in read
+        )
         globals_ = [
             Memory(array.name, Space.GLOBAL, array.element, _product(array.extents), None, array.name not in written)
             for array in self.program.arrays
@@ -165,7 +173,7 @@ class _Lowering:
         return Kernel(
             self.program.name,
             arguments,
-            (*globals_, *shared, *private, *threads.memories),
+            (*globals_, *shared, *private, *threads.memories, *constants),
             body,
             (grid_x, grid_y, grid_z),
             (x, y, z),
@@ -266,6 +274,7 @@ class _Lowering:
 
     def _site(self, plan: PathPlan, symbols: Mapping[str, Expr], taken: set[str]) -> Site:
         arrays = [*plan.program.arrays, *(array for array, _ in plan.block_arrays)]
+        arrays += [table.array for table in plan.program.tables]
         extents = {array.name: tuple(self.scope.polynomial(extent) for extent in array.extents) for array in arrays}
         codes = {array.name: array.extents for array in arrays}
         striding = self.program.mapping.striding is not None

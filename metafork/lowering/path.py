@@ -103,6 +103,7 @@ class PathLowering:
     _together: int = 1
     _symbols: dict[str, Expr] = field(init=False)
     _unrolled: frozenset[int] = field(init=False)
+    _tables: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self._held = {ref.order: (held, ref) for held in self.plan.windows for ref in held.window.references}
@@ -110,6 +111,7 @@ class PathLowering:
         self._fields = {member.reference.order: code for code in self.structures for member in code.structure.members}
         self._symbols = dict(self.site.symbols)
         self._unrolled = thread_arrays(self.plan.program).unrolled
+        self._tables = frozenset(table.array.name for table in self.plan.program.tables)
 
     def _masks(self) -> list[Stmt]:
         """Declare the masks of the layouts that turn rows."""
@@ -429,8 +431,8 @@ class PathLowering:
         return result
 
     def _next(self, element: Element) -> Reference | None:
-        """Return the reference of the access that is met next; an array of the thread has none."""
-        if element.array in self.threads:
+        """Return the reference of the access that is met next; a table or an array of the thread has none."""
+        if element.array in self.threads or element.array in self._tables:
             return None
         reference = self.plan.references[self._read]
         self._read += 1
@@ -440,6 +442,8 @@ class PathLowering:
 
     def _access(self, element: Element, indices: tuple[Expr, ...], reference: Reference | None) -> Element | Var:
         if reference is None:
+            if element.array in self._tables:
+                return self._global(element, indices)
             return self.threads.element(element, indices)
         own = self._own.get(reference.order)
         if own is not None:

@@ -3,7 +3,8 @@
 The text stands after ``#include "metafork/device.h"`` and uses macros of that header: ``METAFORK_KERNEL(name,
 parameters, arguments)``, which makes two kernels of it (``metafork.printing.launches``), ``METAFORK_RESTRICT``,
 ``METAFORK_SHARED(name)`` (the dynamic shared memory, as ``unsigned char *``), ``METAFORK_SHARED_ARRAY(type, name,
-base, offset_bytes, extent)`` (one array in it) and ``METAFORK_THREADS(axis, count)``.  It computes what
+base, offset_bytes, extent)`` (one array in it), ``METAFORK_THREADS(axis, count)`` and ``METAFORK_TABLE`` (what an array
+in constant memory is declared with).  It computes what
 ``metafork.llvm.llvm_ir`` lowers the same kernel to, when compiled without contraction (``-fmad=false``,
 ``-ffp-contract=off``).
 
@@ -19,7 +20,7 @@ from collections.abc import Iterable
 from metafork.ir.kernel import Kernel, Memory, Space
 from metafork.ir.program import Declare, IntConst, Var, expressions_of, walk_expression, walk_statements
 from metafork.ir.unread import unread
-from metafork.printing.expressions import Spelling, expression, statements
+from metafork.printing.expressions import Spelling, expression, statements, table_rows
 from metafork.printing.launches import for_both
 
 # Keywords and alternative tokens of C and C++.
@@ -91,7 +92,7 @@ def kernel_text(kernel: Kernel) -> str:
     needed = {
         memory.name: memory
         for memory in kernel.memories
-        if memory.space is not Space.GLOBAL and memory.name not in never_read.outer
+        if memory.space in (Space.SHARED, Space.PRIVATE) and memory.name not in never_read.outer
     }
     used_by_extents = {
         part.name
@@ -101,12 +102,15 @@ def kernel_text(kernel: Kernel) -> str:
         for part in walk_expression(expr)
         if isinstance(part, Var)
     }
-    spelling = Spelling(renamed(identifiers(kernel)), cplusplus=True, unread=never_read.declarations)
+    tables = {memory.name: memory for memory in kernel.memories if memory.space is Space.CONSTANT}
+    names = {**renamed(identifiers(kernel)), **{name: table_name(name) for name in tables}}
+    spelling = Spelling(names, cplusplus=True, unread=never_read.declarations)
     unused = never_read.outer - used_by_extents
     parameters = ", ".join(_parameters(kernel, spelling, unused))
     pointers = (memory.name for memory in kernel.memories if memory.space is Space.GLOBAL)
     arguments = ", ".join(spelling.name(name) for name in (*(one.name for one in kernel.scalars), *pointers))
-    lines = [f"METAFORK_KERNEL({kernel.name}, ({parameters}), ({arguments}))", "{"]
+    lines = [line for table in tables.values() for line in _table(table, spelling)]
+    lines += [f"METAFORK_KERNEL({kernel.name}, ({parameters}), ({arguments}))", "{"]
     base = _SHARED_BASE
     if any(memory.space is Space.SHARED for memory in needed.values()):
         lines.append(f"  METAFORK_SHARED({base});")
@@ -114,6 +118,23 @@ def kernel_text(kernel: Kernel) -> str:
     if kernel.told:
         lines += [f"  METAFORK_THREADS({axis}, {count}u);" for axis, count in known_threads(kernel).items()]
     return "\n".join([*lines, *statements(body, 2, spelling), "}", ""])
+
+
+def table_name(name: str) -> str:
+    """Return what a table of the file is called in code for the device."""
+    return f"metafork_table_{name}"
+
+
+def _table(memory: Memory, spelling: Spelling) -> list[str]:
+    """Return the definition of a table; kernels that use the same one share it."""
+    name = spelling.name(memory.name)
+    values = table_rows(memory.values, len(memory.values), spelling)
+    return [
+        f"#if !defined({name})",
+        f"#define {name} {name}",
+        f"METAFORK_TABLE {spelling.type(memory.element)} {name}[{len(memory.values)}] = {values};",
+        "#endif",
+    ]
 
 
 def known_threads(kernel: Kernel) -> dict[str, int]:

@@ -136,7 +136,15 @@ def expression(expr: Expr, spelling: Spelling = PLAIN_C) -> str:
 
 def as_written(program: Program) -> Spelling:
     """Return how people write a program's expressions: ``p[k].x`` for an element of an array of structures."""
-    return Spelling(members={array.name: array.members for array in program.arrays if array.members})
+    names = {array.name: array.whole for array in program.arrays if array.whole}
+    return Spelling(names, members={array.name: array.members for array in program.arrays if array.members})
+
+
+def table_rows(values: Sequence[Expr], columns: int, spelling: Spelling = PLAIN_C) -> str:
+    """Return the values of a table as an initialiser, in a pair of braces for each row of so many columns."""
+    texts = [expression(value, spelling) for value in values]
+    rows = [", ".join(texts[first : first + columns]) for first in range(0, len(texts), columns)]
+    return f"{{{rows[0]}}}" if len(rows) == 1 else f"{{{', '.join(f'{{{row}}}' for row in rows)}}}"
 
 
 def converted(expr: Expr, type_: ScalarType, spelling: Spelling = PLAIN_C) -> str:
@@ -210,7 +218,7 @@ def _text(expr: Expr, spelling: Spelling) -> tuple[str, int]:
         case Element(array=array, indices=indices):
             member = ""
             match spelling.members.get(array, ()), indices:
-                case [_, *_] as names, (*_, IntConst(value=number)) if 0 <= number < len(names):
+                case [_, *_] as names, (*_, IntConst(value=number)) if 0 <= number < len(names) and names[number]:
                     indices, member = indices[:-1], f".{names[number]}"
                 case _:
                     pass

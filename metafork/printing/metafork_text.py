@@ -1,9 +1,9 @@
 """MetaFork source of a ``Program``, as Figures 7 and 8 of the paper print their cases.
 
-The text is a whole function: derived scalars and assertions first, then the serial loops around the schedule (their
-bounds are no part of a program, and become parameters), then the schedule with its ``cache`` clause.  Parsing it gives
-an equal program, but for spans and for the name, which comes from the file; what was asked for by ``cache`` before a
-strategy chose otherwise is not kept.
+The text is a whole function with its tables in front of it: derived scalars and assertions first, then the serial
+loops around the schedule (their bounds are no part of a program, and become parameters), then the schedule with its
+``cache`` clause.  Parsing it gives an equal program, but for spans and for the name, which comes from the file; what
+was asked for by ``cache`` before a strategy chose otherwise is not kept.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from metafork.ir.mapping import Mapping
-from metafork.ir.program import Derived, Expr, Parameter, Phase, Program, Stmt
+from metafork.ir.program import Derived, Expr, IntConst, Parameter, Phase, Program, Stmt, Table
 from metafork.ir.rewriting import fresh_name, names_of, variables
-from metafork.printing.expressions import array_declaration, expression, statements, thread_loop
+from metafork.printing.expressions import array_declaration, expression, statements, table_rows, thread_loop
 
 STEP = 2
 """Columns of one level of indentation."""
@@ -23,7 +23,7 @@ def metafork_text(program: Program) -> str:
     """Return the MetaFork source of a program, a function of the name ``program.function``."""
     serial = [parameter for parameter in program.parameters if parameter.of_serial_loop]
     bounds = _bounds(program, serial)
-    lines = [_head(program, bounds), "{"]
+    lines = [*map(_table, program.tables), _head(program, bounds), "{"]
     early, late = _preamble(program, frozenset(parameter.name for parameter in serial))
     indent = STEP
     lines += [" " * indent + line for line in early]
@@ -40,6 +40,14 @@ def metafork_text(program: Program) -> str:
     return "\n".join([*lines, "}", ""])
 
 
+def _table(table: Table) -> str:
+    """Return the declaration of a table of the file."""
+    last = table.array.extents[-1]
+    assert isinstance(last, IntConst)
+    columns = last.value if len(table.array.extents) == 2 else len(table.values)
+    return f"static const {array_declaration(table.array)} = {table_rows(table.values, columns)};"
+
+
 def serial_text(program: Program, body: Sequence[Stmt]) -> str:
     """Return a program's loops around a body: a block of C for the schedule's place, with ``meta_for`` for ``for``.
 
@@ -54,7 +62,7 @@ def serial_text(program: Program, body: Sequence[Stmt]) -> str:
             place = fresh_name(f"{array.name}_rows", taken)
             taken.add(place)
             inner = "".join(f"[{expression(extent)}]" for extent in array.extents[1:])
-            places.append(f"  void *{place} = (void *){'&' if array.scalar else ''}{array.name};")
+            places.append(f"  void *{place} = (void *){'&' if array.scalar else ''}{array.whole or array.name};")
             rows.append(f"  {array.element.spelling} (*{array.name}){inner} = {place};")
     opening, closing = (["{", *places, "{", *rows], ["}", "}"]) if rows else (["{"], ["}"])
     loops = [f"  {thread_loop(loop)}" for loop in program.grid]

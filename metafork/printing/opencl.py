@@ -39,8 +39,8 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import map_body, map_expression
-from metafork.printing.cuda import identifiers, known_threads
-from metafork.printing.expressions import Spelling, expression, statements
+from metafork.printing.cuda import identifiers, known_threads, table_name
+from metafork.printing.expressions import Spelling, expression, statements, table_rows
 from metafork.printing.launches import for_both
 from metafork.printing.opencl_names import renamed
 
@@ -126,14 +126,16 @@ def kernel_text(kernel: Kernel) -> OpenClText:
     _refuse(kernel)
     memories = {memory.name: memory for memory in kernel.memories}
     body = map_body(for_both(kernel.body), _changed)
-    names = {**renamed(identifiers(kernel)), **_BUILT_IN}
+    tables = [memory for memory in kernel.memories if memory.space is Space.CONSTANT]
+    names = {**renamed(identifiers(kernel)), **_BUILT_IN, **{one.name: table_name(one.name) for one in tables}}
     spelling = _OpenCl(names, barrier=_barrier(kernel), memories=memories)
     shared = any(memory.space is Space.SHARED for memory in kernel.memories)
     parameters, opening = _arguments(kernel, spelling, shared)
-    lines = [*_helpers(kernel, spelling), *_required_threads(kernel)]
+    lines = [*(_table(one, spelling) for one in tables), *_helpers(kernel, spelling), *_required_threads(kernel)]
     lines += [f"__kernel void {kernel.name}({', '.join(parameters)})", "{"]
     lines += [f"  {line};" for line in opening]
-    lines += [f"  {_local_memory(memory, spelling)};" for memory in kernel.memories if memory.space is not Space.GLOBAL]
+    own = (memory for memory in kernel.memories if memory.space in (Space.SHARED, Space.PRIVATE))
+    lines += [f"  {_local_memory(memory, spelling)};" for memory in own]
     text = "\n".join([*lines, *statements(body, 2, spelling), "}", ""])
     return OpenClText(
         text,
@@ -213,6 +215,13 @@ def _arguments(kernel: Kernel, spelling: Spelling, shared: bool) -> tuple[list[s
         # Of its type for its alignment.
         parameters.append(f"__local ulong2 *restrict {_SHARED}")
     return parameters, opening
+
+
+def _table(memory: Memory, spelling: Spelling) -> str:
+    """Return the definition of a table in constant memory."""
+    values = table_rows([_in_opencl(value) for value in memory.values], len(memory.values), spelling)
+    name = spelling.name(memory.name)
+    return f"__constant {spelling.type(memory.element)} {name}[{len(memory.values)}] = {values};"
 
 
 def _local_memory(memory: Memory, spelling: Spelling) -> str:

@@ -76,6 +76,7 @@ CASES = {
     "pathfinder": Case(at(rows=(6, 5), cols=(13, 8), B=(4, 8))),
     "reduction": Case(at(n=(37, 16), B=(8, 4))),
     "scan": Case(at(n=(37, 16), B=(8, 4))),
+    "sobel": Case(at(rows=(9, 8), cols=(11, 35), B0=(4, 2), B1=(8, 32))),
     "softmax": Case(at(rows=(9, 8), cols=(7, 4), B=(4, 8))),
     "spmv_csr": Case(at(rows=(13, 8), nonzeros=(26, 16), cols=(9, 8), B=(4, 8)), {**ROWS, "column": "k * 5 % cols"}),
     "srad": Case(at(rows=(9, 8, 18), cols=(11, 8, 20), B=(4, 2, 16))),

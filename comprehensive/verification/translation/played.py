@@ -122,12 +122,19 @@ class _Play:
         for value in program.values:
             self._values[value.name] = self._terms.of("value", value.name)
         self._extents = {array.name: self._shape(array) for array in program.arrays}
+        moved = frozenset(self._extents)
+        for table in program.tables:
+            shape = self._extents[table.array.name] = self._shape(table.array)
+            places = product(*map(range, shape))
+            self._memory |= {
+                (table.array.name, at): self._eval(one) for at, one in zip(places, table.values, strict=True)
+            }
         outer = self._values
         for indices in self._points(program.grid):
             self._values = {**outer, **indices}
             self._own = {}
             self._body(program.body)
-        return {cell: value for cell, value in self._memory.items() if cell[0] in self._extents}
+        return {cell: value for cell, value in self._memory.items() if cell[0] in moved}
 
     def _shape(self, array: Array) -> tuple[int, ...]:
         return tuple(self._number(extent) for extent in array.extents)

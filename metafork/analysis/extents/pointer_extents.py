@@ -10,7 +10,7 @@ caller's memory may end behind it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.prover import Prover
@@ -20,7 +20,8 @@ from metafork.analysis.extents.reached import Launch, is_reached, launches, leas
 from metafork.analysis.facts import program_facts
 from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.references import Guard, Reference, references
-from metafork.ir.program import Program
+from metafork.ir.program import Array, Element, Expr, Program
+from metafork.ir.rewriting import map_body, map_expression
 
 WAYS = 64
 """Steps of the search for bounds, an access."""
@@ -35,9 +36,12 @@ class Extents:
 
 
 def extents_of(programs: Sequence[Program], arrays: Iterable[str], names: Iterable[str]) -> Extents:
-    """Return the extents of one-dimensional arrays that programs of one function share, in terms of some names."""
+    """Return the extents of one-dimensional arrays that programs of one function share, in terms of some names.
+
+    Of arrays of structures it is the number of structures; whoever touches a member touches the whole.
+    """
     arrays = list(arrays)
-    programs = [with_cases(program, arrays) for program in programs]
+    programs = [with_cases(_with_whole_structures(program, arrays), arrays) for program in programs]
     facts = [program_facts(program) for program in programs]
     found = [references(*both) for both in zip(programs, facts, strict=True)]
     points = launches(facts)
@@ -65,6 +69,26 @@ def extents_of(programs: Sequence[Program], arrays: Iterable[str], names: Iterab
         else:
             known[array] = text
     return Extents(known, unknown)
+
+
+def _with_whole_structures(program: Program, arrays: Sequence[str]) -> Program:
+    """Return a program to which the structures of some arrays are one element each, whatever views they have."""
+    names = {one.name: one.whole or one.name for one in program.arrays if one.members}
+    names = {name: whole for name, whole in names.items() if whole in arrays}
+
+    def whole(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Element) or expr.array not in names:
+            return None
+        indices = tuple(map_expression(index, whole) for index in expr.indices[:-1])
+        return replace(expr, array=names[expr.array], indices=indices)
+
+    found: dict[str, Array] = {}
+    for array in program.arrays:
+        one = array
+        if array.name in names:
+            one = replace(array, name=names[array.name], extents=array.extents[:-1])
+        found.setdefault(one.name, one)
+    return replace(program, arrays=tuple(found.values()), body=map_body(program.body, whole)) if names else program
 
 
 def _greatest(access: Reference, prover: Prover, points: Sequence[Launch]) -> Polynomial | None:

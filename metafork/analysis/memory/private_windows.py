@@ -105,7 +105,7 @@ def _judged(
         known = all(index is not None for reference in own for index in reference.indices)
         if array.name in (*program.mapping.cached, *program.mapping.transposed) or not (across and written and known):
             continue
-        if any(reference.phase is None or reference.atomic for reference in own):
+        if array.whole or any(reference.phase is None or reference.atomic for reference in own):
             continue
         yield array.name, _private(program, prover, array, own)
 

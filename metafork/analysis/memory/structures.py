@@ -78,6 +78,8 @@ def structures_of(
 
     Raises ``NoStructureError`` where some reference is in none, or moving them would not be right or of no use.
     """
+    if array.whole:
+        raise NoStructureError(f"the structures of {array.whole} have members of several types")
     if program.mapping.striding is not None:
         raise NoStructureError("threads stride over the thread loops")
     if program.mapping.several_results:

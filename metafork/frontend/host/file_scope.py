@@ -18,6 +18,8 @@ from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES
 
 _LONG = 2000
 """Tokens of an initialiser that is not worth reading: only the extents of its array matter."""
+_LONG_TABLE = 70_000
+"""Tokens of a table that may be worth it: more than 16,384 numbers, with signs, fit no constant memory."""
 
 
 class FileScope:
@@ -82,8 +84,9 @@ class FileScope:
             self.variables.setdefault(name.text, strange)
 
     def _declare(self, tokens: Sequence[Token], certain: bool) -> None:
+        shortened = _shortened(tokens)
         try:
-            simple = self._grammar.simple_statement(_shortened(tokens), self.types)
+            simple = self._grammar.simple_statement(shortened, self.types)
         except (GrammarError, TooDeepError):
             self._give_up(tokens)
             return
@@ -104,13 +107,16 @@ class FileScope:
                     declare_under_condition(variable, self.variables.get(declarator.name))
                 variable.scope = dict(self.variables)
                 variable.is_global = True
-                variable.initial = declarator.value if certain and variable.const else None
+                if certain and variable.const:
+                    variable.initial = declarator.value
+                    variable.braces = None if shortened is not tokens else declarator.braces
                 self.variables[declarator.name] = variable
 
 
 def _shortened(tokens: Sequence[Token]) -> Sequence[Token]:
     """Return a declaration with a long initialiser left out, where an extent says how long it is."""
-    if len(tokens) < _LONG:
+    constant = any(token.text == "const" for token in tokens[:8])
+    if len(tokens) < (_LONG_TABLE if constant else _LONG):
         return tokens
     for index in range(len(tokens) - 1):
         if tokens[index].text == "=" and tokens[index + 1].text == "{" and tokens[index - 1].text == "]":

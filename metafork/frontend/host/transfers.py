@@ -55,7 +55,7 @@ def _within(inner: Span, outer: Span) -> bool:
 
 
 def _arrays(numbers: list[int], programs: Mapping[int, Program]) -> tuple[str, ...]:
-    declared = {array.name: array.span for number in numbers for array in programs[number].arrays}
+    declared = {array.whole or array.name: array.span for number in numbers for array in programs[number].arrays}
     return tuple(sorted(declared, key=lambda name: declared[name]))
 
 

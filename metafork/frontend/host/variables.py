@@ -20,7 +20,7 @@ class Variable:
     diagnostic for any other variable; ``pointed`` is the type of what a pointer points to.  An array of structures has
     an extent more, their members, and ``structure`` says which.  ``since`` is the place from
     which it has its declared extents, ``escapes`` the place where its address is given away, after which every call may
-    write it.  ``initial`` is the value of a ``const`` scalar of the file.
+    write it.  ``initial`` is the value of a ``const`` scalar of the file, ``braces`` are those of a ``const`` array.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Variable:
     scope: dict[str, Variable] = field(default_factory=dict)
     writes: list[Write] = field(default_factory=list)
     initial: syntax.Expression | None = None
+    braces: syntax.Braces | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -110,7 +111,7 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
     members: tuple[syntax.Expression, ...] = ()
     if structure is not None and (type_.extents or type_.pointers) and not type_.function:
         variable.structure, scalar = (None if structure.fault else structure), structure.element
-        members = (members_of(structure, declarator.name_span),)
+        members = (columns_of(structure, declarator.name_span),)
     if (type_.pointers, type_.extents) in ((1, ()), (0, (None,))) and not type_.function:
         plain = scalar is not ScalarType.BOOL and not type_.qualifiers & {"volatile", "_Atomic"}
         variable.pointed = scalar if plain else None
@@ -142,9 +143,9 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
     return variable
 
 
-def members_of(structure: StructureType, span: Span) -> syntax.Expression:
-    """Return the extent that the members of a structure are."""
-    return syntax.Constant(str(len(structure.members)), span)
+def columns_of(structure: StructureType, span: Span) -> syntax.Expression:
+    """Return the extent that the members of a structure in memory are."""
+    return syntax.Constant(str(structure.columns), span)
 
 
 def rank_of(variable: Variable) -> int:

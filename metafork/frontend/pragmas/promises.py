@@ -50,9 +50,11 @@ def promises_within(
         if not isinstance(stmt, Assign | Declare):
             reporter.error("MF0322", directive.span, "no assignment and no declaration follows")
             continue
+        accessed = set(_accessed(stmt))
         for name in re.findall(r"\w+", names[1]):
-            if name in set(_accessed(stmt)):
-                found.append(Promise(name, stmt.span, directive.span))
+            meant = [one.name for one in program.arrays if one.whole == name and one.name in accessed]
+            if meant or name in accessed:
+                found += [Promise(one, stmt.span, directive.span) for one in meant or [name]]
             else:
                 reporter.error("MF0322", directive.span, f"the statement that follows touches no array `{name}`")
     return tuple(found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from metafork.frontend.schedules.symbols import (
@@ -270,21 +270,37 @@ class ExpressionBuilder:
             )
         return found
 
-    def member(self, expression: syntax.Member) -> ir.Element:
-        """Return a member of a structure; raises ``RefusedError``."""
-        base = expression.base
-        if expression.arrow:
-            base = syntax.Subscript(base, syntax.Constant("0", base.span), base.span)
-        structure = self.structure(base)
+    def member(self, expression: syntax.Member, further: Sequence[syntax.Expression] = ()) -> ir.Element:
+        """Return a member of a structure, or an element of one that is an array; raises ``RefusedError``."""
+        path, base = expression.field, expression
+        while isinstance(base.base, syntax.Member) and not base.arrow:
+            base = base.base
+            path = f"{base.field}.{path}"
+        owner = base.base
+        if base.arrow:
+            owner = syntax.Subscript(owner, syntax.Constant("0", owner.span), owner.span)
+        structure = self.structure(owner)
         if structure is None:
             raise self._reporter.refuse("MF0205", expression.span, "this is no member of a structure of the schedule")
-        if expression.field not in structure.members:
-            meant = similar(expression.field, list(structure.members))
+        if path in structure.members and not further:
+            return structure.member(structure.members.index(path), expression.span)
+        inside = [name for name in structure.members if name.startswith((f"{path}[", f"{path}."))]
+        if not inside:
+            meant = similar(path, list(structure.members))
             hint = f"; did you mean `{meant}`?" if meant else ""
-            message = f"the structure has no member `{expression.field}`{hint}"
+            message = f"the structure has no member `{path}`{hint}"
             raise self._reporter.refuse("MF0301", expression.span, message)
-        indices = structure.member(structure.members.index(expression.field))
-        return ir.Element(structure.array.name, indices, structure.array.element, expression.span)
+        extents = _extents_of(path, inside)
+        if not further or len(extents) != len(further):
+            what = (
+                "a structure itself" if inside[0][len(path)] == "." else f"an array of {_count(len(extents), 'extent')}"
+            )
+            raise self._reporter.refuse("MF0205", expression.span, f"the member `{path}` is {what}")
+        place: ir.Expr | None = None
+        for extent, index in zip(extents, further, strict=True):
+            value = self._counted(index)
+            place = value if place is None else ir.binary("+", ir.binary("*", place, ir.IntConst(extent)), value)
+        return structure.member(structure.members.index(inside[0]), expression.span, place)
 
     def structure(self, expression: syntax.Expression) -> ArraySymbol | None:
         """Return the one structure that an expression is, ``None`` for anything else; raises ``RefusedError``."""
@@ -319,7 +335,7 @@ class ExpressionBuilder:
             base = inner
         if not isinstance(base, syntax.Name):
             if isinstance(base, syntax.Member):
-                self.member(base)  # says what is wrong with the structure, if that is it
+                return self.member(base, indices[::-1])
             raise self._reporter.refuse("MF0203", expression.span, "what is indexed here is no array")
         symbol = self.symbol(base.name, base.span)
         if isinstance(symbol, ArraySymbol) and symbol.members:
@@ -475,3 +491,10 @@ def _is_zero(index: syntax.Expression) -> bool:
 def _count(number: int, word: str) -> str:
     plural = "indices" if word == "index" else word + "s"
     return f"{number} {word if number == 1 else plural}"
+
+
+def _extents_of(path: str, members: Sequence[str]) -> list[int]:
+    """Return the extents of the array of scalars that a member of a structure is, by the names of its elements."""
+    last = members[-1].removeprefix(path)
+    found = re.fullmatch(r"(?:\[\d+\])+", last)
+    return [] if found is None else [int(number) + 1 for number in re.findall(r"\d+", last)]

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 
+from metafork.frontend.schedules.initialisers import MisfitError, placed
 from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.symbols import ArraySymbol
 from metafork.frontend.text import syntax
@@ -53,17 +55,19 @@ class LocalArrays:
         self._extent = extent
         self._value = value
 
-    def of_block(self, declarator: syntax.Declarator, element: ScalarType) -> ir.BlockArray:
-        """Declare an array of the block."""
+    def of_block(
+        self, declarator: syntax.Declarator, element: ScalarType, slots: tuple[ir.Slot, ...] = ()
+    ) -> ir.BlockArray:
+        """Declare an array of the block; its last extent is that of the ``slots`` where its elements are structures."""
         name, span = declarator.name, declarator.span
         if declarator.value is not None:
             raise self._reporter.refuse("MF0221", span, f"the block's array `{name}` is initialised")
-        array = self._array(declarator, element, self._extent)
+        array = replace(self._array(declarator, element, self._extent), slots=slots)
         self._enter(declarator, array, of_block=True)
         return ir.BlockArray(array, span)
 
     def of_thread(
-        self, declarator: syntax.Declarator, element: ScalarType
+        self, declarator: syntax.Declarator, element: ScalarType, slots: tuple[ir.Slot, ...] = ()
     ) -> tuple[ir.PrivateArray, tuple[ir.Stmt, ...]]:
         """Declare an array of the thread; return the declaration and the assignments of its initialiser."""
         name, span = declarator.name, declarator.span
@@ -80,7 +84,7 @@ class LocalArrays:
                 raise self._reporter.refuse(
                     "MF0209", extent.span, message, reason="an array has an element.", way_out="make it 1 or more."
                 )
-        bytes_ = math.prod(extents) * element.size
+        bytes_ = math.prod(extents) * max(element.size, *(slot.type.size for slot in slots), 1)
         if bytes_ > MOST_BYTES:
             message = f"`{name}`, an array of a thread, has {bytes_} bytes"
             raise self._reporter.refuse(
@@ -90,7 +94,7 @@ class LocalArrays:
                 reason=f"every thread has one, in memory of its own: more than {MOST_BYTES} bytes are too many.",
                 way_out="use an array of the function, with an index for the threads.",
             )
-        fixed = ir.Array(array.name, element, tuple(ir.IntConst(extent) for extent in extents), span)
+        fixed = ir.Array(array.name, element, tuple(ir.IntConst(extent) for extent in extents), span, slots=slots)
         values = tuple(self._values(declarator, fixed, tuple(extents)))
         self._enter(declarator, fixed, of_block=False)
         return ir.PrivateArray(fixed, span), values
@@ -123,12 +127,12 @@ class LocalArrays:
                 "MF0221",
                 declarator.span,
                 f"this initialiser of `{declarator.name}` is not understood",
-                reason="a thread's array is initialised by values in braces, without designators.",
+                reason="a thread's array is initialised by values in braces.",
                 way_out="assign its elements.",
             )
-        given = dict(self._items(declarator.braces, extents, (), declarator.name))
+        given = self._items(declarator.braces, extents, declarator.name)
         elements = math.prod(extents)
-        if len(given) < elements and elements > MOST_WRITTEN_OUT:
+        if len(given) < elements and elements > MOST_WRITTEN_OUT and not array.slots:
             yield self._zeroed(array, declarator.value.span)
             given = {place: item for place, item in given.items() if not _is_zero(item)}
         elif len(given) < elements:
@@ -136,29 +140,25 @@ class LocalArrays:
             given = {place: given.get(place, zero) for place in product(*map(range, extents))}
         for place, item in given.items():
             indices = tuple(ir.IntConst(index) for index in place)
-            target = ir.Element(array.name, indices, array.element, item.span)
+            type_ = array.slots[place[-1]].type if array.slots else array.element
+            target = ir.Element(array.name, indices, type_, item.span)
             yield ir.Assign(target, "", self._value(item), item.span)
 
     def _items(
-        self, braces: syntax.Braces, extents: tuple[int, ...], outer: tuple[int, ...], name: str
-    ) -> Iterator[tuple[tuple[int, ...], syntax.Expression]]:
-        """Yield places and their values; rows without braces of their own take as many values as they have elements."""
-        rows = math.prod(extents[1:])
-        number = 0
-        for item in braces.items:
-            if number >= math.prod(extents):
-                raise self._too_many(item.span, name)
-            if not isinstance(item, syntax.Braces):
-                yield (*outer, *_place(number, extents)), item
-                number += 1
-            elif len(extents) > 1 and number % rows == 0:
-                yield from self._items(item, extents[1:], (*outer, number // rows), name)
-                number += rows
-            elif len(extents) == 1 and len(item.items) == 1 and not isinstance(item.items[0], syntax.Braces):
-                yield (*outer, number), item.items[0]
-                number += 1
-            else:
-                raise self._too_many(item.span, name)
+        self, braces: syntax.Braces, extents: tuple[int, ...], name: str
+    ) -> dict[tuple[int, ...], syntax.Expression]:
+        """Return the values of an initialiser by their places."""
+        try:
+            return dict(placed(braces, extents, self._number))
+        except MisfitError as error:
+            raise self._too_many(error.span, name) from None
+
+    def _number(self, index: syntax.Expression) -> int:
+        """Return the index of a designator."""
+        try:
+            return integer_value(self._value(index), {})
+        except NoValueError:
+            raise MisfitError(index.span) from None
 
     def _too_many(self, span: Span, name: str) -> Exception:
         return self._reporter.refuse(
@@ -180,14 +180,6 @@ class LocalArrays:
             step = ir.Assign(index, "+", ir.IntConst(1), span)
             body = ir.For(init, ir.binary("<", index, extent), step, (body,), span)
         return body
-
-
-def _place(number: int, extents: tuple[int, ...]) -> tuple[int, ...]:
-    place: list[int] = []
-    for extent in reversed(extents):
-        place.insert(0, number % extent)
-        number //= extent
-    return tuple(place)
 
 
 def _is_zero(item: syntax.Expression) -> bool:

@@ -13,7 +13,9 @@ from metafork.frontend.schedules.derived import Definition, HostValues
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.local_arrays import number_of
 from metafork.frontend.schedules.nest import Nest, NestBuilder
+from metafork.frontend.schedules.structure_views import Views, accessed
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
+from metafork.frontend.schedules.tables import ConstantMemory
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structure import similar
@@ -22,6 +24,7 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.control import control_names, variables_of
 from metafork.ir.mapping import Mapping
 from metafork.ir.messages.source import Source
+from metafork.ir.rewriting import names_in
 
 
 class ProgramBuilder:
@@ -41,8 +44,10 @@ class ProgramBuilder:
         site: Site,
         functions: Functions | None = None,
         reassociate: Collection[str] | None = None,
+        constants: ConstantMemory | None = None,
     ) -> None:
         self._reporter = reporter
+        self._constants = constants or ConstantMemory()
         self._host = host
         self._site = site
         self._functions = functions
@@ -155,7 +160,8 @@ class ProgramBuilder:
             whole = len(extents) == len(variable.extents) and self._stays(variable)
             assert variable.element is not None
             members = () if variable.structure is None else variable.structure.members
-            array = ir.Array(variable.name, variable.element, tuple(extents), variable.span, members)
+            slots = () if variable.structure is None else variable.structure.slots
+            array = ir.Array(variable.name, variable.element, tuple(extents), variable.span, members, slots=slots)
             self._arrays[variable.name] = array if whole else None
         return self._arrays[variable.name]
 
@@ -241,6 +247,16 @@ class ProgramBuilder:
                 meant = similar(name.name, sorted(nest.arrays))
                 hint = f"; did you mean `{meant}`?" if meant else ""
                 self._reporter.error("MF0308", name.span, f"`{name.name}` is no array that this schedule uses{hint}")
+                continue
+            array = self._arrays.get(name.name)
+            if array is not None and array.slots:
+                self._reporter.error(
+                    "MF0308",
+                    name.span,
+                    f"`{name.name}` has structures of several types",
+                    reason="no schedule keeps those in shared memory: a copy of one member would hold parts of others.",
+                    way_out="leave it out of the clause, or copy what is needed to an array of the block.",
+                )
         return tuple(dict.fromkeys(name.name for name in clause))
 
     # --- the program ------------------------------------------------------------------------------------------
@@ -269,6 +285,10 @@ class ProgramBuilder:
             for variable in order
         )
         derived = sorted(definitions.values(), key=lambda definition: definition.order)
+        views = Views({*visible, *names_in(nest.body)})
+        built = [view for array in built for view in views.of_host(array)]
+        body = views.body(nest.body)
+        placed = self._constants.place(accessed(built, body), visible, self._host.typedefs, body, clause or ())
         return ir.Program(
             name=name,
             function=function,
@@ -281,10 +301,11 @@ class ProgramBuilder:
                 for one in derived
             ),
             assumptions=assumptions,
-            arrays=(*built, *self.parts),
+            arrays=(*placed.arrays, *self.parts),
             grid=nest.grid,
-            body=nest.body,
+            body=body,
             mapping=Mapping(cached=clause or (), decided=clause is not None),
+            tables=placed.tables,
             span=self._site.statement.span,
         )
 

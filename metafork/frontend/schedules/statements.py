@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from metafork.frontend.host.variables import members_of
 from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.inlining.calls import Calls
 from metafork.frontend.schedules.inlining.functions import Functions
@@ -337,7 +336,7 @@ class StatementBuilder:
             way_out = "declare it in the code of the threads, or an array of structures, which belongs to the block."
             raise self._reporter.refuse("MF0205", span, message, way_out=way_out)
         first = (syntax.Constant("1", span),) if single else ()
-        extents = (*first, *type_.extents, members_of(structure, span))
+        extents = (*first, *type_.extents, syntax.Constant(str(len(structure.members)), span))
         value = declarator.value if single and declarator.braces is None else None
         flat = replace(declarator, type=replace(type_, extents=extents))
         if value is not None:
@@ -345,9 +344,9 @@ class StatementBuilder:
         assert structure.element is not None
         arrays = LocalArrays(self._reporter, self._scopes, self.extent, lambda item: self._value(item, level))
         if level.origin is Origin.BLOCK:
-            built: tuple[ir.Stmt, ...] = (arrays.of_block(flat, structure.element),)
+            built: tuple[ir.Stmt, ...] = (arrays.of_block(flat, structure.element, structure.slots),)
         else:
-            array, values = arrays.of_thread(flat, structure.element)
+            array, values = arrays.of_thread(flat, structure.element, structure.slots)
             built = (array, *self._ahead(level), *values)
         self._scopes.name_members(declarator.name, structure.members, single=single)
         if value is None:
@@ -360,13 +359,11 @@ class StatementBuilder:
         """Assign a structure, member by member."""
         self._calls.origin = level.origin
         source = self.expressions.structure(value)
-        if source is None or source.members != target.members or source.array.element is not target.array.element:
+        if source is None or not source.alike(target):
             raise self._reporter.refuse("MF0205", value.span, "this is no structure of the type that it is assigned to")
         built: list[ir.Stmt] = []
         for position in range(len(target.members)):
-            to, of = (
-                ir.Element(one.array.name, one.member(position), one.array.element, span) for one in (target, source)
-            )
+            to, of = (one.member(position, span) for one in (target, source))
             self._note(of, level)
             built.append(ir.Assign(to, "", of, span))
         return (*self._ahead(level), *built)

@@ -58,11 +58,20 @@ class ArraySymbol:
         """Whether this is one structure."""
         return bool(self.members) and (self.single or len(self.extents) == 1)
 
-    def member(self, position: int) -> tuple[ir.Expr, ...]:
-        """Return the indices of a member of the one structure that this is."""
-        index = ir.IntConst(position)
+    def alike(self, other: ArraySymbol) -> bool:
+        """Say whether these are structures of one type."""
+        mine, theirs = ((one.members, one.array.element, one.array.slots) for one in (self, other))
+        return mine == theirs
+
+    def member(self, position: int, span: Span, further: ir.Expr | None = None) -> ir.Element:
+        """Return a member of the one structure that this is, or one so much ``further`` of the array that it is in."""
+        index: ir.Expr = ir.IntConst(position)
+        if further is not None:
+            index = ir.binary("+", index, further, further.span)
         own = (ir.IntConst(0), index) if len(self.extents) == 2 else (index,)
-        return self.indices(own)
+        slots = self.array.slots
+        type_ = slots[position].type if slots else self.array.element
+        return ir.Element(self.array.name, self.indices(own), type_, span)
 
     @property
     def extents(self) -> tuple[ir.Expr, ...]:

@@ -18,6 +18,7 @@ from pycparser.c_lexer import Token as LexerToken
 from pycparser.c_parser import Coord, CParser, _TokenStream
 
 from metafork.frontend.text import syntax
+from metafork.frontend.text.counted_braces import first_extent
 from metafork.frontend.text.tokens import Token, TokenKind, hull, perhaps_written
 from metafork.ir.messages.source import Span
 
@@ -273,30 +274,23 @@ class Grammar:
                 converted = self._convert(value)
         name_at = self._name_index(node, extent)
         type_ = self._type(node, extent)
-        if isinstance(value, c_ast.InitList) and type_.extents[:1] == (None,):
-            type_ = replace(type_, extents=(self._counted(value, len(type_.extents), extent), *type_.extents[1:]))
+        if braces is not None and type_.extents[:1] == (None,):
+            inner = type_.extents[1:]
+            type_ = replace(type_, extents=(first_extent(braces, inner, self._span(extent)), *inner))
         return syntax.Declarator(node.name, type_, converted, self._given[name_at].span, self._span(extent), braces)
 
     def _braces(self, values: Any) -> syntax.Braces | None:
-        """Return a braced initialiser, ``None`` where an item of it has a designator."""
-        items: list[syntax.Expression | syntax.Braces] = []
+        """Return a braced initialiser, ``None`` where an item of it names a member."""
+        items: list[syntax.Expression | syntax.Braces | syntax.Designated] = []
         for one in values.exprs or ():
-            if isinstance(one, c_ast.NamedInitializer):
+            named = isinstance(one, c_ast.NamedInitializer)
+            value = one.expr if named else one
+            item = self._braces(value) if isinstance(value, c_ast.InitList) else self._convert(value)
+            if item is None or (named and not all(isinstance(index, c_ast.ArrayDesignator) for index in one.name)):
                 return None
-            item = self._braces(one) if isinstance(one, c_ast.InitList) else self._convert(one)
-            if item is None:
-                return None
-            items.append(item)
+            indices = tuple(self._convert(index.expr) for index in one.name) if named else ()
+            items.append(syntax.Designated(indices, item, item.span) if named else item)
         return syntax.Braces(tuple(items), self._span(self._parser.extents[id(values)]))
-
-    def _counted(self, values: Any, rank: int, extent: _Extent) -> syntax.Expression | None:
-        """Return the first extent of an array from its initialiser, where that shows it: an item an element or row."""
-        items = values.exprs or ()
-        if any(
-            isinstance(one, c_ast.NamedInitializer) or isinstance(one, c_ast.InitList) != (rank > 1) for one in items
-        ):
-            return None
-        return syntax.Constant(str(len(items)), self._span(extent)) if items else None
 
     def _name_index(self, node: Any, extent: _Extent) -> int:
         for index in range(extent.begin, extent.end):
@@ -348,13 +342,20 @@ class Grammar:
         name = getattr(node, "name", None) or ""
         inner = getattr(node, "type", None)
         quals = {*(getattr(node, "quals", None) or ()), *(getattr(inner, "quals", None) or ())}
-        if isinstance(inner, c_ast.TypeDecl) and isinstance(inner.type, c_ast.IdentifierType) and name:
-            words = tuple(inner.type.names)
+        extents: list[syntax.Expression | None] = []
+        while isinstance(inner, c_ast.ArrayDecl):
+            extents.append(None if inner.dim is None else self._convert(inner.dim))
+            inner = inner.type
+        if isinstance(inner, c_ast.TypeDecl) and isinstance(inner.type, c_ast.IdentifierType | c_ast.Struct) and name:
+            plain = isinstance(inner.type, c_ast.IdentifierType)
+            words = tuple(inner.type.names) if plain else ()
             if getattr(node, "bitsize", None) is not None:
                 return syntax.MemberName(name, words, "a field of bits")
-            return syntax.MemberName(name, words, "`const` or `volatile`" if quals else "")
-        kinds = {c_ast.ArrayDecl: "an array", c_ast.PtrDecl: "a pointer"}
-        return syntax.MemberName(name, (), kinds.get(type(inner), "a structure, union or enumeration"))
+            what = "`const` or `volatile`" if quals | set(inner.quals or ()) else ""
+            structure = None if plain else self._structure(inner.type)
+            return syntax.MemberName(name, words, what, tuple(extents), structure)
+        what = "a pointer" if isinstance(inner, c_ast.PtrDecl) else "a union or enumeration"
+        return syntax.MemberName(name, (), f"an array of {what}s" if extents else what)
 
     def _unsupported(self, what: str, extent: _Extent) -> syntax.Unsupported:
         covered = self._given[extent.begin : extent.end]

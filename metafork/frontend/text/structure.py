@@ -242,7 +242,7 @@ class Structure:
             return syntax.Empty(keyword), end
         body, stop = self._statement(here, end, True, depth + 1)
         if not self._separate(index, stop):
-            message = "this schedule ends within a macro, which goes on behind it"
+            message = "this schedule is a part of what a macro gives, and not all of it"
             self._reporter.error("MF0017", self._tokens[stop - 1].span, message)
         return syntax.ScheduleStatement(cache, grid, body, keyword, self._hull(index, stop)), stop
 

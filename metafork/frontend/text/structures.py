@@ -1,26 +1,47 @@
-"""Structures whose members are scalars of one type: in memory, and to a schedule, rows of such scalars.
+"""Structures of scalars: in memory, and to a schedule, rows of them.
 
 ``struct point { float x, y, z; } p[n]`` is ``float p[n][3]``, and ``p[i].y`` is ``p[i][1]``: C leaves no room between
-members of one type (section 6.7.2.1 of C11, and every ABI that CUDA knows).
+members of one type (section 6.7.2.1 of C11, and every ABI that CUDA knows).  A structure of several types is a row for
+each of them, at the same place: a member begins at a multiple of its size, and the size of the whole is a multiple of
+the size of each member, so that ``struct { int id; double mass; } p[n]`` is ``int p[n][4]`` and ``double p[n][2]``.
+Arrays and structures that are members are written out, as members ``v[0]``, ``v[1]`` and ``v.x``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 
 from metafork.frontend.text import syntax
+from metafork.frontend.text.counted_braces import number_of
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.program import Slot
+
+MOST_MEMBERS = 64
+"""Members of a structure, those of its arrays included."""
 
 
 @dataclass(frozen=True, slots=True)
 class StructureType:
-    """A structure: what a declaration calls it, its members, and their type; ``fault`` says why it has no such type."""
+    """A structure: what a declaration calls it, its members, and their type; ``fault`` says why no schedule takes it.
+
+    Where members are of several types, ``slots`` are theirs, and ``element`` is the type of the first; ``size`` counts
+    bytes.
+    """
 
     name: str
     members: tuple[str, ...] = ()
     element: ScalarType | None = None
     fault: str = ""
+    slots: tuple[Slot, ...] = ()
+    size: int = 0
+
+    @property
+    def columns(self) -> int:
+        """How many elements of type ``element`` one structure has the room of."""
+        return 1 if self.element is None else self.size // self.element.size
 
 
 @dataclass(eq=False)
@@ -40,9 +61,7 @@ def structure_of(type_: syntax.TypeName, names: TypeNames) -> StructureType | No
     """Return the structure that specifiers name, ``None`` for any other type."""
     if type_.structure is None:
         return names.structures.get(type_.words[0]) if len(type_.words) == 1 else None
-    if type_.structure.members is None:
-        return names.structures.get(f"struct {type_.structure.tag}")
-    return _defined(type_.structure, names)
+    return _named(type_.structure, names)
 
 
 def note_structure(type_: syntax.TypeName, names: TypeNames) -> None:
@@ -58,19 +77,70 @@ def enter_structure(name: str, structure: StructureType, names: TypeNames) -> No
     names.structures[name] = structure
 
 
+def _named(structure: syntax.StructureName, names: TypeNames) -> StructureType | None:
+    if structure.members is None:
+        return names.structures.get(f"struct {structure.tag}")
+    return _defined(structure, names)
+
+
+class _FaultError(Exception):
+    """A member that no schedule takes; the message says what it is."""
+
+
 def _defined(structure: syntax.StructureName, names: TypeNames) -> StructureType:
-    members = structure.members or ()
     name = f"struct {structure.tag}" if structure.tag else ""
-    types: list[ScalarType] = []
-    for member in members:
-        scalar = scalar_type(member.words, names) if not member.what else None
-        if scalar is None or scalar is ScalarType.BOOL:
-            what = member.what or f"of type `{' '.join(member.words)}`"
-            return StructureType(name, fault=f"its member `{member.name}` is {what}")
-        types.append(scalar)
-    if not types:
+    members: list[str] = []
+    slots: list[Slot] = []
+    end, widest = 0, 1
+    try:
+        for member in structure.members or ():
+            alignment, parts, size = _parts(member, names)
+            end = -(-end // alignment) * alignment
+            for suffix, slot in parts:
+                members.append(member.name + suffix)
+                slots.append(Slot(slot.type, end + slot.offset))
+            end += size
+            widest = max(widest, alignment)
+            if len(members) > MOST_MEMBERS:
+                raise _FaultError(f"it has more than {MOST_MEMBERS} members")
+    except _FaultError as fault:
+        return StructureType(name, fault=str(fault))
+    if not slots:
         return StructureType(name, fault="its members are not understood")
-    other = next((member for member, type_ in zip(members, types, strict=True) if type_ is not types[0]), None)
-    if other is not None:
-        return StructureType(name, fault=f"`{members[0].name}` and `{other.name}` have different types")
-    return StructureType(name, tuple(member.name for member in members), types[0])
+    size = -(-end // widest) * widest
+    one_type = all(slot.type is slots[0].type for slot in slots)
+    return StructureType(name, tuple(members), slots[0].type, "", () if one_type else tuple(slots), size)
+
+
+def _parts(member: syntax.MemberName, names: TypeNames) -> tuple[int, list[tuple[str, Slot]], int]:
+    """Return the alignment of a member, its scalars with what their names add to its own, and its size."""
+    inner = names.structures.get(member.words[0]) if len(member.words) == 1 else None
+    if member.structure is not None:
+        inner = _named(member.structure, names)
+    scalar = scalar_type(member.words, names) if inner is None and member.structure is None else None
+    if member.what or scalar is ScalarType.BOOL or (scalar is None and (inner is None or inner.fault)):
+        of_type = f"of type `{' '.join(member.words)}`" if member.words else "a structure that is not understood"
+        raise _FaultError(f"its member `{member.name}` is {member.what or of_type}")
+    if inner is None:
+        assert scalar is not None
+        alignment, own, size = scalar.size, [("", Slot(scalar, 0))], scalar.size
+    else:
+        assert inner.element is not None
+        slots = inner.slots or [Slot(inner.element, place * inner.element.size) for place in range(len(inner.members))]
+        alignment, size = max(slot.type.size for slot in slots), inner.size
+        own = [(f".{name}", slot) for name, slot in zip(inner.members, slots, strict=True)]
+    extents = [None if extent is None else number_of(extent) for extent in member.extents]
+    known = [extent for extent in extents if extent]
+    if len(known) < len(extents):
+        raise _FaultError(f"its member `{member.name}` is an array whose extents are no numbers")
+    parts: list[tuple[str, Slot]] = []
+    for at, places in enumerate(_places(known)):
+        if len(parts) > MOST_MEMBERS:
+            raise _FaultError(f"it has more than {MOST_MEMBERS} members")
+        parts += [(places + suffix, Slot(slot.type, at * size + slot.offset)) for suffix, slot in own]
+    return alignment, parts, len(parts) // len(own) * size
+
+
+def _places(extents: list[int]) -> Iterator[str]:
+    for place in product(*map(range, extents)):
+        yield "".join(f"[{index}]" for index in place)

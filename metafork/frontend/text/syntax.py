@@ -169,11 +169,16 @@ Expression = (
 
 @dataclass(frozen=True, slots=True)
 class MemberName:
-    """A member of a structure: its name and specifiers, and ``what`` it is where that is no plain variable."""
+    """A member of a structure: its name and specifiers, and ``what`` it is where no schedule has such a thing.
+
+    ``extents`` are those of an array, ``structure`` is the structure that it is.
+    """
 
     name: str
     words: tuple[str, ...]
     what: str = ""
+    extents: tuple[Expression | None, ...] = ()
+    structure: StructureName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +210,19 @@ class TypeName:
 
 
 @dataclass(frozen=True, slots=True)
-class Braces:
-    """A braced initialiser without designators; its items are expressions and, for rows, braces again."""
+class Designated:
+    """``[i][j] = item`` in a braced initialiser."""
 
-    items: tuple[Expression | Braces, ...]
+    indices: tuple[Expression, ...]
+    item: Expression | Braces
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Braces:
+    """A braced initialiser; its items are expressions and, for rows, braces again, with designators or without."""
+
+    items: tuple[Expression | Braces | Designated, ...]
     span: Span
 
 
@@ -216,7 +230,7 @@ class Braces:
 class Declarator:
     """One declared name.  ``span`` runs over the declarator with its initialiser, ``name_span`` over the name.
 
-    Of a braced initialiser, ``value`` is ``Unsupported`` and ``braces`` are its items where it has no designators.
+    Of a braced initialiser, ``value`` is ``Unsupported`` and ``braces`` are its items where it names no members.
     """
 
     name: str
@@ -414,6 +428,9 @@ def walk(expression: Expression) -> Iterator[Expression]:
 def items_of(braces: Braces) -> Iterator[Expression]:
     """Yield the expressions of a braced initialiser, in textual order."""
     for item in braces.items:
+        if isinstance(item, Designated):
+            yield from item.indices
+            item = item.item
         if isinstance(item, Braces):
             yield from items_of(item)
         else:

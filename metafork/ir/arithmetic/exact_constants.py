@@ -30,10 +30,10 @@ def floating_value(text: str, type_: ScalarType) -> float:
     ``INFINITY``, ``NAN``, ``HUGE_VAL`` and ``HUGE_VALF`` are those of ``math.h``.  Raises ``ValueError`` for text that
     is no floating constant.
     """
-    if text in NAMED:
-        return math.nan if text == "NAN" else math.inf
     sign = -1.0 if text.startswith("-") else 1.0
     digits = text.lstrip("+-")
+    if digits in NAMED:
+        return math.copysign(math.nan if digits == "NAN" else math.inf, sign)
     base, match = (
         (16, _HEXADECIMAL.fullmatch(digits)) if digits[:2].lower() == "0x" else (10, _DECIMAL.fullmatch(digits))
     )
@@ -54,7 +54,7 @@ def floating_value(text: str, type_: ScalarType) -> float:
         exponent += len(mantissa) - _MOST_DIGITS - 1
         mantissa = mantissa[:_MOST_DIGITS] + "1"
     exact = int(mantissa, base) * Fraction(2 if base == 16 else 10) ** exponent
-    return math.copysign(_nearest(exact, type_), sign)
+    return math.copysign(nearest(exact, type_), sign)
 
 
 def _exponent(text: str) -> int:
@@ -64,7 +64,7 @@ def _exponent(text: str) -> int:
     return -value if text.startswith("-") else value
 
 
-def _nearest(exact: Fraction, type_: ScalarType) -> float:
+def nearest(exact: Fraction, type_: ScalarType) -> float:
     """Round a positive number to the nearest of a type, ties to even: rounding to double first would round twice."""
     bits, least, largest = _MANTISSA[type_]
     exponent = exact.numerator.bit_length() - exact.denominator.bit_length()

@@ -113,9 +113,9 @@ _ENTRIES = (
     ),
     Entry(
         "MF0017",
-        "a schedule inside a macro or a header",
-        "the schedule's text is replaced by a dispatch, and the text of macros and headers is not.",
-        "write `meta_schedule { ... }` out in a function of the file; macros may stand inside of it.",
+        "a schedule in a header, or in a macro that is no statement",
+        "what gives a schedule is replaced by a dispatch: a statement of the file, the use of a macro for one.",
+        "write `meta_schedule { ... }` in a function of the file, or a macro for the whole of it and nothing else.",
     ),
     Entry(
         "MF0101",
@@ -207,8 +207,8 @@ _ENTRIES = (
     Entry(
         "MF0205",
         "a structure that is no row of scalars",
-        "scalars of one type are a row of an array; other structures have no place on the device.",
-        "use members of one type, or one array for each member; in expressions, name a member.",
+        "scalars, and arrays and structures of them, are rows of arrays; what else it may hold has no place there.",
+        "use members that are scalars, or one array for each member; in expressions, name a member.",
     ),
     Entry(
         "MF0206",

@@ -52,6 +52,39 @@ void triangle(int n, int B, int C, float *a, const short *x, const unsigned char
       }
 }
 """
+STRUCTURES = """
+struct body { float x, y, z; };
+typedef struct { int first, second; } pair;
+static float length(const struct body *b) { return b->x * b->x + b->y * b->y; }
+void move(int n, int B, const struct body *p, struct body *q)
+{
+  meta_schedule {
+    meta_for (int i = 0; i < (n + B - 1) / B; i++)
+      meta_for (int j = 0; j < B; j++) {
+        int k = i * B + j;
+        if (k >= n) continue;
+        struct body t, s = p[k];
+        t = s;
+        t.x += length(&p[k > 0 ? k - 1 : 0]);
+        q[k] = t;
+        if (k + 1 < n) q[k].z = (p + k + 1)->y;
+      }
+  }
+}
+void swap(int n, int B, struct body *p, struct body *q, pair *most, const pair order[])
+{
+  meta_schedule {
+    meta_for (int i = 0; i < n / B; i++)
+      meta_for (int j = 0; j < B; j++) {
+        int k = i * B + j;
+        struct body s = q[k];
+        q[k] = p[2 * k + 1];
+        p[2 * k + 1] = s;
+        if (k == 0) most->first = order[n / B * B - 1].second;
+      }
+  }
+}
+"""
 PRODUCT = PROGRAM[PROGRAM.index("void product") : PROGRAM.index("void rows")]
 EXTENTS = {
     "guarded": {"a": "n", "b": "n"},
@@ -71,9 +104,29 @@ def test_extents_are_those_of_the_accesses():
     assert found == EXTENTS
 
 
-def test_every_leaf_with_pointers_is_the_serial_program():
+def test_extents_of_structures_count_structures():
+    unit = parse(Source("pointers.mf", STRUCTURES))
+    found = {
+        function.name: {
+            p.name: [expression(one) for one in p.array.extents] for p in function.parameters if p.array is not None
+        }
+        for function in unit.functions
+    }
+    assert found == {
+        "move": {"p": ["n", "3"], "q": ["n", "3"]},
+        "swap": {
+            "p": ["2 * B * (n / B)", "3"],
+            "q": ["B * (n / B)", "3"],
+            "most": ["1", "2"],
+            "order": ["B * (n / B)", "2"],
+        },
+    }
+
+
+@pytest.mark.parametrize("text", [PROGRAM, STRUCTURES], ids=["scalars", "structures"])
+def test_every_leaf_with_pointers_is_the_serial_program(text):
     options = Options(points=3, races=False, dataflow_seconds=0, optimization="-O0")
-    found = verify(PROGRAM, counters=("shared_memory",), strategies=("caching",), options=options)
+    found = verify(text, counters=("shared_memory",), strategies=("caching",), options=options)
     assert found.passed, found.table()
     assert all(row.points for row in found.leaves)
     assert "not checked" not in found.table()
@@ -83,6 +136,9 @@ def test_the_header_states_the_duty():
     result = optimize(PRODUCT, counters=("shared_memory",), strategies=())
     header = header_file(result.unit, result.schedules)
     assert "/* What product is given must have as many elements: a has l * n, b has l * m, c has m * n. */" in header
+    result = optimize(STRUCTURES, counters=("shared_memory",), strategies=())
+    header = header_file(result.unit, result.schedules)
+    assert "/* What move is given must have as many elements: p has n, q has n. */" in header
 
 
 def test_a_product_of_pointers_is_one_of_arrays():

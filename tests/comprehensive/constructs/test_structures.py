@@ -143,9 +143,27 @@ def threads(body, head="", array="struct s a[n]", before=""):
 S = "struct s { float x, y; };"
 ONE = "«a»[i * B + j].x = 0;"
 REFUSED = {
-    "several types": ("MF0205", threads(ONE, "struct s { float x; int y; };")),
-    "an array inside": ("MF0205", threads("«a»[i * B + j].x[0] = 1;", "struct s { float x[2]; };")),
-    "a structure inside": ("MF0205", threads(ONE, f"{S} struct t {{ struct s x; }};", "struct t a[n]")),
+    "an array as a value": (
+        "MF0205",
+        threads("float v = «a[i * B + j].x»; a[j].x[0] = v;", "struct s { float x[2]; };"),
+    ),
+    "a row of an array": ("MF0205", threads("«a[i * B + j].x»[0] = 1;", "struct s { float x[2][2]; };")),
+    "extents unknown": ("MF0205", threads("«a»[j].x[0] = 1;", "extern int m; struct s { float x[m]; };")),
+    "a structure inside": ("MF0205", threads("«a[j].x» = 0;", f"{S} struct t {{ struct s x; }};", "struct t a[n]")),
+    "an array of structures inside": (
+        "MF0205",
+        threads("«a[j].p[i].x» = 0;", f"{S} struct t {{ struct s p[2]; }};", "struct t a[n]"),
+    ),
+    "cached, of several types": (
+        "MF0308",
+        threads("a[j].x = 0;", "struct s { float x; int y; };").replace("{ meta_for", "cache(«a») { meta_for", 1),
+    ),
+    "members named alike": (
+        "MF0205",
+        threads(
+            "struct t v; v.y = 0; v.x = 1; a[j] = «v»;", "struct s { float x; int y; }; struct t { float x; long y; };"
+        ),
+    ),
     "a pointer inside": ("MF0205", threads(ONE, "struct s { float *x; };")),
     "bits": ("MF0205", threads(ONE, "struct s { int x : 3; };")),
     "a union": ("MF0205", threads(ONE, "union u { float x, y; };", "union u a[n]")),

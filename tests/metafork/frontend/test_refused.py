@@ -22,11 +22,36 @@ CASES = {
     "macro under a condition": ("MF0008", "#ifndef N\n#define N 4\n#endif\n" + thread("a[i] = «N»;")),
     "pasting macro": ("MF0008", "#define J(x, y) x##y\n" + thread("a[i] = «J»(alp, ha);")),
     "variadic macro": ("MF0008", "#define V(x...) x\n" + thread("a[i] = «V»(1);")),
-    "schedule in a macro with loops outside of it": (
+    "schedule in a macro that gives more": (
         "MF0017",
-        "#define S meta_schedule\n" + small(f"{loops('ij')} a[i] = j;").replace("meta_schedule", "«S»"),
+        "#define S(x) do { meta_schedule { x } } while (0)\n"
+        + small("1;").replace("meta_schedule", f"«S({loops('ij')} a[i] = j;)»;"),
     ),
-    "schedule in a macro": ("MF0017", "#define S meta_schedule\n" + small("1;").replace("meta_schedule", "«S»")),
+    "two schedules in a macro": (
+        "MF0017",
+        "#define S meta_schedule { "
+        + loops("ij")
+        + " a[i] = j; }\n#define TWO S S\nvoid f(int n, int a[n]) { «TWO» }\n",
+    ),
+    "schedule in a macro that is an argument": (
+        "MF0017",
+        "#define S meta_schedule { " + loops("ij") + " a[i] = j; }\n#define ID(x) x\n"
+        "void f(int n, int a[n]) { ID(«S») }\n",
+    ),
+    "schedule in a macro outside of functions": (
+        "MF0017",
+        "#define F(name) void name(int n, int a[n]) { meta_schedule { " + loops("ij") + " a[i] = j; } }\n«F»(f)\n",
+    ),
+    "schedule in a macro under a condition": (
+        "MF0017",
+        "#ifdef A\n#define S meta_schedule\n#else\n#define S\n#endif\n" + small("1;").replace("meta_schedule", "«S»"),
+    ),
+    "condition around a macro with a schedule": (
+        "MF0006",
+        "#define S meta_schedule { "
+        + loops("ij")
+        + " a[i] = j; }\nvoid f(int n, int a[n]) {\n«#ifdef A»\nS\n#endif\n}\n",
+    ),
     "schedule as an argument": (
         "MF0017",
         "#define TWICE(s) s s\n"
@@ -323,7 +348,8 @@ CASES = {
     "own array too large": ("MF0209", thread("double «t[64][64]»; t[0][0] = 1; a[i] = t[0][0];")),
     "own array without extent": ("MF0208", thread("float «t[]»; a[i] = 1;")),
     "own bool array": ("MF0216", thread("_Bool «t[4]»; a[i] = 1;")),
-    "own array with designators": ("MF0221", thread("int «t[4] = {[2] = 1}»; a[i] = t[0];")),
+    "own array with names of members": ("MF0221", thread("int «t[4] = {.x = 1}»; a[i] = t[0];")),
+    "designator behind the end": ("MF0221", thread("int t[4] = {[«4»] = 1}; a[i] = t[0];")),
     "own array from a string": ("MF0221", thread('char «t[4] = "abc"»; a[i] = t[0];')),
     "too many values": ("MF0221", thread("int t[2] = {1, 2, «3»}; a[i] = t[0];")),
     "row of braces in a row": ("MF0221", thread("int t[2] = {1, «{2, 3}»}; a[i] = t[0];")),

@@ -186,20 +186,25 @@ class Calls:
     ) -> ArraySymbol:
         """Return a structure of the function's own with the members of the argument."""
         given = self._expressions.structure(argument)
-        if given is None or given.members != structure.members or given.array.element is not structure.element:
+        same = given is not None and (given.members, given.array.slots) == (structure.members, structure.slots)
+        if given is None or not same or given.array.element is not structure.element:
             message = f"this is no structure of the type of `{declarator.name}`"
             raise self._reporter.refuse("MF0223", argument.span, message)
         if self.origin is Origin.BLOCK:
             message = f"`{declarator.name}` is a structure, and this call stands between grid and threads"
             raise self._reporter.refuse("MF0223", argument.span, message, way_out="hand over its members.")
         extents = (ir.IntConst(1), ir.IntConst(len(structure.members)))
-        array = ir.Array(self._scopes.fresh(declarator.name), given.array.element, extents, declarator.name_span)
+        array = ir.Array(
+            self._scopes.fresh(declarator.name),
+            given.array.element,
+            extents,
+            declarator.name_span,
+            slots=structure.slots,
+        )
         own = ArraySymbol(array, of_thread=True, members=structure.members, single=True)
         self._expressions.ahead.append(ir.PrivateArray(array, argument.span))
         for position in range(len(structure.members)):
-            to, of = (
-                ir.Element(one.array.name, one.member(position), array.element, argument.span) for one in (own, given)
-            )
+            to, of = (one.member(position, argument.span) for one in (own, given))
             self._expressions.ahead.append(ir.Assign(to, "", of, argument.span))
         return own
 
@@ -237,6 +242,7 @@ class Calls:
         structure = self._expressions.structure_type(plain)
         element = self._expressions.named_type(plain) if structure is None else structure.element
         members = () if structure is None else structure.members
+        slots = () if structure is None else structure.slots
         assert element is not None
         const = "const" in declarator.type.qualifiers
         if isinstance(argument, syntax.Prefix) and self._scalar_behind(argument):
@@ -254,7 +260,12 @@ class Calls:
                 self._same_type(argument.span, pointed.scalar.type, element)
                 return replace(pointed, const=const or pointed.const)
         part = self._expressions.part(argument)
-        if part is None or len(part.extents) != _rank(declarator) + bool(members) or part.members != members:
+        if (
+            part is None
+            or len(part.extents) != _rank(declarator) + bool(members)
+            or part.members != members
+            or part.array.slots != slots
+        ):
             message = f"this is no array of the kind that `{declarator.name}` stands for"
             raise self._reporter.refuse("MF0223", argument.span, message)
         self._same_type(argument.span, part.array.element, element)

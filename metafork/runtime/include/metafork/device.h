@@ -6,6 +6,7 @@
  *   METAFORK_SHARED(base);                                  the block's dynamic shared memory, unsigned char *
  *   METAFORK_SHARED_ARRAY(float, a_s, base, 0, B0 * B0);    one array in it: element type, name, base, byte offset, elements
  *   METAFORK_RESTRICT                                       restrict
+ *   METAFORK_TABLE float w[2] = {1, 2};                     an array in constant memory
  *   METAFORK_SHUFFLE(value, lane)                           what another lane of the warp hands in; all 32 lanes together
  *   METAFORK_THREADS(x, 16);                                tells the compiler that a block has 16 threads in x
  *   METAFORK_KERNEL(name, (int n, float *a), (n, a)) { }    two kernels of one text: `name`, for launches whose grid is the
@@ -71,6 +72,7 @@
 
 #define METAFORK_ROLLED
 #define METAFORK_UNROLLED
+#define METAFORK_TABLE static const
 #define METAFORK_SHARED(base) unsigned char *const base = metafork_cpu::shared_base()
 
 #if defined(METAFORK_CHECK)
@@ -107,6 +109,7 @@
 
 #define METAFORK_ROLLED _Pragma("unroll 1")
 #define METAFORK_UNROLLED _Pragma("unroll")
+#define METAFORK_TABLE static __constant__ const
 #define METAFORK_SHARED(base) extern __shared__ __align__(16) unsigned char base[]
 #define METAFORK_SHARED_ARRAY(type, name, base, offset, extent)                                                        \
     type *const name = reinterpret_cast<type *>((base) + (offset));                                                    \
