@@ -108,10 +108,10 @@ class ExpressionBuilder:
     """Builds expressions of ``metafork.ir.program``.
 
     ``resolve`` maps a name to what it stands for (``None``: not declared); ``visible`` lists the names in scope for
-    suggestions.  A name that is not declared is reported at its first use, and noted in ``undeclared``.
-    ``inline`` gives what a call of one of the ``functions`` of the file gives, or ``None`` for any other call, and
-    ``assignment`` what an expression assigns to a scalar, or ``None`` where it assigns to anything else; what is to be
-    done before the value is there goes to ``ahead``, with ``fresh`` names.
+    suggestions.  A name that is not declared, or cannot be used, is reported at its first use (``undeclared``,
+    ``unusable``).  ``inline`` gives what a call of one of the ``functions`` of the file gives, ``None`` for any other
+    call, and ``assignment`` what an expression assigns to a scalar, or ``None`` where it assigns to anything else; what
+    is to be done before the value is there goes to ``ahead``, with ``fresh`` names.
     """
 
     def __init__(
@@ -126,6 +126,7 @@ class ExpressionBuilder:
         self._resolve = resolve
         self._visible = visible
         self.undeclared: set[str] = set()
+        self.unusable: list[UnusableSymbol] = []
         self.inline: Callable[[syntax.Invocation, str], ir.Expr | None] = lambda _call, _name: None
         self.assignment: Callable[[syntax.Expression], ir.Assign | None] = lambda _expression: None
         self.fresh: Callable[[str], str] = lambda name: name
@@ -257,6 +258,9 @@ class ExpressionBuilder:
             hint = f"; did you mean `{meant}`?" if meant else ""
             raise self._reporter.refuse("MF0301", span, f"`{name}` is not declared{hint}")
         if isinstance(found, UnusableSymbol):
+            if found in self.unusable:
+                raise RefusedError
+            self.unusable.append(found)
             raise self._reporter.refuse(found.code, span, found.message, related=((found.span, "declared here"),))
         return found
 
