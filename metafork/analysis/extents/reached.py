@@ -110,5 +110,5 @@ def _iterations(loops: Sequence[tuple[LoopRange, list[Guard]]], values: dict[str
     trips = FARTHEST if first.trips is None else int(first.trips.evaluate(values))
     for number in reversed(range(trips)):
         values[first.var] = number
-        if all(one.holds(values) for one in (*first.inside, *guards)):
+        if all(one.holds(values) for one in first.inside) and all(guard.holds(values) for guard in guards):
             yield from _iterations(others, values)

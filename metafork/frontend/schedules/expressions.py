@@ -149,8 +149,8 @@ class ExpressionBuilder:
                 raise self._reporter.refuse("MF0215", span, "a string stands in a schedule")
             case syntax.Prefix():
                 return self._prefix(expression)
-            case syntax.Postfix(operand=target):
-                return self._assigned(expression, target)
+            case syntax.Postfix():
+                return self._assigned(expression)
             case syntax.Infix(op="&&" | "||" as op, left=left, right=right, span=span):
                 return self._logical(op, left, right, span)
             case syntax.Infix(op=op, left=left, right=right, span=span):
@@ -160,8 +160,8 @@ class ExpressionBuilder:
                 return ir.binary(op, first, second, span)
             case syntax.Ternary(condition=condition, then=then, otherwise=otherwise, span=span):
                 return self.choice(condition, lambda: self.build(then), lambda: self.build(otherwise), span)
-            case syntax.Assignment(target=target):
-                return self._assigned(expression, target)
+            case syntax.Assignment():
+                return self._assigned(expression)
             case syntax.Comma(span=span):
                 raise self._reporter.refuse("MF0214", span, "a comma operator stands in a schedule")
             case syntax.Invocation():
@@ -396,9 +396,7 @@ class ExpressionBuilder:
             raise RefusedError
         return tuple(built)
 
-    def _assigned(
-        self, expression: syntax.Assignment | syntax.Prefix | syntax.Postfix, target: syntax.Expression
-    ) -> ir.Expr:
+    def _assigned(self, expression: syntax.Assignment | syntax.Prefix | syntax.Postfix) -> ir.Expr:
         """Return the value of an assignment to a scalar, ``++`` or ``--``, which are done ahead.
 
         C leaves open in which order the rest of an expression reads the scalar, so that nothing else there may.
@@ -449,7 +447,7 @@ class ExpressionBuilder:
             case "*":
                 return self.element(expression)
             case "++" | "--":
-                return self._assigned(expression, expression.operand)
+                return self._assigned(expression)
             case "sizeof":
                 return ir.IntConst(self.build(expression.operand).type.size, ScalarType.UNSIGNED_LONG, span)
         operand = self.build(expression.operand)
