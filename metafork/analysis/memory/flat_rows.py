@@ -64,10 +64,9 @@ def _with_rows(program: Program, analyses: Analyses) -> Program:
     walk = _Walk(facts, unknown)
     for _ in walk.program(analyses.unmapped(program)):
         pass
-    named = [*program.parameters, *program.derived]
-    symbols = {
-        one.name: Var(one.name, one.type) for one in named if facts.values.get(one.name) == Polynomial.symbol(one.name)
-    }
+    named = [Var(one.name, one.type) for one in program.parameters]
+    named += [Var(one.name, one.type) for one in program.derived]
+    symbols = {one.name: one for one in named if facts.values.get(one.name) == Polynomial.symbol(one.name)}
     rows = _Rows(Scope.of(facts), symbols, _definitions(program))
     changed: dict[str, tuple[Expr, ...]] = {}
     indices: dict[Element, tuple[Expr, ...]] = {}
