@@ -28,6 +28,7 @@ from metafork.analysis.facts import Scope
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, LeftOut, UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import phases
+from metafork.analysis.memory.flat_rows import with_rows
 from metafork.analysis.memory.private_windows import left_in_global_memory, thread_renaming
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
@@ -103,6 +104,7 @@ def with_cached_arrays(program: Program, analyses: Analyses | None = None) -> Ca
     are not neighbours in memory.  A window that grows with the data is not taken up unless the clause asks for it.
     """
     analyses = analyses or Analyses()
+    program = with_rows(program, analyses)
     asked = program.mapping.cached if program.mapping.decided else ()
     kept: tuple[str, ...] = ()
     try:

@@ -63,14 +63,21 @@ def _extremum(scope: Scope, expr: Expr) -> Extremum | None:
 
 def chosen(scope: Scope, condition: Expr, then: Extremum, otherwise: Extremum) -> Extremum | None:
     """Return the extremum that ``condition ? then : otherwise`` is, ``None`` where it is not known to be one."""
-    if not (isinstance(condition, Binary) and condition.op in ("<", "<=", ">", ">=")):
+    if not isinstance(condition, Binary):
         return None
+    decided = _decided(scope, condition)
+    if decided is not None:
+        return then if decided else otherwise
     if len(then.operands) == 1 and len(otherwise.operands) == 1:
         sides = scope.compared(condition.left, condition.right)
         if sides is None:
             return None
         kind = _kind(condition.op, sides[0] - sides[1], then.operands[0] - otherwise.operands[0])
-        return None if kind is None else Extremum(kind, (then.operands[0], otherwise.operands[0]))
+        if kind is None:
+            return _chosen_at_a_border(scope, condition.op, sides[0] - sides[1], then, otherwise)
+        return Extremum(kind, (then.operands[0], otherwise.operands[0]))
+    if condition.op not in ("<", "<=", ">", ">="):
+        return None
     # min(a, b) < c ? min(a, b) : c
     left, right = extremum_of(scope, condition.left), extremum_of(scope, condition.right)
     if {left, right} != {then, otherwise}:
@@ -81,8 +88,42 @@ def chosen(scope: Scope, condition: Expr, then: Extremum, otherwise: Extremum) -
     return None if first is None or second is None else Extremum(kind, tuple(dict.fromkeys((*first, *second))))
 
 
+def _decided(scope: Scope, condition: Binary) -> bool | None:
+    """Say how a comparison turns out where it stands, ``None`` where that is not known."""
+    sides = scope.compared(condition.left, condition.right) if condition.op in ("<", "<=", ">", ">=") else None
+    if sides is None:
+        return None
+    less, more = sides if condition.op in ("<", "<=") else sides[::-1]
+    apart = more - less - (1 if condition.op in ("<", ">") else 0)  # the condition holds where this is not below 0
+    if scope.ranges.needed(apart, 0, None) == ():
+        return True
+    return False if scope.ranges.needed(-apart, 1, None) == () else None
+
+
+def _chosen_at_a_border(
+    scope: Scope, op: str, apart: Polynomial, then: Extremum, otherwise: Extremum
+) -> Extremum | None:
+    """Return the extremum that ``i == 0 ? i : i - 1`` is where ``i`` is not below 0: the larger of 0 and ``i - 1``.
+
+    ``apart`` is the difference of what the condition compares.  Where it has a sign, the border is where it is 0.
+    """
+    for above, inward in ((True, apart), (False, -apart)):
+        at = {"==": True, "!=": False} | ({"<=": True, ">": False} if above else {">=": True, "<": False})
+        if op not in at or scope.ranges.needed(inward, 0, None) != ():
+            continue
+        there, elsewhere = (then, otherwise) if at[op] else (otherwise, then)
+        for shift in (apart - apart, apart, -apart):  # what differs by it is the same at the border
+            value = there.operands[0] + shift
+            kind = _kind("<=" if above else ">=", apart, value - elsewhere.operands[0])
+            if kind is not None:
+                return Extremum(kind, (value, elsewhere.operands[0]))
+    return None
+
+
 def _kind(op: str, sides: Polynomial, values: Polynomial) -> Literal["maximum", "minimum"] | None:
     """Say which of two values a comparison chooses, given the difference of its sides and that of the values."""
+    if op not in ("<", "<=", ">", ">="):
+        return None
     if op in (">", ">="):
         op, sides = {">": "<", ">=": "<="}[op], -sides
     if op == "<=":

@@ -11,6 +11,7 @@ import contextlib
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePath
 
 from metafork.frontend.file_checks import FileChecks
@@ -368,7 +369,13 @@ class UnitParser:
     ) -> tuple[FunctionParameter, ...]:
         """Give the pointers that schedules use as arrays their extents, and return the parameters with them."""
         promised = promised_extents(
-            preprocessed.directives, preprocessed.tokens, whole, variables, self._grammar, self._reporter
+            preprocessed.directives,
+            preprocessed.tokens,
+            whole,
+            variables,
+            self._grammar,
+            partial(self._expand, preprocessed),
+            self._reporter,
         )
         promised |= {
             name: one_element(variables[name].span) for name in single_elements(body, variables) - promised.keys()

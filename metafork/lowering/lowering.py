@@ -252,7 +252,17 @@ class _Lowering:
         return None if extent is None else in_groups(extent, iterations_of(self.program, number), self.scope, loop.var)
 
     def _window_names(self, plan: PathPlan, taken: set[str]) -> dict[int, str]:
-        return {id(held): fresh(f"shared_{held.window.array.name}", taken) for held in plan.windows}
+        """Name the windows of a path; no name is that of a counter of another window's copy."""
+        names: dict[int, str] = {}
+        for held in plan.windows:
+            while True:
+                name = fresh(f"shared_{held.window.array.name}", taken)
+                counters = {f"{name}_{axis}" for axis in range(len(held.window.extents))}
+                if not counters & taken:
+                    break
+            taken |= counters
+            names[id(held)] = name
+        return names
 
     def _shared(
         self, plan: PathPlan, names: Mapping[int, str], own: Mapping[str, str], symbols: Mapping[str, Expr]

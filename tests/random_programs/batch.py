@@ -22,14 +22,17 @@ from comprehensive.emit import rendered_files, runtime_include_dir
 from comprehensive.emit.signature import signature_of
 from comprehensive.optimize import Result, discuss
 from comprehensive.options import Order
+from comprehensive.reading import parse
 from comprehensive.tree.schedule_tree import ScheduleTree
 from comprehensive.verification import plain_code
 from comprehensive.verification.builds import CodeOf
 from comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
 from comprehensive.verification.points import Points
-from metafork.frontend import parse
+from metafork.analysis.exactness import exact_unit
 from metafork.ir.contraction import contracted_unit
 from metafork.ir.messages.source import Source
+from metafork.ir.program import Cast, Expr
+from metafork.ir.rewriting import substitute
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.printing.expressions import expression
 from tests.random_programs.generator import Generator, file_text
@@ -44,13 +47,21 @@ FLAGS = ("-O0", "-g0", "-w", "-ffp-contract=off", "-DMETAFORK_CPU", "-DMETAFORK_
 
 @dataclass
 class Prepared:
-    """A program with its tree, the files that users get, and values of its integer parameters."""
+    """A program with its trees, the files that users get, and values of its integer parameters.
+
+    A program that adds up floating-point numbers in a stated order has two trees, that of the blocks' parts first.
+    """
 
     seed: int
     unit: TranslationUnit
-    tree: ScheduleTree
+    trees: tuple[ScheduleTree, ...]
     files: dict[str, str]
     points: list[dict[str, int]]
+
+    @property
+    def leaves(self) -> list[tuple[int, int]]:
+        """The leaves, each with the number of its tree; the driver numbers them as they stand here, from 1."""
+        return [(at, leaf) for at, tree in enumerate(self.trees) for leaf in range(1, len(tree.leaves) + 1)]
 
 
 @dataclass
@@ -74,7 +85,7 @@ def check_batch(
             prepared.append(prepare(seed, file_text([seed], generator), code_of))
         except Exception:  # noqa: BLE001 - whatever breaks off is what is looked for
             found.failures[seed] = traceback.format_exc()
-    found.leaves = sum(len(one.tree.leaves) for one in prepared)
+    found.leaves = sum(len(one.leaves) for one in prepared)
     if prepared:
         _run(prepared, found, seconds)
     return found
@@ -82,13 +93,13 @@ def check_batch(
 
 def prepare(seed: int, text: str, code_of: CodeOf = plain_code) -> Prepared:
     """Optimize one program, without the search for races: programs have none by construction."""
-    unit = contracted_unit(parse(Source(f"p{seed}.mf", text)), everywhere=seed % 4 < 2)
-    (schedule,) = unit.schedules
+    unit = exact_unit(parse(Source(f"p{seed}.mf", text), reassociate=True))
+    unit = contracted_unit(unit, everywhere=seed % 4 < 2)
     order: Order = "paper" if seed % 2 else "cost"  # the former has more leaves, the latter other ways to them
     chosen = registry.counters(COUNTERS), registry.strategies(None)
-    tree = discuss(schedule.program, *chosen, time_limit=SECONDS, order=order)
-    files = rendered_files(Result(unit, (tree,), COUNTERS, tree.strategies), code_of=code_of)
-    return Prepared(seed, unit, tree, files, _points(tree, seed))
+    trees = tuple(discuss(one.program, *chosen, time_limit=SECONDS, order=order) for one in unit.schedules)
+    files = rendered_files(Result(unit, trees, COUNTERS, trees[0].strategies), code_of=code_of)
+    return Prepared(seed, unit, trees, files, _points(trees[0], seed))
 
 
 def _points(tree: ScheduleTree, seed: int) -> list[dict[str, int]]:
@@ -178,20 +189,22 @@ def _programs(programs: Sequence[Prepared]) -> str:
 
 def _program(one: Prepared) -> list[str]:
     (function,) = one.unit.functions
-    signature = signature_of(one.tree.program)
+    signatures = [signature_of(tree.program) for tree in one.trees]
     random = Random(one.seed)
     arrays = [p for p in function.parameters if p.array is not None]
+    order = one.unit.schedules[0].stated_order
+    parts = () if order is None else order.parts
     declarations = ", ".join(parameter.declaration for parameter in function.parameters)
     lines = [
         f"extern void {SERIAL_PREFIX}{function.name}({declarations});",
         f"static void run_{one.seed}(void) {{",
-        f"  int ran[{len(one.tree.leaves) + 1}] = {{0}};",
+        f"  static const int trees[][{len(one.trees)}] = {{{', '.join(_together(one))}}};",
+        f"  int ran[{len(one.leaves) + 1}] = {{0}};",
         f"  for (int at = 0; at < {len(one.points)}; at++) {{",
     ]
     for parameter in function.parameters:
-        if parameter.array is not None:
-            continue
-        assert parameter.type is not None
+        if parameter.array is not None or parameter.type is None:
+            continue  # the latter is a pointer that no schedule uses
         values = [point.get(parameter.name) for point in one.points]
         if parameter.type.floating:
             listed = [str(random.choice((0.25, -1.5, 3.0, 1 / 3))) for _ in values]
@@ -200,30 +213,52 @@ def _program(one: Prepared) -> list[str]:
         kind = parameter.type.spelling
         lines.append(f"    static const {kind} {parameter.name}_at[] = {{{', '.join(listed)}}};")
         lines.append(f"    const {kind} {parameter.name} = {parameter.name}_at[at];")
-    for parameter in arrays:
-        element = parameter.array.element
-        fill = f"driver_fill_{'integer' if element.integer else element.spelling}"
-        extents = " * ".join(f"(size_t)({expression(extent)})" for extent in parameter.array.extents)
+    for array, integral in [*((p.array, p.array.element.integer) for p in arrays), *((part, False) for part in parts)]:
+        element = array.element
+        fill = f"driver_fill_{'integer' if integral else element.spelling}"
+        extents = " * ".join(f"(size_t)({_in_parameters(extent, one)})" for extent in array.extents)
         size = element.size
-        lines.append(f'    array of_{parameter.name} = made("{parameter.name}", {extents} * {size}, {size}, {fill});')
-    theirs = ", ".join(f"(void *)of_{p.name}.theirs" if p.array is not None else p.name for p in function.parameters)
-    ours = [*signature.parameters, *signature.values]
-    ours += [f"(void *)(of_{name}.ours + MARGIN)" for name in signature.arrays]
+        lines.append(f'    array of_{array.name} = made("{array.name}", {extents} * {size}, {size}, {fill});')
+    names = [*(p.name for p in arrays), *(part.name for part in parts)]
+    theirs = ", ".join(
+        f"(void *)of_{p.name}.theirs" if p.array is not None else p.name if p.type is not None else "0"
+        for p in function.parameters
+    )
+    launches = []
+    for at, signature in enumerate(signatures):
+        ours = [*signature.parameters, *signature.values]
+        ours += [f"(void *)(of_{name}.ours + MARGIN)" for name in signature.arrays]
+        launches.append(f"{signature.name}_launch(trees[leaf - 1][{at}], 0, {', '.join(ours)})")
+    code = launches[0] + "".join(f";\n        if (!code) code = {launch}" for launch in launches[1:])
     lines += [
         f"    {SERIAL_PREFIX}{function.name}({theirs});",
-        f"    for (int leaf = 1; leaf <= {len(one.tree.leaves)}; leaf++)",
+        f"    for (int leaf = 1; leaf <= {len(one.leaves)}; leaf++)",
         "      for (int pass = 0; pass < 2; pass++) {",
         "        const char *how = set_up(pass, at);",
-        *(f"        renew(&of_{p.name});" for p in arrays),
-        f"        const int code = {signature.name}_launch(leaf, 0, {', '.join(ours)});",
+        *(f"        renew(&of_{name});" for name in names),
+        f"        int code = {code};",
         "        if (code == METAFORK_ERESOURCES) continue;",
         "        launches++;",
         f'        if (!ran[leaf]++) printf("leaf {one.seed} %d\\n", leaf);',
         f'        if (code) {{ wrong({one.seed}, leaf, at, how, "launch says", code); continue; }}',
         *(f"        compared({one.seed}, leaf, at, how, &of_{p.name});" for p in arrays),
         "      }",
-        *(f"    released(&of_{p.name});" for p in arrays),
+        *(f"    released(&of_{name});" for name in names),
         "  }",
         "}",
     ]
     return lines
+
+
+def _together(one: Prepared) -> list[str]:
+    """Return which leaf of each tree is launched for each leaf: the first one of the others."""
+    rows = [[leaf if at == of else 1 for at in range(len(one.trees))] for of, leaf in one.leaves]
+    return [f"{{{', '.join(map(str, row))}}}" for row in rows]
+
+
+def _in_parameters(extent: Expr, one: Prepared) -> str:
+    """Return an extent as C, what is derived from parameters written out."""
+    definitions: dict[str, Expr] = {}
+    for derived in one.trees[0].program.derived:
+        definitions[derived.name] = Cast(derived.type, substitute(derived.definition, definitions))
+    return expression(substitute(extent, definitions))

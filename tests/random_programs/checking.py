@@ -5,6 +5,7 @@ from random import Random
 from comprehensive.verification import Options, Verification, verify
 from tests.random_programs.constructs import ConstructGenerator, SumGenerator
 from tests.random_programs.generator import Generator, MixedGenerator, StructureGenerator, file_text
+from tests.random_programs.pointers import PointerGenerator
 
 # The counters without registers need no LLVM and are quick; some groups use everything.
 QUICK = ("threads_per_block", "shared_memory")
@@ -17,6 +18,7 @@ KINDS: dict[str, type[Generator]] = {
     "mixed": MixedGenerator,
     "constructs": ConstructGenerator,
     "sums": SumGenerator,
+    "pointers": PointerGenerator,
 }
 
 
@@ -32,7 +34,7 @@ def check_text(
 
     The programs of the kind ``structures`` read arrays of structures, and warps move them through their registers;
     indices of the kind ``mixed`` have several types; those of the kind ``constructs`` call functions, and those of the
-    kind ``sums`` add up floating-point numbers.
+    kind ``sums`` add up floating-point numbers; those of the kind ``pointers`` take pointers for arrays.
     """
     random = Random(seed)
     counters = None if random.random() < EVERYTHING else QUICK

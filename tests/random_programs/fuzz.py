@@ -1,6 +1,6 @@
 """Verify random programs without end (``make fuzz``); what fails is written to a directory with its report.
 
-python -m tests.random_programs.fuzz [--start SEED] [--count N] [--output DIR] [--kind plain|structures|mixed]
+python -m tests.random_programs.fuzz [--start SEED] [--count N] [--output DIR] [--kind KIND]
 python -m tests.random_programs.fuzz --batch N [--minutes M] [--jobs J] ...
 
 With ``--batch`` only the leaves are compared with the serial elision, many programs a build (``make fuzz BATCH=N``).

@@ -1,6 +1,6 @@
 """Make a failing program small: what can go without the failure changing its kind goes.
 
-python -m tests.random_programs.reducing build/fuzz/random_1000.mf [--kind plain|structures|mixed] [--output FILE]
+python -m tests.random_programs.reducing build/fuzz/random_1000.mf [--kind KIND] [--output FILE]
 
 The number in the file's name is the seed, from which the options of the run are drawn again.
 

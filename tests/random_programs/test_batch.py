@@ -8,10 +8,10 @@ from comprehensive.emit import LeafCode
 from comprehensive.verification import plain_code
 from metafork.ir.program import Assign, Element, For, If, IntConst, While, binary
 from metafork.printing.cuda import kernel_text
-from tests.random_programs.batch import check_batch
+from tests.random_programs.batch import check_batch, prepare
 from tests.random_programs.checking import KINDS
 from tests.random_programs.fuzz import fuzz_batches
-from tests.random_programs.generator import Generator
+from tests.random_programs.generator import Generator, file_text
 
 SEEDS = range(40000, 40008)
 VICTIM = 40003
@@ -36,6 +36,15 @@ def test_every_leaf_of_a_batch_runs_and_is_right():
     assert found.failures == {}
     assert found.ran == found.leaves > len(SEEDS)
     assert found.launches > 6 * found.leaves
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("pointers", 60001), ("sums", 12001)])
+def test_programs_with_pointers_and_with_sums_are_right(kind, seed):
+    found = check_batch([seed], KINDS[kind])
+    assert found.failures == {}
+    assert found.ran == found.leaves > 0
+    if kind == "sums":
+        assert len(prepare(seed, file_text([seed], KINDS[kind])).trees) == 2
 
 
 @pytest.mark.parametrize(

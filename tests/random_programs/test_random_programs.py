@@ -64,6 +64,14 @@ def test_random_programs_with_sums_in_a_stated_order(first):
     assert_leaves_ran(found.leaves)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(14000, 14016, 4))
+def test_random_programs_with_pointers(first):
+    found = check(list(range(first, first + 4)), kind="pointers")
+    assert [failure.text() for failure in found.failures] == []
+    assert all(row.points for row in found.leaves)
+
+
 @pytest.mark.parametrize("seed", REGRESSIONS, ids=str)
 def test_programs_that_once_failed(seed):
     assert [failure.text() for failure in check([seed], points=24).failures] == []

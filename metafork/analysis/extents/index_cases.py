@@ -10,18 +10,21 @@
       else float probe = a[(i - 1) * m + turn];
     s += 0;
 
-Locals that are set once are written out.  A remainder is any number below the divisor, and a choice is either side
-under its condition; what else decides whether the access is made is left out, so that more may be touched, never less.
+Locals are written out that are set once, or changed by conditions right behind, ``if (l < 0) l += m;``.  A remainder is
+any number below the divisor, and a choice is either side under its condition; what else decides whether the access is
+made is left out, so that more may be touched, never less.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import assert_never
 
 from metafork.ir import program as ir
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import fresh_name, map_expression, names_of, substitute
 
 
@@ -29,7 +32,7 @@ from metafork.ir.rewriting import fresh_name, map_expression, names_of, substitu
 class _Cases:
     arrays: Collection[str]
     taken: set[str]
-    once: Collection[str]
+    assigned: Mapping[str, int]
     probes: list[ir.Stmt] = field(default_factory=list)
 
     def fresh(self, name: str) -> str:
@@ -40,14 +43,18 @@ class _Cases:
     def body(self, body: tuple[ir.Stmt, ...], known: Mapping[str, ir.Expr]) -> tuple[ir.Stmt, ...]:
         result: list[ir.Stmt] = []
         known = dict(known)
+        changes = Counter(again[0].name for again in map(_change, body) if again is not None)
         for stmt in body:
             changed = self.statement(stmt, known)
             result += [*self.probes, changed]
             self.probes.clear()
-            if isinstance(stmt, ir.Declare) and stmt.name in self.once and stmt.value is not None:
-                value = substitute(stmt.value, known)
-                if not any(isinstance(part, ir.Element | ir.Call) for part in ir.walk_expression(value)):
-                    known[stmt.name] = ir.Cast(stmt.type, value) if stmt.type is not value.type else value
+            again = _change(stmt)
+            if isinstance(stmt, ir.If) and again is not None and again[0].name in known:
+                local, value = again[0], _as(again[0].type, substitute(again[1], known))
+                condition = substitute(stmt.condition, known)
+                known[local.name] = ir.Conditional(condition, value, known[local.name], local.type)
+            elif isinstance(stmt, ir.Declare) and stmt.value and self.assigned[stmt.name] == 1 + changes[stmt.name]:
+                known[stmt.name] = _as(stmt.type, substitute(stmt.value, known))
         return tuple(result)
 
     def statement(self, stmt: ir.Stmt, known: Mapping[str, ir.Expr]) -> ir.Stmt:
@@ -96,6 +103,8 @@ class _Cases:
             return turn
 
         (index,) = (map_expression(one, any_turn) for one in written.indices)
+        if any(isinstance(one, ir.Element | ir.Call) for one in ir.walk_expression(index)):
+            return None
         probe = self.cases(replace(written, indices=(index,)))
         for turn, period in turns:
             one = ir.IntConst(1)
@@ -117,6 +126,19 @@ class _Cases:
         return ir.If(choice.condition, (then,), (otherwise,))
 
 
+def _change(stmt: ir.Stmt) -> tuple[ir.Var, ir.Expr] | None:
+    """Return what a condition alone changes of a local."""
+    match stmt:
+        case ir.If(then=(ir.Assign(target=ir.Var() as local, op=op, value=value),), otherwise=()):
+            return local, ir.binary(op, local, value) if op else value
+        case _:
+            return None
+
+
+def _as(type_: ScalarType, value: ir.Expr) -> ir.Expr:
+    return value if value.type is type_ else ir.Cast(type_, value)
+
+
 def _instead(choice: ir.Expr, side: ir.Expr, part: ir.Expr) -> ir.Expr | None:
     return side if part == choice else None
 
@@ -127,13 +149,12 @@ def _splits(expr: ir.Expr) -> bool:
 
 def with_cases(program: ir.Program, arrays: Collection[str]) -> ir.Program:
     """Return a program that touches at least the elements of some one-dimensional arrays that a program does."""
-    assigned: dict[str, int] = {}
+    assigned: Counter[str] = Counter()
     for stmt in ir.walk_statements(program.body):
         match stmt:
             case ir.Declare(name=name) | ir.Assign(target=ir.Var(name=name)):
-                assigned[name] = assigned.get(name, 0) + 1
+                assigned[name] += 1
             case _:
                 pass
-    once = {name for name, count in assigned.items() if count == 1}
-    cases = _Cases(arrays, set(names_of(program)), once)
+    cases = _Cases(arrays, set(names_of(program)), assigned)
     return replace(program, body=cases.body(program.body, {}))

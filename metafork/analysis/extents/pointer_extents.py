@@ -50,12 +50,15 @@ def extents_of(programs: Sequence[Program], arrays: Iterable[str], names: Iterab
     known: dict[str, str] = {}
     unknown: dict[str, str] = {}
     for array in arrays:
-        tops: list[Polynomial | None] = []
+        tops: list[tuple[Polynomial | None, Sequence[Constraint]]] = []
         own = [[access for access in accesses if access.array == array] for accesses in found]
         for number, one in enumerate(facts):
             prover = Prover(one.constraints, one.derived)
-            tops += [_greatest(access, prover, [point[number] for point in points]) for access in own[number]]
-        bounds = [top for top in tops if top is not None]
+            for access in own[number]:
+                top = _greatest(access, prover, [point[number] for point in points])
+                loops = {loop.var for loop in access.loops}
+                tops.append((top, [c for guard in access.guards for c in guard.constraints if not c.symbols & loops]))
+        bounds = [(top, where) for top, where in tops if top is not None]
         if len(bounds) < len(tops):
             unknown[array] = f"the greatest index of `{array}` is not known in parameters"
             continue
@@ -150,10 +153,18 @@ class _Ways:
             yield from self.bounds(value.substitute({loop.var: loop.trips - 1}), loops, slacks)
 
 
-def _largest(bounds: Sequence[Polynomial], prover: Prover) -> Polynomial | None:
-    """Return the one that is proved to be the largest, ``None`` where none is."""
-    bounds = list(dict.fromkeys(bounds))
-    return next((one for one in bounds if all(prover.proves(at_most(other, one)) for other in bounds)), None)
+def _largest(bounds: Sequence[tuple[Polynomial, Sequence[Constraint]]], prover: Prover) -> Polynomial | None:
+    """Return the one that is proved to be the largest, each where it counts, ``None`` where none is."""
+    ways = dict.fromkeys((bound, tuple(where)) for bound, where in bounds)
+    provers = {where: prover.with_premises(where) if where else prover for _, where in ways}
+    return next(
+        (
+            one
+            for one in dict.fromkeys(bound for bound, _ in ways)
+            if all(bound == one or provers[where].proves(at_most(bound, one)) for bound, where in ways)
+        ),
+        None,
+    )
 
 
 def _text(value: Polynomial, symbols: Mapping[str, DerivedSymbol], names: frozenset[str]) -> str | None:

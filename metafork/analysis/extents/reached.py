@@ -9,7 +9,7 @@ from random import Random
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.facts import Facts
 from metafork.analysis.loop_ranges import LoopRange
-from metafork.analysis.references import Reference
+from metafork.analysis.references import Guard, Reference
 
 POINTS = 8
 """Launches that are tried."""
@@ -86,21 +86,29 @@ def _touches(access: Reference, value: int | Fraction, values: Launch) -> bool:
     """Say whether an access has an index in a launch; the last iterations are looked at first, and not too many."""
     (index,) = access.indices
     assert index is not None
-    for number, point in enumerate(_iterations(access.loops, dict(values))):
+    bound = set(values)
+    asked: list[tuple[LoopRange, list[Guard]]] = []
+    left = list(access.guards)
+    for loop in access.loops:
+        bound.add(loop.var)
+        asked.append((loop, [guard for guard in left if guard.symbols <= bound]))
+        left = [guard for guard in left if not guard.symbols <= bound]
+    for number, point in enumerate(_iterations(asked, dict(values))):
         if number > ITERATIONS:
             return False
-        if index.evaluate(point) == value and all(guard.holds(point) for guard in access.guards):
+        if index.evaluate(point) == value and all(guard.holds(point) for guard in left):
             return True
     return False
 
 
-def _iterations(loops: Sequence[LoopRange], values: dict[str, int]) -> Iterator[dict[str, int]]:
+def _iterations(loops: Sequence[tuple[LoopRange, list[Guard]]], values: dict[str, int]) -> Iterator[dict[str, int]]:
+    """Yield the iterations in which what is asked of each loop's own holds."""
     if not loops:
         yield values
         return
-    first, *others = loops
+    (first, guards), *others = loops
     trips = FARTHEST if first.trips is None else int(first.trips.evaluate(values))
     for number in reversed(range(trips)):
         values[first.var] = number
-        if all(one.holds(values) for one in first.inside):
+        if all(one.holds(values) for one in first.inside) and all(guard.holds(values) for guard in guards):
             yield from _iterations(others, values)

@@ -8,7 +8,7 @@ an array where a pragma in front of its function, or within, gives its extent, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from metafork.frontend.host.variables import Variable
@@ -28,23 +28,32 @@ def promised_extents(
     whole: Span,
     variables: Mapping[str, Variable],
     grammar: Grammar,
+    expand: Callable[[Sequence[Token]], list[Token]],
     reporter: Reporter,
 ) -> dict[str, syntax.Expression]:
-    """Return the extents that the pragmas of a function, in front of it and within, promise; reports MF0321."""
+    """Return the extents that the pragmas of a function, in front of it and within, promise; reports MF0321.
+
+    ``expand`` expands the macros in tokens.
+    """
     last = max((token.span.end for token in tokens if token.span.start < whole.start), default=0)
     found: dict[str, syntax.Expression] = {}
     for directive in directives:
         words = directive.rest.replace("(", " ").split()[:2]
         if directive.word == "pragma" and last <= directive.span.start < whole.end and words == ["metafork", "extents"]:
             try:
-                found.update(_read(directive, variables, grammar))
+                found.update(_read(directive, variables, grammar, expand))
             except (ValueError, GrammarError, TooDeepError, BracketError) as reason:
                 message = str(reason) if isinstance(reason, ValueError) else "this is no list of extents"
                 reporter.error("MF0321", directive.span, message)
     return found
 
 
-def _read(directive: Directive, variables: Mapping[str, Variable], grammar: Grammar) -> dict[str, syntax.Expression]:
+def _read(
+    directive: Directive,
+    variables: Mapping[str, Variable],
+    grammar: Grammar,
+    expand: Callable[[Sequence[Token]], list[Token]],
+) -> dict[str, syntax.Expression]:
     text = directive.rest.split("extents", 1)[1]
     tokens = [replace(token, span=directive.span) for token in tokenize(text, LineMap(text))]
     partners = match_brackets(tokens)
@@ -58,7 +67,7 @@ def _read(directive: Directive, variables: Mapping[str, Variable], grammar: Gram
         name = piece[0].text
         if name not in variables or variables[name].pointed is None:
             raise ValueError(f"`{name}` is no parameter that points to elements of a scalar type")
-        found[name] = grammar.expression(piece[2:-1], frozenset())
+        found[name] = grammar.expression(expand(piece[2:-1]), frozenset())
     return found
 
 

@@ -108,9 +108,10 @@ class ExpressionBuilder:
     """Builds expressions of ``metafork.ir.program``.
 
     ``resolve`` maps a name to what it stands for (``None``: not declared); ``visible`` lists the names in scope for
-    suggestions.  A name that is not declared is reported at its first use, and noted in ``undeclared``.
-    ``inline`` gives what a call of one of the ``functions`` of the file gives, or ``None`` for any other call; what is
-    to be done before the value is there goes to ``ahead``, with ``fresh`` names.
+    suggestions.  A name that is not declared, or cannot be used, is reported at its first use (``undeclared``,
+    ``unusable``).  ``inline`` gives what a call of one of the ``functions`` of the file gives, ``None`` for any other
+    call, and ``assignment`` what an expression assigns to a scalar, or ``None`` where it assigns to anything else; what
+    is to be done before the value is there goes to ``ahead``, with ``fresh`` names.
     """
 
     def __init__(
@@ -125,7 +126,9 @@ class ExpressionBuilder:
         self._resolve = resolve
         self._visible = visible
         self.undeclared: set[str] = set()
+        self.unusable: list[UnusableSymbol] = []
         self.inline: Callable[[syntax.Invocation, str], ir.Expr | None] = lambda _call, _name: None
+        self.assignment: Callable[[syntax.Expression], ir.Assign | None] = lambda _expression: None
         self.fresh: Callable[[str], str] = lambda name: name
         self.functions: list[str] = []
         self.ahead: list[ir.Stmt] = []
@@ -146,8 +149,8 @@ class ExpressionBuilder:
                 raise self._reporter.refuse("MF0215", span, "a string stands in a schedule")
             case syntax.Prefix():
                 return self._prefix(expression)
-            case syntax.Postfix(op=op, span=span):
-                raise self._reporter.refuse("MF0213", span, f"`{op}` stands inside an expression")
+            case syntax.Postfix():
+                return self._assigned(expression)
             case syntax.Infix(op="&&" | "||" as op, left=left, right=right, span=span):
                 return self._logical(op, left, right, span)
             case syntax.Infix(op=op, left=left, right=right, span=span):
@@ -157,8 +160,8 @@ class ExpressionBuilder:
                 return ir.binary(op, first, second, span)
             case syntax.Ternary(condition=condition, then=then, otherwise=otherwise, span=span):
                 return self.choice(condition, lambda: self.build(then), lambda: self.build(otherwise), span)
-            case syntax.Assignment(op=op, span=span):
-                raise self._reporter.refuse("MF0213", span, f"an assignment (`{op}`) stands inside an expression")
+            case syntax.Assignment():
+                return self._assigned(expression)
             case syntax.Comma(span=span):
                 raise self._reporter.refuse("MF0214", span, "a comma operator stands in a schedule")
             case syntax.Invocation():
@@ -255,6 +258,9 @@ class ExpressionBuilder:
             hint = f"; did you mean `{meant}`?" if meant else ""
             raise self._reporter.refuse("MF0301", span, f"`{name}` is not declared{hint}")
         if isinstance(found, UnusableSymbol):
+            if found in self.unusable:
+                raise RefusedError
+            self.unusable.append(found)
             raise self._reporter.refuse(found.code, span, found.message, related=((found.span, "declared here"),))
         return found
 
@@ -406,6 +412,26 @@ class ExpressionBuilder:
             raise RefusedError
         return tuple(built)
 
+    def _assigned(self, expression: syntax.Assignment | syntax.Prefix | syntax.Postfix) -> ir.Expr:
+        """Return the value of an assignment to a scalar, ``++`` or ``--``, which are done ahead.
+
+        C leaves open in which order the rest of an expression reads the scalar, so that nothing else there may.
+        """
+        update = self.assignment(expression)
+        if update is None:
+            span, op = expression.span, expression.op
+            what = f"an assignment (`{op}`)" if isinstance(expression, syntax.Assignment) else f"`{op}`"
+            message = f"{what} of something that is no scalar of the schedule stands inside an expression"
+            raise self._reporter.refuse("MF0213", span, message)
+        variable = update.target
+        assert isinstance(variable, ir.Var)
+        if not isinstance(expression, syntax.Postfix):
+            self.ahead.append(update)
+            return variable
+        before = ir.Var(self.fresh("value"), variable.type, expression.span)
+        self.ahead += [ir.Declare(before.name, before.type, variable, expression.span), update]
+        return before
+
     def _name(self, name: str, span: Span) -> ir.Expr:
         symbol = self.symbol(name, span)
         if symbol is None:
@@ -437,7 +463,7 @@ class ExpressionBuilder:
             case "*":
                 return self.element(expression)
             case "++" | "--":
-                raise self._reporter.refuse("MF0213", span, f"`{expression.op}` stands inside an expression")
+                return self._assigned(expression)
             case "sizeof":
                 return ir.IntConst(self.build(expression.operand).type.size, ScalarType.UNSIGNED_LONG, span)
         operand = self.build(expression.operand)

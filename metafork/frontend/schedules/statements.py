@@ -15,6 +15,7 @@ from metafork.frontend.schedules.inlining.calls import Calls
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.inlining.returns import RETURNED, ReturnLowering, own_jumps
 from metafork.frontend.schedules.local_arrays import LocalArrays, number_of
+from metafork.frontend.schedules.loop_steps import own_start, own_step
 from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol
 from metafork.frontend.text import syntax
@@ -98,6 +99,7 @@ class StatementBuilder:
         self.expressions = ExpressionBuilder(reporter, typedefs, scopes.resolve, scopes.visible)
         self._calls = Calls(reporter, scopes, self.expressions, functions, self._inlined)
         self.expressions.inline = self._calls.value
+        self.expressions.assignment = self._scalar_assignment
         self.expressions.fresh = scopes.fresh
         self.expressions.functions = [] if functions is None else functions.names
         self.shared: dict[str, Span] = {}
@@ -234,31 +236,28 @@ class StatementBuilder:
                 fault = True
             test = None if loop.condition is None else self._condition(loop.condition, level)
             every = self._ahead(level)
-            step: ir.Assign | None = None
+            steps: list[ir.Assign] = []
             if loop.step is not None:
                 try:
-                    step = self._step(loop.step, level)
+                    items = loop.step.items if isinstance(loop.step, syntax.Comma) else (loop.step,)
+                    steps += [self._step(item, level) for item in items]
                 except RefusedError:
                     fault = True
-            body = self.statements(loop.body, Level(level.origin, level.serial_loops + 1))
+            inside = Level(level.origin, level.serial_loops + 1)
+            body = (self.iteration if len(steps) > 1 else self.statements)(loop.body, inside)
         if fault or (test is None and loop.condition is not None):
             return ()
         if every and test is not None:
             body = (*every, _leave_unless(test), *body)
             test = None
-        init: ir.Declare | ir.Assign | None = None
-        if ahead and isinstance(ahead[-1], ir.Declare | ir.Assign):
-            init, ahead = ahead[-1], ahead[:-1]
-        return (*ahead, ir.For(init, test, step, body, loop.span))
+        before, init = own_start(ahead, steps)
+        step: ir.Assign | None = None
+        if steps:
+            others, step = own_step(steps, init.name if isinstance(init, ir.Declare) else "")
+            body = (*body, *others)
+        return (*before, ir.For(init, test, step, body, loop.span))
 
     def _step(self, step: syntax.Expression, level: Level) -> ir.Assign:
-        if isinstance(step, syntax.Comma):
-            raise self._reporter.refuse(
-                "MF0214",
-                step.span,
-                "a comma operator stands in the step of a loop",
-                way_out="step one variable here and compute the others from it in the body.",
-            )
         effects = self._effect(step, step.span, level)
         built = effects[0] if len(effects) == 1 else None
         if not isinstance(built, ir.Assign):
@@ -429,6 +428,25 @@ class StatementBuilder:
         if op in ("%", "&", "|", "^", "<<", ">>"):
             self.expressions.require_integers(f"{op}=", (built, source), span)
         return (*ahead, *done, *self._ahead(level), ir.Assign(built, op, source, span))
+
+    def _scalar_assignment(self, expression: syntax.Expression) -> ir.Assign | None:
+        """Build an assignment inside an expression; ``None`` where its target is no scalar of the schedule."""
+        match expression:
+            case syntax.Assignment(op=op, target=target, value=value):
+                op = op.removesuffix("=")
+            case syntax.Prefix(op=op, operand=target, span=span) | syntax.Postfix(op=op, operand=target, span=span):
+                op, value = op[0], syntax.Constant("1", span)
+            case _:
+                raise AssertionError(expression)
+        if not isinstance(target, syntax.Name) or not isinstance(self._scopes.resolve(target.name), ScalarSymbol):
+            return None
+        level = Level(self._calls.origin)
+        right = self._value(value, level)
+        built = self._target(target, level)
+        assert isinstance(built, ir.Var)
+        if op in ("%", "&", "|", "^", "<<", ">>"):
+            self.expressions.require_integers(f"{op}=", (built, right), expression.span)
+        return ir.Assign(built, op, right, expression.span)
 
     def _of_structures(self, target: syntax.Expression) -> bool:
         """Return whether a target that is no member names an array of structures."""

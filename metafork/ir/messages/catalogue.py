@@ -243,8 +243,8 @@ _ENTRIES = (
     ),
     Entry(
         "MF0213",
-        "an assignment inside an expression",
-        "statements have one effect each here.",
+        "an assignment to an element inside an expression",
+        "only scalars of the schedule are assigned there: it is not known what else the expression reads.",
         "make it a statement of its own.",
     ),
     Entry("MF0214", "a comma operator", "statements have one effect each here.", "write separate statements."),

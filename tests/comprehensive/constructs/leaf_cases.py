@@ -2,6 +2,7 @@
 
 from comprehensive import registry
 from comprehensive.optimize import discuss
+from metafork.analysis.exactness import with_exactness
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from tests.metafork.kernel_runs import Case
@@ -11,7 +12,7 @@ COUNTERS = ("threads_per_block", "shared_memory", "global_loads")
 
 def leaf_cases(text, points, strategies=None):
     """Return the cases of a text with one schedule, a leaf's program once, and the strategies of its leaves."""
-    program = parse(Source("case.mf", text)).schedules[0].program
+    program = with_exactness(parse(Source("case.mf", text)).schedules[0].program)
     tree = discuss(program, registry.counters(COUNTERS), registry.strategies(strategies), time_limit=20)
     programs = {leaf.version.program: leaf.strategies for leaf in tree.leaves}
     cases = [

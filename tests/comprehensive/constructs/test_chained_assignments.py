@@ -1,5 +1,8 @@
-"""``a = b = e``: what each of them holds then, converted as C does."""
+"""Assignments in expressions and steps of loops: ``a = b = e``, ``v[k++] = x``, ``while (++k < m)``, ``i++, j--``."""
 
+from metafork.frontend import parse
+from metafork.ir.messages.source import Source
+from metafork.ir.program import For, walk_statements
 from tests.metafork.frontend.marked import assert_refused, thread
 from tests.metafork.kernel_runs import Case, grid, run
 
@@ -22,11 +25,94 @@ void chained(int n, int B, const float a[n], double c[n][n], signed char s[n], i
       }
 }
 """
+INSIDE = """
+static int twice(int x) { int r = 0; for (int k = 0; k < 2; k++) r += x; return r; }
+
+void inside(int n, int m, int B, const float a[n], float out[n][4], int t[n], unsigned char u[n])
+{
+  meta_schedule
+    meta_for (int b = 0; b < (n + B - 1) / B; b++)
+      meta_for (int x = 0; x < B; x++) {
+        int i = b * B + x, k = 0, l = 5, s;
+        if (i >= n) continue;
+        float v[8];
+        for (int q = 0; q < 2; q++)
+          for (int r = 0; r < 4; r++)
+            v[k++] = a[i] * q + r;
+        k = 0;
+        while (k < 8 && v[k++] < 3.0f)
+          l--;
+        do {
+          if (k % 2) continue;
+          l += 2;
+        } while (++k < 7 && l-- > 0);
+        out[i][0] = k;
+        out[i][1] = (s = l) > 2 ? s++ : --s;
+        out[i][2] = twice(k++) + twice(l -= m ? 2 : 3);
+        for (int q = m; q-- > 0;) s += q * q;
+        unsigned char w = 255;
+        u[i] = ++w + 1;
+        int z = w++ || l++;
+        out[i][3] = (s % 3 == 0 && k++ > 2) || ((l = k) > 0 && (s -= 2)) ? 1 : z;
+        if ((s = i % 3) != 0 && --l) t[i] = s; else t[i] = l-- * 100 + k;
+        t[i] += l += k = s++;
+        t[i] += s * 10 + k;
+      }
+}
+"""
+STEPS = """
+void steps(int n, int m, int B, const int a[n][m], int t[n][3])
+{
+  meta_schedule
+    meta_for (int b = 0; b < (n + B - 1) / B; b++)
+      meta_for (int x = 0; x < B; x++) {
+        int i = b * B + x, s = 0, p, q;
+        if (i >= n) continue;
+        for (int k = 0, last = m - 1; k < last; k++, last--) {
+          if (a[i][k] % 3 == 0) continue;
+          if (a[i][last] == 7) break;
+          s = s * 3 + a[i][k] - a[i][last];
+        }
+        t[i][0] = s;
+        for (p = 0, q = 1; p < m; p += 2, q = q * 3 + p) s += q;
+        for (int k = 1, r = k + 1; k + r < 20; r += k, ++k) {
+          int w = 0;
+          while (1) { if (w++ > 2) break; else continue; }
+          s ^= r * w;
+        }
+        t[i][1] = s;
+        t[i][2] = p - q;
+      }
+}
+"""
 
 
 def test_values_are_those_of_the_targets(tmp_path):
-    assert run([Case(COVARIANCE, grid(n=[1, 6, 13], B=[1, 4]))], tmp_path) == {}
+    cases = [
+        Case(COVARIANCE, grid(n=[1, 6, 13], B=[1, 4])),
+        Case(INSIDE, grid(n=[1, 13], m=[0, 3], B=[1, 4])),
+        Case(STEPS, grid(n=[1, 13], m=[1, 6], B=[4])),
+    ]
+    assert run(cases, tmp_path) == {}
+
+
+def test_a_loop_with_two_variables_counts_by_its_own():
+    text = """
+    void f(int n, int B, const int a[n], int c[n]) {
+      meta_schedule
+        meta_for (int i = 0; i < n / B; i++)
+          meta_for (int u = 0; u < B; u++)
+            for (int k = 0, sign = 1; k < B; k++, sign = -sign)
+              c[i * B + u] += sign * a[i * B + k];
+    }"""
+    (schedule,) = parse(Source("f.mf", text)).schedules
+    (loop,) = (one for one in walk_statements(schedule.program.body) if isinstance(one, For))
+    assert (loop.init.name, loop.step.target.name) == ("k", "k")
 
 
 def test_refused():
     assert_refused(thread("a[i] = 1 + («a[j] = 2»);"), "MF0213")
+    assert_refused(thread("int k = 3; a[«a[j]++»] = k;"), "MF0213")
+    assert_refused(thread("a[i] = «n»++;"), "MF0304")
+    assert_refused(thread("const int k = 3; a[i] = --«k»;"), "MF0305")
+    assert_refused(thread("int k = 3; a[i] = («k %= 1.5f») + 1;"), "MF0306")

@@ -201,6 +201,13 @@ def test_what_accesses_do_not_say_is_asked_for(body, pointer, why):
     assert parse(Source("pointers.mf", promised)).schedules
 
 
+def test_a_promise_may_use_macros():
+    macros = "#define WIDE 4\n#define ROWS(k) ((k) * WIDE)\n#pragma metafork extents(v[ROWS(n) + WIDE])\n"
+    (function,) = parse(Source("pointers.mf", macros + loops("out[p] = v[idx[p]];"))).functions
+    (pointer,) = (one for one in function.parameters if one.name == "v")
+    assert expression(pointer.array.extents[0]) == "n * 4 + 4"
+
+
 @pytest.mark.parametrize("local", ["int n = h(B); ", "int n = B / 2; ", "int m = h(B); "])
 def test_a_local_is_not_taken_for_a_parameter(local):
     text = loops("out[p] = v[p];").replace("{ meta_schedule", f"{{ if (B > 3) {{ {local}meta_schedule").replace(

@@ -39,7 +39,7 @@ def expression(random, depth):
         return Cast(random.choice((INT, LONG, UNSIGNED, SHORT)), expression(random, depth - 1))
     left, right = expression(random, depth - 1), expression(random, depth - 1)
     sides = random.choice(((left, right), (left, right), (right, left), (left, expression(random, 0))))
-    return choice(binary(random.choice(("<", "<=", ">", ">=")), *sides), left, right)
+    return choice(binary(random.choice(("<", "<=", ">", ">=", "==", "!=")), *sides), left, right)
 
 
 def points(random):

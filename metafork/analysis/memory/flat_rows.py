@@ -1,0 +1,289 @@
+"""Flat arrays with indices that are clamped or wrap, as arrays of rows: ``a[up * m + left]`` is ``a[up][left]``.
+
+``before --> after``::
+
+    const float a[n * m]; ... int left = j == 0 ? m - 1 : j - 1; ... a[(i + 1) % n * m + left]
+    -->
+    const float a[n][m]; ... a[(i + 1) % n][j == 0 ? m - 1 : j - 1]
+
+Elements stand where they stood, so that this says nothing new of memory.  It says of an index that is no polynomial
+which polynomials its row and its column are chosen from, which is what a window needs.  Every access to the array must
+fall into a row and a column ``0 <= column < m`` that is proved, and each of them must be a polynomial, or clamped, or
+wrap.  An index that is a polynomial is split by ``windows`` itself: an array with such indices alone stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.analyses import Analyses
+from metafork.analysis.conditions import meaning
+from metafork.analysis.extrema import extremum_of
+from metafork.analysis.facts import Facts, Scope
+from metafork.analysis.loop_ranges import distance
+from metafork.analysis.references import Reference, ReferenceWalk
+from metafork.analysis.wraps import wrap_of
+from metafork.ir.polynomial_code import code_of
+from metafork.ir.program import (
+    Array,
+    Assign,
+    Binary,
+    Cast,
+    Conditional,
+    Declare,
+    Element,
+    Expr,
+    For,
+    IntConst,
+    Program,
+    Var,
+    binary,
+    walk_expression,
+    walk_statements,
+)
+from metafork.ir.rewriting import map_body, substitute, variables
+
+Split = tuple[Expr | None, Expr | None]
+"""Row and column, ``None`` for 0."""
+
+
+def with_rows(program: Program, analyses: Analyses) -> Program:
+    """Return the program in which flat arrays with clamped or wrapped indices are arrays of rows."""
+    return analyses.of(_with_rows, program)
+
+
+def _with_rows(program: Program, analyses: Analyses) -> Program:
+    facts = analyses.facts(program)
+    flat = {array.name: array for array in program.arrays if len(array.extents) == 1 and not array.scalar}
+    found = analyses.references(program, facts)
+    unknown = {one.array for one in found if None in one.indices and one.array in flat}
+    if not unknown:
+        return program
+    walk = _Walk(facts, unknown)
+    for _ in walk.program(analyses.unmapped(program)):
+        pass
+    named = [Var(one.name, one.type) for one in program.parameters]
+    named += [Var(one.name, one.type) for one in program.derived]
+    symbols = {one.name: one for one in named if facts.values.get(one.name) == Polynomial.symbol(one.name)}
+    rows = _Rows(Scope.of(facts), symbols, _definitions(program))
+    changed: dict[str, tuple[Expr, ...]] = {}
+    indices: dict[Element, tuple[Expr, ...]] = {}
+    for name in sorted(unknown):
+        met = [one for one in walk.met if one[0].array == name]
+        extents = rows.extents(flat[name], met)
+        if extents is not None:
+            changed[name], places = extents
+            indices |= places
+    if not changed:
+        return program
+
+    def change(part: Expr) -> Expr | None:
+        return replace(part, indices=indices[part]) if isinstance(part, Element) and part in indices else None
+
+    arrays = tuple(replace(one, extents=changed.get(one.name, one.extents)) for one in program.arrays)
+    return replace(program, arrays=arrays, body=map_body(program.body, change))
+
+
+class _Walk(ReferenceWalk):
+    """Takes note of accesses to some arrays, each with what is known where it stands."""
+
+    def __init__(self, facts: Facts, arrays: set[str]) -> None:
+        super().__init__(facts)
+        self._arrays = arrays
+        self.met: list[tuple[Element, Scope]] = []
+
+    def _reference(self, element: Element, *, reads: bool, writes: bool, atomic: str = "") -> Reference:
+        if element.array in self._arrays:
+            self.met.append((element, self._scope.copy()))
+        return super()._reference(element, reads=reads, writes=writes, atomic=atomic)
+
+
+def _definitions(program: Program) -> dict[str, Expr]:
+    """Return what locals are that are set once, of what keeps its value as long as they live."""
+    assigned: dict[str, int] = {}
+    stepped: set[str] = set()
+    for stmt in walk_statements(program.body):
+        match stmt:
+            case For(init=Declare(name=name), step=Assign(target=Var(name=other))) if name == other:
+                stepped.add(name)
+            case Declare(name=name) | Assign(target=Var(name=name)):
+                assigned[name] = assigned.get(name, 0) + 1
+            case _:
+                pass
+    counting = {name for name in stepped if assigned[name] == 2}
+    found: dict[str, Expr] = {}
+    for stmt in walk_statements(program.body):
+        if not isinstance(stmt, Declare) or stmt.value is None or assigned.get(stmt.name, 0) != 1:
+            continue
+        value = substitute(stmt.value, found)
+        names = variables(value) - counting
+        reads = any(isinstance(part, Element) for part in walk_expression(value))
+        if not reads and all(name not in assigned for name in names):
+            found[stmt.name] = value if value.type is stmt.type else Cast(stmt.type, value)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Splits indices; ``constants`` knows what is the same in all of the launch, ``symbols`` how that is written."""
+
+    constants: Scope
+    symbols: Mapping[str, Expr]
+    definitions: Mapping[str, Expr]
+
+    def extents(
+        self, array: Array, met: Sequence[tuple[Element, Scope]]
+    ) -> tuple[tuple[Expr, ...], dict[Element, tuple[Expr, ...]]] | None:
+        """Return extents by which an array is one of rows, and the indices of its accesses; ``None`` where none are."""
+        rest = self.constants.polynomial(array.extents[0])
+        written = [substitute(element.indices[0], self.definitions) for element, _ in met]
+        if rest is None or any(isinstance(part, Element) for one in written for part in walk_expression(one)):
+            return None
+        most = array.extents[0].type.greatest
+        columns: list[list[Expr]] = [[] for _ in met]
+        sides: list[Polynomial] = []
+        while (found := self._split(written, [scope for _, scope in met], rest, most)) is not None:
+            width, places = found
+            rest = self._quotient(rest, width)
+            assert rest is not None
+            sides.insert(0, width)
+            written = [IntConst(0) if row is None else row for row, _ in places]
+            for number, (_, column) in enumerate(places):
+                columns[number].insert(0, IntConst(0) if column is None else column)
+        if not sides:
+            return None
+        places_of: dict[Element, tuple[Expr, ...]] = {}
+        for (element, scope), row, own in zip(met, written, columns, strict=True):
+            if not all(_understood(scope, index) for index in (row, *own)):
+                return None
+            places_of[element] = (row, *own)
+        return tuple(code_of(side, self.symbols) for side in (rest, *sides)), places_of
+
+    def _split(
+        self, written: Sequence[Expr], scopes: Sequence[Scope], extent: Polynomial, most: int
+    ) -> tuple[Polynomial, list[Split]] | None:
+        """Return the least width by which all indices fall into rows and columns."""
+        widths = {width for index in written for width in self._widths(index)}
+        for width in sorted(widths, key=lambda one: (max(sum(e for _, e in m) for m in one.terms()), one.text())):
+            count = self._quotient(extent, width)
+            if count is None or width == extent:
+                continue
+            places = [self._place(index, scope, width, most) for index, scope in zip(written, scopes, strict=True)]
+            if any(row is not None for row, _ in places) and all(
+                (column is None or _inside(scope, column, width))
+                # What is computed without a sign is what it seems to be where rows end at the end of the array.
+                and (row is None or row.type.signed or _inside(scope, row, count))
+                for (row, column), scope in zip(places, scopes, strict=True)
+            ):
+                return width, places
+        return None
+
+    def _widths(self, index: Expr) -> Iterator[Polynomial]:
+        for part in walk_expression(index):
+            if isinstance(part, Binary) and part.op in ("*", "+", "-") and part.type.integer:
+                for side in (part.left, part.right):
+                    value = self.constants.polynomial(side)
+                    if value is not None and not value.is_constant:
+                        yield value
+
+    def _place(self, index: Expr, scope: Scope, width: Polynomial, most: int) -> Split:
+        """Return row and column of an index as far as its text says; all of it is the column where it says nothing."""
+        value = self.constants.polynomial(index)
+        whole = None if value is None else self._quotient(value, width)
+        if whole is not None:
+            return (None if not whole else code_of(whole, self.symbols)), None
+        type_ = index.type
+        # Signed arithmetic does not overflow; that without a sign does not where the array has no more elements.
+        exact = type_.size >= 4 and (type_.signed or most <= type_.greatest)
+        match index:
+            case Binary(op="+" | "-" as op, left=left, right=right) if exact and (type_.signed or op == "+"):
+                if not (type_.holds(left.type) and type_.holds(right.type)):
+                    return None, index
+                first, second = self._place(left, scope, width, most), self._place(right, scope, width, most)
+                if first[0] is None and second[0] is None:
+                    return None, index
+                return _joined(op, first[0], second[0]), _joined(op, first[1], second[1])
+            case Binary(op="*", left=left, right=right) if exact:
+                if not (type_.holds(left.type) and type_.holds(right.type)):
+                    return None, index
+                for one, other in ((left, right), (right, left)):
+                    row, column = self._place(one, scope, width, most)
+                    if row is not None and column is None:
+                        return (other if row == IntConst(1) else binary("*", row, other)), None
+                return None, index
+            case Cast(type=to, operand=operand) if to.holds(operand.type):
+                row, column = self._place(operand, scope, width, most)
+                return (row, column) if row is not None else (None, index)
+            case Conditional() if _inside(scope, index, width):
+                return None, index  # w - 1 may be such a column: it is no row more, and one column less
+            case Conditional(condition=condition, then=then, otherwise=otherwise):
+                first, second = self._place(then, scope, width, most), self._place(otherwise, scope, width, most)
+                if first[0] is None and second[0] is None:
+                    return None, index
+                return _chosen(condition, first[0], second[0]), _chosen(condition, first[1], second[1])
+            case _:
+                return None, index
+
+    def _quotient(self, value: Polynomial, divisor: Polynomial) -> Polynomial | None:
+        """Return the quotient where it is a polynomial with integer coefficients that can be written."""
+        found = value.divide_exactly(divisor)
+        if found is None or any(one.denominator != 1 for one in found.terms().values()):
+            return None
+        return found if (found.symbols | divisor.symbols) <= self.symbols.keys() else None
+
+
+def _joined(op: str, first: Expr | None, second: Expr | None) -> Expr | None:
+    if second is None:
+        return first
+    return second if first is None and op == "+" else binary(op, first or IntConst(0), second)
+
+
+def _chosen(condition: Expr, first: Expr | None, second: Expr | None) -> Expr | None:
+    if first == second:
+        return first
+    zero = IntConst(0)
+    sides = binary("+", first or zero, second or zero)
+    return Conditional(condition, first or zero, second or zero, sides.type)
+
+
+def _understood(scope: Scope, index: Expr) -> bool:
+    return (
+        scope.polynomial(index) is not None
+        or wrap_of(scope, index) is not None
+        or distance(scope, index, "index") is not None
+    )
+
+
+def _inside(scope: Scope, index: Expr, extent: Polynomial) -> bool:
+    """Say whether it is proved that ``0 <= index < extent`` where an access stands."""
+    value = scope.polynomial(index)
+    if value is not None:
+        return _never_below(scope, value, 0) and _never_below(scope, extent - value, 1)
+    wrap = wrap_of(scope, index)
+    if wrap is not None:
+        return _never_below(scope, extent - wrap.period, 0)
+    extremum = extremum_of(scope, index)
+    if extremum is not None:
+        low = [_never_below(scope, one, 0) for one in extremum.operands]
+        high = [_never_below(scope, extent - one, 1) for one in extremum.operands]
+        largest = extremum.kind == "maximum"
+        if (any(low) if largest else all(low)) and (all(high) if largest else any(high)):
+            return True
+    match index:
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            for side, truth in ((then, True), (otherwise, False)):
+                inner = scope.copy()
+                inner.ranges.assume(meaning(scope, condition, truth).constraints)
+                if not _inside(inner, side, extent):
+                    return False
+            return True
+        case Cast(type=type_, operand=operand) if type_.integer and type_.holds(operand.type):
+            return _inside(scope, operand, extent)
+        case _:
+            return False
+
+
+def _never_below(scope: Scope, value: Polynomial, bound: int) -> bool:
+    return scope.ranges.needed(value, bound, None) == ()
