@@ -297,8 +297,12 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
     if (error == METAFORK_OK) {
         step = "the launch";
         error = metafork_launch_begins(arrays, bytes, count, &stream);
-        if (error == METAFORK_OK) error = attempt(inputs, leaf, true, &shape, stream, pointers);
-        if (error == METAFORK_OK) error = metafork_launch_ends(schedule->name, arrays, bytes, written, count);
+        if (error == METAFORK_OK) {
+            error = attempt(inputs, leaf, true, &shape, stream, pointers);
+            /* Also where it failed: what is not known to have begun on a stream may have. */
+            const int ended = error == METAFORK_OK || stream != NULL ? metafork_launch_ends(schedule->name, arrays, bytes, written, count) : error;
+            if (error == METAFORK_OK) error = ended;
+        }
     }
     if (error != METAFORK_OK) {
         const metafork_resident *const any = metafork_any_on(metafork_residents_of_thread(), device);

@@ -138,7 +138,7 @@ static inline bool metafork_quiet(metafork_streams *all) {
     if (all->broken != METAFORK_OK) return false;
     metafork_stream *const streams[] = {&all->copies, &all->kernels};
     for (int i = 0; i < 2; i++) {
-        if (metafork_stream_finish(all->device, streams[i]->handle) != METAFORK_OK) return false;
+        if (streams[i]->done < streams[i]->begun && metafork_stream_finish(all->device, streams[i]->handle) != METAFORK_OK) return false;
         streams[i]->done = streams[i]->begun;
     }
     return true;
@@ -202,8 +202,9 @@ static inline int metafork_begin_piece(metafork_streams *all, const char *name, 
     if (to_device) metafork_pack(staged, host, rows, true);
     error = to_device ? metafork_copy_begin(all->device, all->copies.handle, device, rows.stride, staged, rows.width, rows, true)
                       : metafork_copy_begin(all->device, all->copies.handle, staged, rows.width, device, rows.stride, rows, false);
-    if (error != METAFORK_OK) return error;
-    error = metafork_begun(all, &all->copies, name);
+    /* Also where it failed: what is not known to have begun may have. */
+    const int marked = metafork_begun(all, &all->copies, name);
+    if (error == METAFORK_OK) error = marked;
     buffer->last = all->copies.begun;
     buffer->used += (rows.width * rows.count + METAFORK_BUFFER_ALIGNMENT - 1) / METAFORK_BUFFER_ALIGNMENT * METAFORK_BUFFER_ALIGNMENT;
     if (error != METAFORK_OK || to_device) return error;
