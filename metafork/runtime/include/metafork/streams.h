@@ -37,7 +37,9 @@ typedef struct metafork_stream {
     int64_t begun;                     /* the number of the last one */
     int64_t done;                      /* those up to this one are known to be over */
     int64_t followed;                  /* those of the other stream up to this one come before all that begins here from now on */
-    void *events[METAFORK_MARKS];      /* behind operation n, or n + METAFORK_MARKS, or a later one: at n % METAFORK_MARKS */
+    /* Of operation n, or of the last one that took its place, at n % METAFORK_MARKS: */
+    void *events[METAFORK_MARKS];      /* behind it */
+    int64_t after[METAFORK_MARKS];     /* those of the other stream up to this one came before it */
     const char *names[METAFORK_MARKS]; /* of its schedule or array */
 } metafork_stream;
 
@@ -103,7 +105,12 @@ static inline int metafork_await(metafork_streams *all, metafork_stream *one, in
     const char *const what = one == &all->kernels ? "" : "a copy of ";
     if (metafork_traced(3)) fprintf(stderr, "metafork: the host waits for %s%s\n", what, one->names[number % METAFORK_MARKS]);
     const int error = all->broken != METAFORK_OK ? all->broken : metafork_event_await(all->device, one->events[number % METAFORK_MARKS]);
-    if (error == METAFORK_OK) one->done = number;
+    if (error == METAFORK_OK) {
+        metafork_stream *const other = one == &all->kernels ? &all->copies : &all->kernels;
+        const int64_t after = one->after[number % METAFORK_MARKS];
+        one->done = number;
+        if (after > other->done) other->done = after;
+    }
     return error;
 }
 
@@ -124,6 +131,7 @@ static inline int metafork_follow(metafork_streams *all, metafork_stream *one, m
 static inline int metafork_begun(metafork_streams *all, metafork_stream *one, const char *name) {
     const int64_t number = ++one->begun;
     one->names[number % METAFORK_MARKS] = name;
+    one->after[number % METAFORK_MARKS] = one->followed;
     const int error = metafork_event_record(all->device, one->handle, &one->events[number % METAFORK_MARKS]);
     if (error == METAFORK_OK) return METAFORK_OK;
     if (metafork_stream_finish(all->device, one->handle) != METAFORK_OK)
