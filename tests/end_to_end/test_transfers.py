@@ -7,16 +7,19 @@ sanitizers, and run once for each case.  The reference is the same file compiled
 import os
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from tests.comprehensive.emit.targets.standin import LATE
 from tests.end_to_end.solver_cases import SOLVERS
 from tests.end_to_end.test_unknown_code import METAFORK, run
 from tests.end_to_end.transfer_cases import CASES as SINGLE
 from tests.end_to_end.transfer_cases import HEAD, schedule
-from tests.runtime.compiling import needs_nvcc
+from tests.runtime.compiling import INCLUDE, needs_nvcc
 
 CASES = SINGLE | SOLVERS
+STANDIN = Path(__file__).parents[1] / "comprehensive" / "emit" / "targets"
 
 PRELUDE = (
     "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <time.h>\n"
@@ -140,6 +143,96 @@ def test_arrays_stay_where_they_are_kept(programs):
     assert done.stdout == run("./theirs", number, cwd=programs).stdout
     assert copies(done.stderr, "to") == {"x": {96: 2}, "y": {96: 1}}
     assert copies(done.stderr, "from") == {"x": {96: 2}}
+
+
+HOST_WAITS = {
+    "gemver": ["x", "z", "A"],
+    # The vectors that end with the function are freed when the kernel that uses them is over.
+    "gemver with vectors of its own": ["cases_k4", "x", "y", "A"],
+    "trisolv": ["x"] * 24,
+    "cholesky": ["A"] * 24,
+    "two arrays in turn": ["y", "x"],
+    "a stencil over time with a source of the host": ["y", "x"],
+}
+"""The arrays whose copies from the device the host waits for, one after the other: for nothing else does it wait."""
+
+
+def traced(programs, name, **variables):
+    done = run("./ours", list(CASES).index(name), cwd=programs, env={**os.environ, "METAFORK_TRACE": "3", **variables})
+    return done.stderr
+
+
+@pytest.mark.parametrize("name", HOST_WAITS)
+def test_what_the_host_waits_for(programs, name):
+    trace = traced(programs, name)
+    waits = re.findall(r"^metafork: the host waits for (?:a copy of )?(.*)$", trace, re.MULTILINE)
+    assert waits == HOST_WAITS[name]
+    assert (copies(trace, "to"), copies(trace, "from")) == (CASES[name].to, CASES[name].back)
+    # With a switch, everything is waited for at once, and the same moves.
+    synchronous = traced(programs, name, METAFORK_ASYNC="0")
+    assert (copies(synchronous, "to"), copies(synchronous, "from")) == (CASES[name].to, CASES[name].back)
+    assert "wait" not in synchronous
+    assert "beside" not in synchronous
+
+
+def test_copies_run_beside_the_kernels_that_do_not_need_them(programs):
+    trace = traced(programs, "gemver with vectors of its own").splitlines()
+    launches = [number for number, line in enumerate(trace) if " leaf " in line]
+    waits = [re.findall(r"kernels wait for a copy of (\w+)", "\n".join(trace[:end])) for end in launches]
+    # The first kernel waits for what it uses, and for nothing that others use.
+    assert [sorted(names) for names in waits] == [list("Auv"), list("Auvxy"), list("Auvxyz"), list("Auvxyz")]
+    beside = [re.findall(r"a copy of (\w+) beside (\w+)", line) for line in trace]
+    first, second, _, last = (trace[number].split()[1] for number in launches)
+    found = [pair for pairs in beside for pair in pairs]
+    # The last kernel does not write x, which comes back beside it.
+    assert found == [("x", first), ("y", first), ("z", first), ("z", second), ("x", last)]
+    # Nothing comes back before the last kernel was launched, and then all is begun before the first is waited for.
+    back = [number for number, line in enumerate(trace) if "from the device" in line]
+    assert launches[-1] < back[0]
+    assert back[-1] < next(number for number, line in enumerate(trace) if "the host waits for a copy" in line)
+
+
+@pytest.fixture(scope="module")
+def late(programs):
+    """The drop-in on a stand-in of HIP's runtime, where copies and kernels take effect late; buffers of 512 bytes."""
+    options = ("--backend", "hip", "--counters", "threads_per_block", "--strategies", "granularity", "-o", "hip.out")
+    run(METAFORK, "optimize", "cases.mf", *options, cwd=programs)
+    kernels = re.findall(
+        r"^METAFORK_KERNEL\((\w+),", (programs / "hip.out" / "cases_hip.cpp").read_text(), re.MULTILINE
+    )
+    names = (text for one in kernels for text in (one, f"{one}_large"))
+    table = "".join(f"static const hip_standin::kernel k{number}({name});\n" for number, name in enumerate(names))
+    (programs / "hip.cpp").write_text(f'#include "cases_hip.cpp"\n{table}')
+    c = ["gcc", "-std=gnu11", "-O0", "-w", "-ffp-contract=off", "-I.", "-Ihip.out/include", "-Icases.out/include"]
+    run(*c, "-c", "hip.out/cases_host.c", "-o", "late_host.o", cwd=programs)
+    run(*c, "-c", "driver.c", "-o", "late_driver.o", cwd=programs)
+    cxx = [
+        "g++",
+        "-std=c++17",
+        "-O0",
+        "-w",
+        "-ffp-contract=off",
+        "-DMETAFORK_BUFFER_BYTES=512",
+        "-Ihip.out",
+        "-Ihip.out/include",
+    ]
+    standin = [f"-I{STANDIN}", f"-I{LATE}", f"-I{INCLUDE}"]
+    run(*cxx, *standin, "-c", "hip.cpp", "-o", "hip.o", cwd=programs)
+    run("g++", "late_host.o", "hip.o", "late_driver.o", "-lm", "-o", "late", cwd=programs)
+    return programs
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_drop_in_is_the_serial_elision_however_late_copies_and_kernels_are(late, name):
+    number, case = list(CASES).index(name), CASES[name]
+    expected = run("./theirs", number, cwd=late).stdout
+    for order in ("late", f"random:{number}"):
+        environment = {**os.environ, "METAFORK_TRACE": "2", "STANDIN_ORDER": order}
+        done = run("./late", number, cwd=late, env=environment)
+        assert done.stdout == expected, order
+        assert "left" not in done.stderr
+        if case.to is not None:
+            assert (copies(done.stderr, "to"), copies(done.stderr, "from")) == (case.to, case.back)
 
 
 @needs_nvcc

@@ -53,6 +53,23 @@ CASES = {
         {"A": {2304: 1}, "x": {96: 2}, "y": ONCE, "z": ONCE},
         {"A": {2304: 1}, "x": ONCE, "z": ONCE},
     ),
+    "gemver with vectors of its own": Case(
+        "float u[n], v[n]; for (int i = 0; i < n; i++) u[i] = x[i], v[i] = i;"
+        + ALL_OF_A.replace("0.5f * x[j]", "u[i] * v[j]")
+        + schedule("for (int j = 0; j < n; j++) x[i] = x[i] + 0.5f * A[j][i] * y[j];")
+        + schedule("x[i] = x[i] + z[i];")
+        + schedule("for (int j = 0; j < n; j++) y[i] = y[i] + 1.5f * A[i][j] * x[j];"),
+        {"A": {2304: 1}, "u": ONCE, "v": ONCE, "x": ONCE, "y": ONCE, "z": ONCE},
+        {"A": {2304: 1}, "x": ONCE, "y": ONCE},
+    ),
+    "a stencil over time with a source of the host": Case(
+        "for (int s = 0; s < T; s++) { z[s] = s; "
+        + schedule("y[i] = i > 0 && i < n - 1 ? 0.25f * (x[i - 1] + 2 * x[i] + x[i + 1]) : x[i];")
+        + schedule("x[i] = y[i];")
+        + " }",
+        BOTH,
+        BOTH,
+    ),
     "trisolv": Case(
         "for (int i = 0; i < n; i++) x[i] = y[i];"
         "for (int j = 0; j < n; j++) { x[j] = x[j] / (A[j][j] + 100); "

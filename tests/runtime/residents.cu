@@ -1,4 +1,10 @@
-// Which side is newer: random touches, launches and calls on one buffer, against what the bytes must be.
+// Which side is newer: random touches, launches and calls on one buffer, against what the bytes must be.  Copies and kernels take
+// effect late (late_streams.h), and the buffers of pinned memory are small.  PLANTED=3: the third fault of the test is there.
+#define METAFORK_TARGET_HEADER "late_target.h"
+#define METAFORK_BUFFER_BYTES buffer_bytes
+static long long buffer_bytes;
+int planted; // the number of the wait that is left out
+#include "late_streams.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,9 +94,10 @@ static void launch(int step)
     if (writer == 0)
         for (int k = 1; k < count; k++)
             if (metafork_overlap((uintptr_t)hosts[0], bytes[0], (uintptr_t)hosts[k], bytes[k])) bytes[k] = 0;
-    const int error = metafork_bring(0, hosts, bytes, names, count, pointers);
-    if (error != METAFORK_OK) {
-        // The serial code runs.
+    void *stream;
+    if (metafork_bring(0, hosts, bytes, names, count, pointers) != METAFORK_OK || metafork_launch_begins(hosts, bytes, count, &stream) != METAFORK_OK ||
+        below(8) == 0) {
+        // The serial code runs, also where it was the launch that failed.
         for (int k = 0; k < count; k++) metafork_touch(hosts[k], 0, bytes[k], k == writer ? METAFORK_UPDATES : METAFORK_READS);
         for (int k = 0; k < count; k++) check((int)((unsigned char *)hosts[k] - data), (int)((unsigned char *)hosts[k] - data + bytes[k]), "serial", step);
         return;
@@ -100,22 +107,46 @@ static void launch(int step)
             printf("step %d: array %d: what is at %p on the host is at %p on the device\n", step, k, hosts[k], pointers[k]);
             exit(1);
         }
-    for (int k = 0; k < count; k++)
-        for (int i = 0; i < bytes[k]; i++) {
-            unsigned char *const now = static_cast<unsigned char *>(pointers[k]) + i;
-            const int at = (int)((unsigned char *)hosts[k] - data) + i;
-            if (*now != truth[at]) {
-                printf("step %d: array %d: byte %d on the device is %d, not %d\n", step, k, at, *now, truth[at]);
-                exit(1);
-            }
-            if (k == writer) *now = truth[at] = (unsigned char)below(256);
-        }
+    bool written[MOST] = {};
+    std::vector<late::Range> uses;
+    std::vector<std::function<void()>> parts;
+    for (int k = 0; k < count; k++) {
+        const int first = (int)((unsigned char *)hosts[k] - data);
+        unsigned char *const now = static_cast<unsigned char *>(pointers[k]);
+        if (bytes[k] <= 0) continue;
+        written[k] = k == writer;
+        uses.push_back({(const char *)now, (size_t)bytes[k]});
+        const std::vector<unsigned char> before(truth + first, truth + first + bytes[k]);
+        std::vector<unsigned char> after = before;
+        if (written[k])
+            for (unsigned char &byte : after) byte = (unsigned char)below(256);
+        std::copy(after.begin(), after.end(), truth + first);
+        parts.push_back([=] {
+            for (size_t i = 0; i < before.size(); i++)
+                if (now[i] != before[i]) {
+                    printf("step %d: array %d: byte %d on the device is %d, not %d\n", step, k, first + (int)i, now[i], before[i]);
+                    fflush(stdout);
+                    _Exit(1);
+                }
+            std::copy(after.begin(), after.end(), now);
+        });
+    }
+    const std::function<void()> all = [parts] {
+        for (const auto &part : parts) part();
+    };
+    if (stream != nullptr)
+        late::begin((late::Stream *)stream, all, uses);
+    else
+        all();
+    if (metafork_launch_ends("s", hosts, bytes, written, count) != METAFORK_OK) exit(4);
     if (writer == 0) metafork_written(hosts[0], bytes[0]);
 }
 
 int main(int argc, char **argv)
 {
     state = (unsigned long long)atoll(argv[1]);
+    buffer_bytes = 64 << state % 4;
+    if (getenv("PLANTED") != nullptr) planted = atoi(getenv("PLANTED"));
     if (argc > 2) room = atoi(argv[2]);
     if (argc > 3) most_bytes = atoll(argv[3]);
     const int rarely = atoll(argv[1]) % 2 == 0 ? 1 : 20; // with many touches in between

@@ -79,7 +79,7 @@ class Cuda:
     hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
         "arrays.h", "byte_sets.h", "cpu_blocks.h", "device.h", "dispatch.h", "exact.h", "host.h", "launch.h",
-        "machine.h", "machine_query.h", "race.h", "residents.h", "target_cuda.h",
+        "machine.h", "machine_query.h", "no_streams.h", "race.h", "residents.h", "streams.h", "target_cuda.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 

@@ -61,7 +61,7 @@ class Hip:
     name: str = "hip"
     headers: tuple[str, ...] = (
         "arrays.h", "byte_sets.h", "device.h", "dispatch.h", "exact.h", "hip.h", "host.h", "launch.h", "machine.h",
-        "machine_query.h", "residents.h", "target_cuda.h",
+        "machine_query.h", "no_streams.h", "residents.h", "streams.h", "target_cuda.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     follows_machine: bool = True

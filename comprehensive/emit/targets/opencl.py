@@ -53,7 +53,7 @@ class OpenCl:
     hardware: Hardware = _HARDWARE
     headers: tuple[str, ...] = (
         "arrays.h", "byte_sets.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h",
-        "machine_query.h", "program_cache.h", "residents.h", "target_opencl.h",
+        "machine_query.h", "no_streams.h", "program_cache.h", "residents.h", "streams.h", "target_opencl.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     handles: Handles = _HANDLES

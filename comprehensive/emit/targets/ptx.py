@@ -56,7 +56,7 @@ class Ptx:
     hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
         "arrays.h", "byte_sets.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h",
-        "machine_query.h", "residents.h", "target_ptx.h",
+        "machine_query.h", "no_streams.h", "residents.h", "streams.h", "target_ptx.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
 

@@ -286,20 +286,33 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
 
     void *pointers[METAFORK_MOST_ARRAYS] = METAFORK_NONE;
     const char *names[METAFORK_MOST_ARRAYS] = METAFORK_NONE;
-    for (int i = 0; i < count; i++) names[i] = schedule->arrays[i].name;
+    bool written[METAFORK_MOST_ARRAYS] = METAFORK_NONE;
+    void *stream = NULL;
+    for (int i = 0; i < count; i++) {
+        names[i] = schedule->arrays[i].name;
+        written[i] = schedule->arrays[i].written;
+    }
     error = metafork_bring(device, arrays, bytes, names, count, pointers);
     const char *step = "moving arrays to the device";
     if (error == METAFORK_OK) {
         step = "the launch";
-        error = attempt(inputs, leaf, true, &shape, NULL, pointers);
-        if (error == METAFORK_OK) error = metafork_finish();
+        error = metafork_launch_begins(arrays, bytes, count, &stream);
+        if (error == METAFORK_OK) {
+            error = attempt(inputs, leaf, true, &shape, stream, pointers);
+            /* Also where it failed: what is not known to have begun on a stream may have. */
+            const int ended = error == METAFORK_OK || stream != NULL ? metafork_launch_ends(schedule->name, arrays, bytes, written, count) : error;
+            if (error == METAFORK_OK) error = ended;
+        }
     }
     if (error != METAFORK_OK) {
-        metafork_serial(schedule, METAFORK_SAY_ERROR, "leaf %d: %s failed: %s", leaf, step, metafork_message(error));
+        const metafork_resident *const any = metafork_any_on(metafork_residents_of_thread(), device);
+        char under_way[256];
+        metafork_under_way(any != NULL ? any->streams : NULL, error, under_way, sizeof under_way);
+        metafork_serial(schedule, METAFORK_SAY_ERROR, "leaf %d: %s failed: %s%s", leaf, step, metafork_message(error), under_way);
         return metafork_back_to_host(schedule, arrays, bytes);
     }
     for (int i = 0; i < count; i++)
-        if (schedule->arrays[i].written) metafork_written(arrays[i], bytes[i]);
+        if (written[i]) metafork_written(arrays[i], bytes[i]);
     return 1;
 }
 

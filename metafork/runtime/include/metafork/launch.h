@@ -17,11 +17,26 @@
  *   int metafork_finish(void);                                waits for what metafork_launch_kernel began on the null stream
  *   int metafork_kernel_attributes(const void *kernel, metafork_attributes *out);   leaves alone what it does not know
  *
+ * One that has streams defines METAFORK_HAS_STREAMS, and besides (an event is NULL where none has been recorded in it yet):
+ *
+ *   int metafork_stream_make(int device, void **out);         on the current device; it waits for no other stream
+ *   void metafork_stream_free(int device, void *stream);      which has been waited for
+ *   int metafork_stream_finish(int device, void *stream);     waits for all that was begun on it
+ *   int metafork_stream_follow(int device, void *stream, void *event);   the event comes before what is begun on it from now on
+ *   int metafork_event_record(int device, void *stream, void **event);   behind all that was begun on it
+ *   int metafork_event_await(int device, void *event);
+ *   void metafork_event_free(int device, void *event);
+ *   int metafork_pinned_allocate(int device, void **out, int64_t bytes);   memory of the host
+ *   void metafork_pinned_free(int device, void *memory);
+ *   int metafork_copy_begin(int device, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride,
+ *                           metafork_rows rows, bool to_device);   rows.count times rows.width bytes, between pinned memory and the device
+ *
  * and what the generated attempts at a launch call besides (metafork_launch_kernel in those that the project has).
  */
 #ifndef METAFORK_LAUNCH_H
 #define METAFORK_LAUNCH_H
 
+#include "metafork/byte_sets.h"
 #include "metafork/machine.h"
 
 #include <stdbool.h>

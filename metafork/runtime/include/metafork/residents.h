@@ -4,6 +4,10 @@
  * change places find the right ones.  Schedules bring their arrays (metafork_bring) and say what they wrote; the host says
  * what it is about to touch (metafork_touch).  Bytes move when the side that needs them is not the newer one.  Each thread
  * of the host has copies of its own.
+ *
+ * What moves to the device, and what runs there, is only begun (metafork/streams.h).  What order this needs is kept here: a
+ * kernel comes behind the copies of its arrays to the device; a copy to the device behind the kernels that use the array; one
+ * from the device behind the last kernel that wrote it.  The host waits for what it fetches, and before it frees a copy.
  */
 #ifndef METAFORK_RESIDENTS_H
 #define METAFORK_RESIDENTS_H
@@ -28,22 +32,28 @@ typedef struct metafork_resident {
     int number;   /* of the device */
     const char *name; /* for traces: what the first schedule called it */
     bool in_use;      /* by the launch under way */
+    metafork_streams *streams; /* NULL: all is waited for at once */
+    int64_t sent, used, wrote; /* the last copy to the device, the last kernel with this array, and the last that writes it */
     metafork_bytes host_newer;
     metafork_bytes device_newer;
 } metafork_resident;
 
 static inline metafork_rows metafork_whole(const metafork_resident *one) { return metafork_stretch(0, one->bytes); }
 
-static inline int metafork_move_rows(const metafork_resident *one, metafork_rows rows, bool to_device) {
+static inline int metafork_move_rows(metafork_resident *one, metafork_rows rows, bool to_device) {
+    metafork_streams *const streams = one->streams;
+    int error = METAFORK_OK;
     if (rows.width <= 0) return METAFORK_OK;
-    void *const host = (void *)(one->host + (uintptr_t)rows.first);
-    void *const device = (char *)one->device + rows.first;
-    return metafork_copy(one->number, one->name, to_device ? device : host, to_device ? host : device, rows, to_device);
+    if (streams != NULL) error = metafork_follow(streams, &streams->copies, &streams->kernels, to_device ? one->used : one->wrote);
+    if (error != METAFORK_OK) return error;
+    error = metafork_copy(one->number, streams, one->name, (char *)(one->host + (uintptr_t)rows.first), (char *)one->device + rows.first, rows, to_device);
+    if (streams != NULL) one->sent = streams->copies.begun;
+    return error;
 }
 
 /* Move what is newer among some bytes, in few steps: with equal bytes that are few or stand in a gap, not where the other
  * side is newer. */
-static inline int metafork_move(const metafork_resident *one, metafork_rows wanted, bool to_device) {
+static inline int metafork_move(metafork_resident *one, metafork_rows wanted, bool to_device) {
     const metafork_bytes *newer = to_device ? &one->host_newer : &one->device_newer;
     const metafork_bytes *older = to_device ? &one->device_newer : &one->host_newer;
     metafork_bytes parts;
@@ -72,15 +82,33 @@ static inline int metafork_move(const metafork_resident *one, metafork_rows want
     return metafork_move_rows(one, next, to_device);
 }
 
-/* Make the host's bytes current.  Results that exist on the device alone and cannot be fetched are lost: the program ends. */
-static inline void metafork_fetch(metafork_resident *one, metafork_rows wanted) {
-    const int error = metafork_move(one, wanted, false);
-    if (error != METAFORK_OK) {
-        fprintf(stderr, "metafork: results cannot be fetched from the device: %s\n", metafork_message(error));
-        abort();
-    }
+/* Results that exist on the device alone and cannot be fetched are lost: the program ends. */
+static inline void metafork_fetched(const metafork_streams *streams, const char *name, int error) {
+    char under_way[256];
+    if (error == METAFORK_OK) return;
+    metafork_under_way(streams, error, under_way, sizeof under_way);
+    fprintf(stderr, "metafork: results cannot be fetched from the device: %s: %s%s\n", metafork_message(error), name, under_way);
+    abort();
+}
+
+/* Begin to make the host's bytes current: they are when metafork_settled returns. */
+static inline void metafork_begin_fetch(metafork_resident *one, metafork_rows wanted) {
+    metafork_fetched(one->streams, one->name, metafork_move(one, wanted, false));
     /* Where the set has no room for what remains, these stay in it and are fetched once more: both sides are equal. */
     (void)metafork_exclude(&one->device_newer, wanted);
+}
+
+/* Wait for what comes from the device. */
+static inline void metafork_settled(metafork_resident *one) {
+    metafork_streams *const streams = one->streams;
+    if (streams == NULL || streams->piece_count == 0) return;
+    const int error = metafork_arrive(streams);
+    metafork_fetched(streams, streams->pieces[streams->first_piece].name, error);
+}
+
+static inline void metafork_fetch(metafork_resident *one, metafork_rows wanted) {
+    metafork_begin_fetch(one, wanted);
+    metafork_settled(one);
 }
 
 static inline void metafork_fetch_whole(metafork_resident *one) {
@@ -147,9 +175,18 @@ static inline metafork_resident *metafork_holding(const metafork_residents *all,
     return NULL;
 }
 
-/* Free one copy; what is newer on it is lost. */
+/* Wait for all that uses a copy; false where it cannot be known when that is over. */
+static inline bool metafork_unused(const metafork_resident *one) {
+    metafork_streams *const streams = one->streams;
+    if (streams == NULL) return true;
+    int error = metafork_await(streams, &streams->kernels, one->used);
+    if (error == METAFORK_OK) error = metafork_await(streams, &streams->copies, one->sent);
+    return error == METAFORK_OK || metafork_quiet(streams);
+}
+
+/* Free one copy; what is newer on it is lost.  One that may be in use for ever stays. */
 static inline void metafork_free_copy(metafork_residents *all, int index) {
-    metafork_device_free(all->at[index].number, all->at[index].memory);
+    if (metafork_unused(&all->at[index])) metafork_device_free(all->at[index].number, all->at[index].memory);
     all->at[index] = all->at[--all->count];
     if (all->count > 0) return;
     free(all->at);
@@ -165,15 +202,22 @@ static inline bool metafork_is_kept(const metafork_residents *all, const metafor
     return false;
 }
 
-/* Fetch and free the copies that a launch does not use; returns whether there was one. */
-static inline bool metafork_make_room(metafork_residents *all) {
+/* Fetch copies, all at once, and free them: those that a launch under way does not use, or those that are not kept.  Returns
+ * whether there was one. */
+static inline bool metafork_end_copies(metafork_residents *all, bool kept_stay) {
     bool any = false;
-    for (int i = all->count - 1; i >= 0; i--) {
-        if (all->at[i].in_use) continue;
-        metafork_fetch_whole(&all->at[i]);
-        metafork_free_copy(all, i);
-        any = true;
-    }
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = all->count - 1; i >= 0; i--) {
+            metafork_resident *const one = &all->at[i];
+            if (one->in_use || (kept_stay && metafork_is_kept(all, one))) continue;
+            if (pass == 0) {
+                metafork_begin_fetch(one, metafork_whole(one));
+            } else {
+                metafork_settled(one);
+                metafork_free_copy(all, i);
+                any = true;
+            }
+        }
     return any;
 }
 
@@ -186,6 +230,13 @@ static inline void *metafork_grown(void *at, int count, int *room, size_t size) 
     return larger;
 }
 
+/* One of a thread's copies on a device, or NULL. */
+static inline const metafork_resident *metafork_any_on(const metafork_residents *all, int number) {
+    for (int i = 0; i < all->count; i++)
+        if (all->at[i].number == number) return &all->at[i];
+    return NULL;
+}
+
 /* Have a copy of these bytes, with no other one overlapping them but one that holds them all. */
 static inline int metafork_have(metafork_residents *all, uintptr_t start, int64_t bytes, int number, const char *name) {
     metafork_resident *one = metafork_holding(all, start, bytes);
@@ -195,10 +246,12 @@ static inline int metafork_have(metafork_residents *all, uintptr_t start, int64_
         added.bytes = bytes;
         added.number = number;
         added.name = name;
+        const metafork_resident *const other = metafork_any_on(all, number);
+        added.streams = other != NULL ? other->streams : metafork_streams_take(all, number);
         /* An array may begin anywhere in the copy of another: elements are aligned there if they are on the host. */
         const int64_t shift = (int64_t)(start % METAFORK_ALIGNMENT);
         int error = metafork_device_allocate(number, &added.memory, bytes + shift);
-        if (error != METAFORK_OK && metafork_make_room(all)) error = metafork_device_allocate(number, &added.memory, bytes + shift);
+        if (error != METAFORK_OK && metafork_end_copies(all, false)) error = metafork_device_allocate(number, &added.memory, bytes + shift);
         if (error != METAFORK_OK) return error;
         added.device = (char *)added.memory + shift;
         void *const grown = metafork_grown(all->at, all->count, &all->room, sizeof added);
@@ -267,6 +320,35 @@ static inline int metafork_bring(int number, void *const *hosts, const int64_t *
     return error;
 }
 
+/* A kernel that is about to be launched on arrays that were brought: let it come behind their copies.  `stream` is the one to
+ * launch it on, NULL where it is waited for at once. */
+static inline int metafork_launch_begins(void *const *hosts, const int64_t *bytes, int count, void **stream) {
+    const metafork_residents *all = metafork_residents_of_thread();
+    int error = METAFORK_OK;
+    *stream = NULL;
+    for (int i = 0; i < count && error == METAFORK_OK; i++) {
+        const metafork_resident *const one = bytes[i] > 0 ? metafork_holding(all, (uintptr_t)hosts[i], bytes[i]) : NULL;
+        if (one == NULL || one->streams == NULL) continue;
+        error = metafork_follow(one->streams, &one->streams->kernels, &one->streams->copies, one->sent);
+        *stream = one->streams->kernels.handle;
+    }
+    return error;
+}
+
+/* It has been launched. */
+static inline int metafork_launch_ends(const char *name, void *const *hosts, const int64_t *bytes, const bool *written, int count) {
+    const metafork_residents *all = metafork_residents_of_thread();
+    metafork_streams *streams = NULL;
+    for (int i = 0; i < count; i++) {
+        metafork_resident *const one = bytes[i] > 0 ? metafork_holding(all, (uintptr_t)hosts[i], bytes[i]) : NULL;
+        if (one == NULL || one->streams == NULL) continue;
+        streams = one->streams;
+        one->used = streams->kernels.begun + 1;
+        if (written[i]) one->wrote = one->used;
+    }
+    return streams != NULL ? metafork_begun(streams, &streams->kernels, name) : metafork_finish();
+}
+
 /* An array that was brought has been written on the device. */
 static inline void metafork_written(const void *host, int64_t bytes) {
     metafork_resident *const one = bytes > 0 ? metafork_holding(metafork_residents_of_thread(), (uintptr_t)host, bytes) : NULL;
@@ -286,7 +368,11 @@ static inline void metafork_touch_part(metafork_resident *one, metafork_rows par
 METAFORK_DEFINITION void metafork_touch_all(int how) {
     metafork_residents *all = metafork_residents_of_thread();
     if (how == METAFORK_UPDATES) all->told = false; /* code that is not followed may come */
-    for (int i = 0; i < all->count; i++) metafork_touch_part(&all->at[i], metafork_whole(&all->at[i]), how);
+    for (int i = 0; i < all->count && (how & METAFORK_READS) != 0; i++) metafork_begin_fetch(&all->at[i], metafork_whole(&all->at[i]));
+    for (int i = 0; i < all->count; i++) {
+        metafork_settled(&all->at[i]);
+        metafork_touch_part(&all->at[i], metafork_whole(&all->at[i]), how);
+    }
 }
 
 METAFORK_DEFINITION void metafork_touch(const void *start, long long offset, long long bytes, int how) {
@@ -365,17 +451,15 @@ METAFORK_DEFINITION long long metafork_trips(unsigned long long first, unsigned 
     return behind > INT64_MAX ? INT64_MAX : (long long)(behind - first);
 }
 
-/* Bring everything back, and free what is not kept. */
-static inline void metafork_return_all(metafork_residents *all) {
-    for (int i = all->count - 1; i >= 0; i--) {
-        metafork_fetch_whole(&all->at[i]);
-        if (!metafork_is_kept(all, &all->at[i])) metafork_free_copy(all, i);
-    }
+/* Other threads may have the streams of one that has no copies. */
+static inline void metafork_at_rest(const metafork_residents *all) {
+    if (all->depth <= 0 && all->count == 0) metafork_streams_leave(all);
 }
 
 METAFORK_DEFINITION void metafork_settle(void) {
+    metafork_residents *all = metafork_residents_of_thread();
     metafork_touch_all(METAFORK_UPDATES);
-    metafork_return_all(metafork_residents_of_thread());
+    (void)metafork_end_copies(all, true);
 }
 
 METAFORK_DEFINITION void metafork_calls(void) { metafork_residents_of_thread()->told = true; }
@@ -395,11 +479,8 @@ METAFORK_DEFINITION void metafork_leave(const char *frame) {
         if (!*frame) metafork_settle();
         return;
     }
-    for (int i = all->count - 1; i >= 0; i--) {
-        if (metafork_is_kept(all, &all->at[i])) continue;
-        metafork_fetch_whole(&all->at[i]);
-        metafork_free_copy(all, i);
-    }
+    (void)metafork_end_copies(all, true);
+    metafork_at_rest(all);
 }
 
 METAFORK_DEFINITION void metafork_forget(const struct metafork_local *array) {
@@ -451,6 +532,7 @@ METAFORK_DEFINITION void metafork_drop(const void *pointer) {
         metafork_fetch_whole(&all->at[i]);
         metafork_free_copy(all, i);
     }
+    metafork_at_rest(all);
 }
 
 METAFORK_DEFINITION int metafork_unchanged(int same, const char *name) {

@@ -19,6 +19,7 @@ struct metafork_ptx {
     void *kernel;
 };
 #define METAFORK_NOT_LOADED nullptr
+#define METAFORK_HAS_STREAMS
 
 #if defined(METAFORK_CPU)
 
@@ -52,6 +53,23 @@ static inline int metafork_device_copy_rows(int, void *to, const void *from, int
 }
 
 static inline int metafork_finish() { return METAFORK_OK; }
+
+/* Streams have nothing under way: what is begun is over. */
+static inline int metafork_stream_make(int, void **) { return METAFORK_OK; }
+static inline void metafork_stream_free(int, void *) {}
+static inline int metafork_stream_finish(int, void *) { return METAFORK_OK; }
+static inline int metafork_stream_follow(int, void *, void *) { return METAFORK_OK; }
+static inline int metafork_event_record(int, void *, void **) { return METAFORK_OK; }
+static inline int metafork_event_await(int, void *) { return METAFORK_OK; }
+static inline void metafork_event_free(int, void *) {}
+
+static inline int metafork_pinned_allocate(int device, void **out, int64_t bytes) { return metafork_device_allocate(device, out, bytes); }
+static inline void metafork_pinned_free(int device, void *memory) { metafork_device_free(device, memory); }
+
+static inline int metafork_copy_begin(int, void *, void *to, int64_t to_stride, const void *from, int64_t from_stride, metafork_rows rows, bool) {
+    for (int64_t row = 0; row < rows.count; row++) memcpy((char *)to + row * to_stride, (const char *)from + row * from_stride, (size_t)rows.width);
+    return METAFORK_OK;
+}
 
 static inline int metafork_kernel_attributes(const void *, metafork_attributes *) { return METAFORK_OK; }
 
@@ -138,6 +156,45 @@ static inline int metafork_device_copy_rows(int, void *to, const void *from, int
 }
 
 static inline int metafork_finish() { return metafork_taken(cudaStreamSynchronize(nullptr)); }
+
+static inline int metafork_stream_make(int, void **out) { return metafork_taken(cudaStreamCreateWithFlags((cudaStream_t *)out, cudaStreamNonBlocking)); }
+static inline void metafork_stream_free(int, void *stream) { (void)metafork_taken(cudaStreamDestroy((cudaStream_t)stream)); }
+static inline int metafork_stream_finish(int, void *stream) { return metafork_taken(cudaStreamSynchronize((cudaStream_t)stream)); }
+static inline int metafork_stream_follow(int, void *stream, void *event) {
+    return metafork_taken(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0));
+}
+static inline int metafork_event_await(int, void *event) { return metafork_taken(cudaEventSynchronize((cudaEvent_t)event)); }
+static inline void metafork_event_free(int, void *event) { (void)metafork_taken(cudaEventDestroy((cudaEvent_t)event)); }
+
+/* An event is of the device that is current when it is made, which may have become another one than the stream's. */
+static inline int metafork_event_record(int device, void *stream, void **event) {
+    int current = device;
+    cudaError_t error = cudaSuccess;
+    if (*event == nullptr) {
+        error = cudaGetDevice(&current);
+        if (error == cudaSuccess && current != device) error = cudaSetDevice(device);
+        if (error == cudaSuccess) error = cudaEventCreateWithFlags((cudaEvent_t *)event, cudaEventDisableTiming);
+        if (current != device) {
+            const cudaError_t back = cudaSetDevice(current);
+            if (error == cudaSuccess) error = back;
+        }
+    }
+    if (error == cudaSuccess) error = cudaEventRecord((cudaEvent_t)*event, (cudaStream_t)stream);
+    return metafork_taken(error);
+}
+
+static inline int metafork_pinned_allocate(int, void **out, int64_t bytes) {
+    return metafork_taken(cudaHostAlloc(out, (size_t)bytes, cudaHostAllocDefault));
+}
+static inline void metafork_pinned_free(int, void *memory) { (void)metafork_taken(cudaFreeHost(memory)); }
+
+static inline int metafork_copy_begin(int, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride, metafork_rows rows,
+                                      bool to_device) {
+    const cudaMemcpyKind way = to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+    if (rows.count == 1) return metafork_taken(cudaMemcpyAsync(to, from, (size_t)rows.width, way, (cudaStream_t)stream));
+    return metafork_taken(cudaMemcpy2DAsync(to, (size_t)to_stride, from, (size_t)from_stride, (size_t)rows.width, (size_t)rows.count, way,
+                                            (cudaStream_t)stream));
+}
 
 /* The kernel of a PTX text.  Handles of libraries belong to no context, so that one serves all devices; threads may race
  * here, and the loser unloads its copy.  A failure is not remembered. */

@@ -89,6 +89,7 @@ typedef struct metafork_opencl_kernel {
     int said;
 } metafork_opencl_kernel;
 #define METAFORK_NOT_BUILT NULL, 0
+#define METAFORK_HAS_STREAMS
 
 typedef struct metafork_opencl_built {
     struct metafork_opencl_built *next;        /* of the same kernel, at another place */
@@ -109,6 +110,13 @@ typedef struct metafork_opencl_buffer {
     void *memory;
 } metafork_opencl_buffer;
 
+/* Memory of the host that a device reaches by itself: a buffer that stays mapped. */
+typedef struct metafork_opencl_pinned {
+    struct metafork_opencl_pinned *next;
+    void *mapped;
+    void *memory;
+} metafork_opencl_pinned;
+
 typedef struct metafork_opencl_place {
     void *context;
     void *device;
@@ -120,7 +128,7 @@ typedef struct metafork_opencl_place {
     metafork_machine machine;
 } metafork_opencl_place;
 
-enum { METAFORK_MOST_PLACES = 16, METAFORK_MOST_PLATFORMS = 16, METAFORK_MOST_DEVICES = 64 };
+enum { METAFORK_MOST_QUEUES = 32, METAFORK_MOST_PLACES = 16, METAFORK_MOST_PLATFORMS = 16, METAFORK_MOST_DEVICES = 64 };
 
 /* Types of CL/cl.h: cl_int is int, cl_uint unsigned, cl_ulong and cl_bitfield uint64_t; all objects are pointers. */
 typedef struct metafork_opencl {
@@ -133,6 +141,8 @@ typedef struct metafork_opencl {
     metafork_opencl_place places[METAFORK_MOST_PLACES]; /* the first is the process's own */
     metafork_opencl_built *all;
     metafork_opencl_buffer *buffers;
+    metafork_opencl_pinned *pinned;
+    void *queues[METAFORK_MOST_QUEUES]; /* of drop-ins, at the process's own place beside its own queue */
     uintptr_t next_address;
     int (*platforms)(unsigned room, void **platforms, unsigned *count);
     int (*devices)(void *platform, uint64_t type, unsigned room, void **devices, unsigned *count);
@@ -168,6 +178,13 @@ typedef struct metafork_opencl {
     int (*write_rows)(void *queue, void *buffer, unsigned blocking, const size_t *buffer_origin, const size_t *origin, const size_t *region,
                       size_t buffer_stride, size_t buffer_slice, size_t stride, size_t slice, const void *from, unsigned count, void *const *events,
                       void **event);
+    void *(*map)(void *queue, void *buffer, unsigned blocking, uint64_t flags, size_t offset, size_t size, unsigned count, void *const *events,
+                 void **event, int *error);
+    int (*unmap)(void *queue, void *memory, void *mapped, unsigned count, void *const *events, void **event);
+    int (*marker)(void *queue, unsigned count, void *const *events, void **event);
+    int (*barrier)(void *queue, unsigned count, void *const *events, void **event);
+    int (*event_await)(unsigned count, void *const *events);
+    int (*event_release)(void *event);
     int (*flush)(void *queue);
     int (*finish)(void *queue);
 } metafork_opencl;
@@ -200,6 +217,9 @@ enum {
     METAFORK_CL_QUEUE_CONTEXT = 0x1090,
     METAFORK_CL_QUEUE_DEVICE = 0x1091,
     METAFORK_CL_MEM_READ_WRITE = 1,
+    METAFORK_CL_MEM_ALLOC_HOST_PTR = 16,
+    METAFORK_CL_MAP_READ = 1,
+    METAFORK_CL_MAP_WRITE = 2,
     METAFORK_CL_PROGRAM_NUM_DEVICES = 0x1162,
     METAFORK_CL_PROGRAM_DEVICES = 0x1163,
     METAFORK_CL_PROGRAM_BINARY_SIZES = 0x1165,
@@ -329,6 +349,12 @@ static inline int metafork_opencl_open(metafork_opencl *cl) {
         {"clEnqueueWriteBuffer", &cl->write},
         {"clEnqueueReadBufferRect", &cl->read_rows},
         {"clEnqueueWriteBufferRect", &cl->write_rows},
+        {"clEnqueueMapBuffer", &cl->map},
+        {"clEnqueueUnmapMemObject", &cl->unmap},
+        {"clEnqueueMarkerWithWaitList", &cl->marker},
+        {"clEnqueueBarrierWithWaitList", &cl->barrier},
+        {"clWaitForEvents", &cl->event_await},
+        {"clReleaseEvent", &cl->event_release},
         {"clFlush", &cl->flush},
         {"clFinish", &cl->finish},
     };
@@ -638,6 +664,133 @@ static inline int metafork_finish(void) {
     return error != METAFORK_OK ? error : metafork_taken(cl->finish(cl->places[0].queue));
 }
 
+/* ---- streams: queues that run in order ---- */
+
+static inline int metafork_stream_make(int device, void **out) {
+    metafork_opencl *cl;
+    int at = 0, failed = 0, error = metafork_opencl_get(&cl);
+    if (error != METAFORK_OK) return error;
+    if (device != 0) return METAFORK_EUNSUPPORTED;
+    pthread_mutex_lock(metafork_opencl_lock());
+    while (at < METAFORK_MOST_QUEUES && cl->queues[at] != NULL) at++;
+    *out = at < METAFORK_MOST_QUEUES ? cl->queue_create(cl->places[0].context, cl->places[0].device, 0, &failed) : NULL;
+    error = at < METAFORK_MOST_QUEUES ? metafork_taken(failed) : METAFORK_ENOMEM;
+    if (error == METAFORK_OK) cl->queues[at] = *out;
+    pthread_mutex_unlock(metafork_opencl_lock());
+    return error;
+}
+
+/* Whether a queue is one that was made here, and is given back where asked for. */
+static inline bool metafork_opencl_is_own(metafork_opencl *cl, void *queue, bool give_back) {
+    bool own = false;
+    pthread_mutex_lock(metafork_opencl_lock());
+    for (int i = 0; i < METAFORK_MOST_QUEUES && queue != NULL; i++)
+        if (cl->queues[i] == queue) {
+            own = true;
+            if (give_back) cl->queues[i] = NULL;
+        }
+    pthread_mutex_unlock(metafork_opencl_lock());
+    return own;
+}
+
+static inline void metafork_stream_free(int device, void *stream) {
+    metafork_opencl *const cl = metafork_opencl_of_process();
+    (void)device;
+    if (metafork_opencl_is_own(cl, stream, true)) (void)cl->queue_release(stream);
+}
+
+static inline int metafork_stream_finish(int device, void *stream) {
+    (void)device;
+    return metafork_taken(metafork_opencl_of_process()->finish(stream));
+}
+
+static inline int metafork_stream_follow(int device, void *stream, void *event) {
+    (void)device;
+    return metafork_taken(metafork_opencl_of_process()->barrier(stream, 1, &event, NULL));
+}
+
+/* Other queues may wait only for what was flushed. */
+static inline int metafork_event_record(int device, void *stream, void **event) {
+    metafork_opencl *const cl = metafork_opencl_of_process();
+    void *next = NULL;
+    const int error = metafork_taken(cl->marker(stream, 0, NULL, &next));
+    (void)device;
+    if (error != METAFORK_OK) return error;
+    if (*event != NULL) (void)cl->event_release(*event);
+    *event = next;
+    return metafork_taken(cl->flush(stream));
+}
+
+static inline int metafork_event_await(int device, void *event) {
+    (void)device;
+    return metafork_taken(metafork_opencl_of_process()->event_await(1, &event));
+}
+
+static inline void metafork_event_free(int device, void *event) {
+    (void)device;
+    (void)metafork_opencl_of_process()->event_release(event);
+}
+
+static inline int metafork_pinned_allocate(int device, void **out, int64_t bytes) {
+    metafork_opencl *cl;
+    int failed = 0;
+    const int error = metafork_opencl_get(&cl);
+    if (error != METAFORK_OK) return error;
+    if (device != 0) return METAFORK_EUNSUPPORTED;
+    metafork_opencl_pinned *const one = (metafork_opencl_pinned *)calloc(1, sizeof *one);
+    if (one == NULL) return METAFORK_ENOMEM;
+    one->memory = cl->buffer_create(cl->places[0].context, METAFORK_CL_MEM_READ_WRITE | METAFORK_CL_MEM_ALLOC_HOST_PTR, (size_t)bytes, NULL, &failed);
+    if (failed == 0) {
+        one->mapped = cl->map(cl->places[0].queue, one->memory, 1, METAFORK_CL_MAP_READ | METAFORK_CL_MAP_WRITE, 0, (size_t)bytes, 0, NULL, NULL, &failed);
+        if (failed != 0) (void)cl->buffer_release(one->memory);
+    }
+    if (failed != 0) {
+        free(one);
+        return metafork_taken(failed);
+    }
+    *out = one->mapped;
+    pthread_mutex_lock(metafork_opencl_lock());
+    one->next = cl->pinned;
+    cl->pinned = one;
+    pthread_mutex_unlock(metafork_opencl_lock());
+    return METAFORK_OK;
+}
+
+static inline void metafork_pinned_free(int device, void *memory) {
+    metafork_opencl *const cl = metafork_opencl_of_process();
+    metafork_opencl_pinned *found = NULL;
+    (void)device;
+    pthread_mutex_lock(metafork_opencl_lock());
+    for (metafork_opencl_pinned **at = &cl->pinned; *at != NULL && found == NULL;)
+        if ((*at)->mapped == memory) {
+            found = *at;
+            *at = found->next;
+        } else {
+            at = &(*at)->next;
+        }
+    pthread_mutex_unlock(metafork_opencl_lock());
+    if (found == NULL) return;
+    (void)cl->unmap(cl->places[0].queue, found->memory, found->mapped, 0, NULL, NULL);
+    (void)cl->finish(cl->places[0].queue);
+    (void)cl->buffer_release(found->memory);
+    free(found);
+}
+
+static inline int metafork_copy_begin(int device, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride,
+                                      metafork_rows rows, bool to_device) {
+    metafork_opencl *const cl = metafork_opencl_of_process();
+    size_t offset = 0;
+    void *const memory = device == 0 ? metafork_opencl_holding(cl, to_device ? to : from, &offset) : NULL;
+    const size_t width = (size_t)rows.width;
+    if (memory == NULL) return METAFORK_EINVAL;
+    if (rows.count == 1 && to_device) return metafork_taken(cl->write(stream, memory, 0, offset, width, from, 0, NULL, NULL));
+    if (rows.count == 1) return metafork_taken(cl->read(stream, memory, 0, offset, width, to, 0, NULL, NULL));
+    const size_t pitch = (size_t)(to_device ? to_stride : from_stride), packed = (size_t)(to_device ? from_stride : to_stride);
+    const size_t here[3] = {offset % pitch, offset / pitch, 0}, there[3] = {0, 0, 0}, region[3] = {width, (size_t)rows.count, 1};
+    if (to_device) return metafork_taken(cl->write_rows(stream, memory, 0, here, there, region, pitch, 0, packed, 0, from, 0, NULL, NULL));
+    return metafork_taken(cl->read_rows(stream, memory, 0, here, there, region, pitch, 0, packed, 0, to, 0, NULL, NULL));
+}
+
 /* ---- kernels ---- */
 
 /* Show what the compiler said. */
@@ -872,11 +1025,12 @@ static inline int metafork_opencl_launch(metafork_opencl_kernel *kernels, const 
     size_t global[3], local[3];
     int error = arguments->array_count > MOST ? METAFORK_EINVAL : metafork_opencl_get(&cl);
     if (error != METAFORK_OK) return error;
+    const bool own = queue == NULL || metafork_opencl_is_own(cl, queue, false);
     for (unsigned i = 0; i < arguments->array_count; i++) {
         size_t offset = 0;
-        memories[i] = queue != NULL ? (void *)arguments->arrays[i] : metafork_opencl_holding(cl, arguments->arrays[i], &offset);
+        memories[i] = own ? metafork_opencl_holding(cl, arguments->arrays[i], &offset) : (void *)arguments->arrays[i];
         offsets[i] = offset;
-        if (queue == NULL && arguments->arrays[i] != NULL && memories[i] == NULL) return METAFORK_EINVAL;
+        if (own && arguments->arrays[i] != NULL && memories[i] == NULL) return METAFORK_EINVAL;
     }
     for (int axis = 0; axis < 3; axis++) {
         local[axis] = (size_t)shape->block[axis];

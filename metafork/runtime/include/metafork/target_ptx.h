@@ -32,6 +32,7 @@ typedef struct metafork_ptx {
     int said;
 } metafork_ptx;
 #define METAFORK_NOT_LOADED NULL, 0
+#define METAFORK_HAS_STREAMS
 
 typedef struct metafork_loaded {
     struct metafork_loaded *next;        /* of the same kernel, on another device */
@@ -99,7 +100,19 @@ typedef struct metafork_driver {
     int (*copy_to_device)(unsigned long long to, const void *from, size_t bytes);
     int (*copy_to_host)(void *to, unsigned long long from, size_t bytes);
     int (*copy_rows)(const struct metafork_copy_of_rows *copy);
+    int (*begin_to_device)(unsigned long long to, const void *from, size_t bytes, void *stream);
+    int (*begin_to_host)(void *to, unsigned long long from, size_t bytes, void *stream);
+    int (*begin_rows)(const struct metafork_copy_of_rows *copy, void *stream);
+    int (*pinned_allocate)(void **memory, size_t bytes, unsigned flags);
+    int (*pinned_free)(void *memory);
+    int (*stream_make)(void **stream, unsigned flags);
+    int (*stream_free)(void *stream);
     int (*stream_finish)(void *stream);
+    int (*stream_follow)(void *stream, void *event, unsigned flags);
+    int (*event_make)(void **event, unsigned flags);
+    int (*event_free)(void *event);
+    int (*event_record)(void *event, void *stream);
+    int (*event_await)(void *event);
     int (*launch)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                   unsigned shared_bytes, void *stream, void **arguments, void **extra);
 } metafork_driver;
@@ -122,6 +135,8 @@ enum {
     METAFORK_CU_MAX_REGISTERS_PER_MULTIPROCESSOR = 82,
     METAFORK_CU_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
     METAFORK_CU_MAX_BLOCKS_PER_MULTIPROCESSOR = 106,
+    METAFORK_CU_STREAM_NON_BLOCKING = 1,
+    METAFORK_CU_EVENT_DISABLE_TIMING = 2,
     METAFORK_CU_FUNC_MAX_THREADS_PER_BLOCK = 0,
     METAFORK_CU_FUNC_SHARED_SIZE_BYTES = 1,
     METAFORK_CU_FUNC_NUM_REGS = 4,
@@ -171,7 +186,19 @@ static inline int metafork_driver_open(metafork_driver *driver) {
         {"cuMemcpyHtoD_v2", &driver->copy_to_device},
         {"cuMemcpyDtoH_v2", &driver->copy_to_host},
         {"cuMemcpy2D_v2", &driver->copy_rows},
+        {"cuMemcpyHtoDAsync_v2", &driver->begin_to_device},
+        {"cuMemcpyDtoHAsync_v2", &driver->begin_to_host},
+        {"cuMemcpy2DAsync_v2", &driver->begin_rows},
+        {"cuMemHostAlloc", &driver->pinned_allocate},
+        {"cuMemFreeHost", &driver->pinned_free},
+        {"cuStreamCreate", &driver->stream_make},
+        {"cuStreamDestroy_v2", &driver->stream_free},
         {"cuStreamSynchronize", &driver->stream_finish},
+        {"cuStreamWaitEvent", &driver->stream_follow},
+        {"cuEventCreate", &driver->event_make},
+        {"cuEventDestroy_v2", &driver->event_free},
+        {"cuEventRecord", &driver->event_record},
+        {"cuEventSynchronize", &driver->event_await},
         {"cuLaunchKernel", &driver->launch},
     };
     bool lacks;
@@ -362,21 +389,101 @@ static inline int metafork_device_copy(int device, void *to, const void *from, i
     return metafork_context_leave(driver, metafork_taken(error));
 }
 
-static inline int metafork_device_copy_rows(int device, void *to, const void *from, int64_t width, int64_t stride, int64_t rows, bool to_device) {
+static inline metafork_copy_of_rows metafork_rows_of(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t width, int64_t rows,
+                                                     bool to_device) {
     metafork_copy_of_rows copy = METAFORK_NONE;
-    metafork_driver *driver;
     copy.from_kind = to_device ? METAFORK_CU_HOST : METAFORK_CU_DEVICE;
     copy.to_kind = to_device ? METAFORK_CU_DEVICE : METAFORK_CU_HOST;
     copy.from_host = to_device ? from : NULL;
     copy.from_device = to_device ? 0 : (uintptr_t)from;
     copy.to_host = to_device ? NULL : to;
     copy.to_device = to_device ? (uintptr_t)to : 0;
-    copy.from_stride = copy.to_stride = (size_t)stride;
+    copy.from_stride = (size_t)from_stride;
+    copy.to_stride = (size_t)to_stride;
     copy.width = (size_t)width;
     copy.rows = (size_t)rows;
+    return copy;
+}
+
+static inline int metafork_device_copy_rows(int device, void *to, const void *from, int64_t width, int64_t stride, int64_t rows, bool to_device) {
+    const metafork_copy_of_rows copy = metafork_rows_of(to, stride, from, stride, width, rows, to_device);
+    metafork_driver *driver;
     const int error = metafork_context_enter(device, &driver);
     return error != METAFORK_OK ? error : metafork_context_leave(driver, metafork_taken(driver->copy_rows(&copy)));
 }
+
+/* ---- streams ---- */
+
+static inline int metafork_stream_make(int device, void **out) {
+    metafork_driver *driver;
+    const int error = metafork_context_enter(device, &driver);
+    return error != METAFORK_OK ? error : metafork_context_leave(driver, metafork_taken(driver->stream_make(out, METAFORK_CU_STREAM_NON_BLOCKING)));
+}
+
+static inline void metafork_stream_free(int device, void *stream) {
+    metafork_driver *driver;
+    if (metafork_context_enter(device, &driver) == METAFORK_OK) (void)metafork_context_leave(driver, driver->stream_free(stream));
+}
+
+static inline int metafork_stream_finish(int device, void *stream) {
+    metafork_driver *driver;
+    const int error = metafork_context_enter(device, &driver);
+    return error != METAFORK_OK ? error : metafork_context_leave(driver, metafork_taken(driver->stream_finish(stream)));
+}
+
+static inline int metafork_stream_follow(int device, void *stream, void *event) {
+    metafork_driver *driver;
+    const int error = metafork_context_enter(device, &driver);
+    return error != METAFORK_OK ? error : metafork_context_leave(driver, metafork_taken(driver->stream_follow(stream, event, 0)));
+}
+
+static inline int metafork_event_record(int device, void *stream, void **event) {
+    metafork_driver *driver;
+    int error = metafork_context_enter(device, &driver);
+    if (error != METAFORK_OK) return error;
+    if (*event == NULL) error = metafork_taken(driver->event_make(event, METAFORK_CU_EVENT_DISABLE_TIMING));
+    if (error == METAFORK_OK) error = metafork_taken(driver->event_record(*event, stream));
+    return metafork_context_leave(driver, error);
+}
+
+static inline int metafork_event_await(int device, void *event) {
+    metafork_driver *driver;
+    const int error = metafork_context_enter(device, &driver);
+    return error != METAFORK_OK ? error : metafork_context_leave(driver, metafork_taken(driver->event_await(event)));
+}
+
+static inline void metafork_event_free(int device, void *event) {
+    metafork_driver *driver;
+    if (metafork_context_enter(device, &driver) == METAFORK_OK) (void)metafork_context_leave(driver, driver->event_free(event));
+}
+
+static inline int metafork_pinned_allocate(int device, void **out, int64_t bytes) {
+    metafork_driver *driver;
+    const int error = metafork_context_enter(device, &driver);
+    return error != METAFORK_OK ? error : metafork_context_leave(driver, metafork_taken(driver->pinned_allocate(out, (size_t)bytes, 0)));
+}
+
+static inline void metafork_pinned_free(int device, void *memory) {
+    metafork_driver *driver;
+    if (metafork_context_enter(device, &driver) == METAFORK_OK) (void)metafork_context_leave(driver, driver->pinned_free(memory));
+}
+
+static inline int metafork_copy_begin(int device, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride,
+                                      metafork_rows rows, bool to_device) {
+    const metafork_copy_of_rows copy = metafork_rows_of(to, to_stride, from, from_stride, rows.width, rows.count, to_device);
+    metafork_driver *driver;
+    int error = metafork_context_enter(device, &driver);
+    if (error != METAFORK_OK) return error;
+    if (rows.count > 1)
+        error = driver->begin_rows(&copy, stream);
+    else if (to_device)
+        error = driver->begin_to_device((uintptr_t)to, from, (size_t)rows.width, stream);
+    else
+        error = driver->begin_to_host(to, (uintptr_t)from, (size_t)rows.width, stream);
+    return metafork_context_leave(driver, metafork_taken(error));
+}
+
+/* ---- kernels ---- */
 
 /* Compile a kernel for a device whose context is the thread's. */
 static inline int metafork_compile(const metafork_driver *driver, metafork_ptx *ptx, metafork_loaded *out) {

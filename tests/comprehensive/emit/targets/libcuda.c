@@ -9,8 +9,11 @@
  *                     the seventh on, as on a device that was lost
  *   STANDIN_DEVICES   how many there are, 1 by default
  *   STANDIN_MEMORY    bytes that a device has
+ *   STANDIN_ORDER, STANDIN_BREAK   when what is begun on streams takes effect, and what of it fails (late_streams.h)
  *   STANDIN_CONTEXT=1 a context of device 1 is the thread's own when the program begins, as if the CUDA runtime had been there
  */
+#include "late_calls.h"
+
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -58,7 +61,7 @@ static struct context contexts[DEVICES];
 static struct module modules[FUNCTIONS];
 static struct function functions[FUNCTIONS];
 static struct allocation allocations[ALLOCATIONS];
-static int module_count, function_count;
+static int module_count, function_count, stream_count, event_count, pinned_count;
 static uint64_t next_address = UINT64_C(0x7000000000);
 static __thread struct context *stack[DEPTH];
 static __thread int depth;
@@ -101,6 +104,8 @@ __attribute__((destructor)) static void end(void) {
         if (modules[i].loaded) tell("left module %u\n", modules[i].number);
     for (int i = 0; i < DEVICES; i++)
         if (contexts[i].retained != 0) tell("left context %d retained %d times\n", i, contexts[i].retained);
+    if (stream_count + event_count + pinned_count != 0)
+        tell("left %d streams, %d events and %d pinned buffers\n", stream_count, event_count, pinned_count);
     if (depth != own) tell("left %d contexts on the stack\n", depth - own);
     tell("end after %d calls\n", calls);
     if (log_file != NULL) fclose(log_file);
@@ -413,6 +418,7 @@ int cuMemFree_v2(uint64_t memory) {
     CHECK(current() != NULL, INVALID_CONTEXT);
     for (int i = 0; i < ALLOCATIONS; i++)
         if (allocations[i].context == current() && allocations[i].address == memory) {
+            late_ends(allocations[i].data, allocations[i].bytes);
             free(allocations[i].data);
             memory_left += allocations[i].bytes;
             allocations[i].context = NULL;
@@ -455,58 +461,174 @@ struct rows {
     size_t width, count;
 };
 
-int cuMemcpy2D_v2(const struct rows *copy) {
-    BEGIN();
+/* Whether a copy of rows is one between the host and memory of the thread's context, and where that is. */
+static int is_copy(const struct rows *copy, unsigned char **data) {
     const int back = copy->from.kind == 2;
-    CHECK(copy->from.kind + copy->to.kind == 3, INVALID_VALUE);
-    CHECK(copy->width > 0 && copy->count > 0, INVALID_VALUE);
-    CHECK(copy->from.stride >= copy->width && copy->to.stride >= copy->width && copy->from.stride < (size_t)1 << 31, INVALID_VALUE);
-    CHECK(copy->from.column + copy->from.row + copy->to.column + copy->to.row == 0, INVALID_VALUE);
+    if (copy->from.kind + copy->to.kind != 3 || copy->width == 0 || copy->count == 0) return 0;
+    if (copy->from.stride < copy->width || copy->to.stride < copy->width || copy->from.stride >= (size_t)1 << 31 || copy->to.stride >= (size_t)1 << 31) return 0;
+    if (copy->from.column + copy->from.row + copy->to.column + copy->to.row != 0) return 0;
     const uint64_t address = back ? copy->from.device : copy->to.device;
     const size_t stride = back ? copy->from.stride : copy->to.stride;
     struct allocation *const one = holding(address, stride * (copy->count - 1) + copy->width);
-    CHECK(one != NULL, INVALID_VALUE);
-    CHECK(one->context == current(), INVALID_CONTEXT);
+    if (one == NULL || one->context != current()) return 0;
+    *data = one->data + (address - one->address);
+    return 1;
+}
+
+int cuMemcpy2D_v2(const struct rows *copy) {
+    unsigned char *data;
+    BEGIN();
+    CHECK(is_copy(copy, &data), INVALID_VALUE);
+    const int back = copy->from.kind == 2;
     for (size_t row = 0; row < copy->count; row++) {
-        unsigned char *const data = one->data + (address - one->address) + row * stride;
+        unsigned char *const at = data + row * (back ? copy->from.stride : copy->to.stride);
         if (back)
-            memcpy((char *)copy->to.host + row * copy->to.stride, data, copy->width);
+            memcpy((char *)copy->to.host + row * copy->to.stride, at, copy->width);
         else
-            memcpy(data, (const char *)copy->from.read + row * copy->from.stride, copy->width);
+            memcpy(at, (const char *)copy->from.read + row * copy->from.stride, copy->width);
     }
+    return done(0);
+}
+
+/* ---- streams ---- */
+
+int cuMemcpy2DAsync_v2(const struct rows *copy, void *stream) {
+    unsigned char *data;
+    BEGIN();
+    CHECK(stream != NULL, INVALID_HANDLE);
+    CHECK(is_copy(copy, &data), INVALID_VALUE);
+    if (copy->from.kind == 2)
+        late_copy(stream, copy->to.host, copy->to.stride, data, copy->from.stride, copy->width, copy->count, 0);
+    else
+        late_copy(stream, data, copy->to.stride, copy->from.read, copy->from.stride, copy->width, copy->count, 1);
+    return done(0);
+}
+
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+    BEGIN();
+    struct allocation *const one = holding(to, bytes);
+    CHECK(one != NULL && bytes > 0 && stream != NULL, INVALID_VALUE);
+    CHECK(one->context == current(), INVALID_CONTEXT);
+    late_copy(stream, one->data + (to - one->address), bytes, from, bytes, bytes, 1, 1);
+    return done(0);
+}
+
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+    BEGIN();
+    struct allocation *const one = holding(from, bytes);
+    CHECK(one != NULL && bytes > 0 && stream != NULL, INVALID_VALUE);
+    CHECK(one->context == current(), INVALID_CONTEXT);
+    late_copy(stream, to, bytes, one->data + (from - one->address), bytes, bytes, 1, 0);
+    return done(0);
+}
+
+int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
+    BEGIN();
+    CHECK(current() != NULL, INVALID_CONTEXT);
+    CHECK(flags == 0 && bytes > 0, INVALID_VALUE);
+    *memory = late_pin(bytes);
+    pinned_count++;
+    return done(0);
+}
+
+int cuMemFreeHost(void *memory) {
+    BEGIN();
+    CHECK(current() != NULL, INVALID_CONTEXT);
+    late_unpin(memory);
+    pinned_count--;
+    return done(0);
+}
+
+int cuStreamCreate(void **stream, unsigned flags) {
+    BEGIN();
+    CHECK(current() != NULL, INVALID_CONTEXT);
+    CHECK(flags == 1, INVALID_VALUE);
+    *stream = late_make();
+    stream_count++;
+    return done(0);
+}
+
+int cuStreamDestroy_v2(void *stream) {
+    BEGIN();
+    CHECK(current() != NULL, INVALID_CONTEXT);
+    late_end(stream);
+    stream_count--;
     return done(0);
 }
 
 int cuStreamSynchronize(void *stream) {
     BEGIN();
     CHECK(current() != NULL, INVALID_CONTEXT);
-    CHECK(stream == NULL, INVALID_HANDLE);
+    return done(stream == NULL || late_finish(stream) ? 0 : LAUNCH_FAILED);
+}
+
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+    BEGIN();
+    CHECK(current() != NULL, INVALID_CONTEXT);
+    CHECK(stream != NULL && event != NULL && flags == 0, INVALID_VALUE);
+    late_follow(stream, event);
     return done(0);
 }
 
-int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                   unsigned shared_bytes, void *stream, void **arguments, void **extra) {
+int cuEventCreate(void **event, unsigned flags) {
     BEGIN();
-    const struct function *const one = function;
-    CHECK(is_function(one), INVALID_HANDLE);
-    CHECK(stream == NULL, INVALID_HANDLE);
-    CHECK(extra == NULL && arguments != NULL, INVALID_VALUE);
-    CHECK(grid_x >= 1 && grid_y >= 1 && grid_z >= 1 && grid_x <= 2147483647 && grid_y <= 65535 && grid_z <= 65535, INVALID_VALUE);
-    CHECK(block_x >= 1 && block_y >= 1 && block_z >= 1 && block_x <= 1024 && block_y <= 1024 && block_z <= 64, INVALID_VALUE);
-    CHECK((uint64_t)block_x * block_y * block_z <= 1024, INVALID_VALUE);
-    CHECK((int)shared_bytes <= one->dynamic_bytes, INVALID_VALUE);
+    CHECK(current() != NULL, INVALID_CONTEXT);
+    CHECK(flags == 2, INVALID_VALUE);
+    *event = late_event_make();
+    event_count++;
+    return done(0);
+}
+
+int cuEventDestroy_v2(void *event) {
+    BEGIN();
+    CHECK(current() != NULL, INVALID_CONTEXT);
+    late_event_free(event);
+    event_count--;
+    return done(0);
+}
+
+int cuEventRecord(void *event, void *stream) {
+    BEGIN();
+    CHECK(current() != NULL, INVALID_CONTEXT);
+    CHECK(stream != NULL && event != NULL, INVALID_VALUE);
+    late_record(event, stream);
+    return done(0);
+}
+
+int cuEventSynchronize(void *event) {
+    BEGIN();
+    CHECK(current() != NULL, INVALID_CONTEXT);
+    return done(late_await(event) ? 0 : LAUNCH_FAILED);
+}
+
+/* ---- launches ---- */
+
+/* A launch with its arguments, which are taken when it is begun. */
+struct launch {
+    const struct function *function;
+    unsigned numbers[7]; /* grid, block, shared memory */
+    unsigned char *arguments[PARAMETERS];
+};
+
+/* Run it, and free it; returns an error. */
+static int run(struct launch *launch) {
+    const struct function *const one = launch->function;
+    const struct context *const context = one->module->context;
     ask('R');
     say_number(one->module->number);
     say_bytes(one->name, strlen(one->name));
-    const unsigned numbers[] = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes};
-    for (int i = 0; i < 7; i++) say_number(numbers[i]);
+    for (int i = 0; i < 7; i++) say_number(launch->numbers[i]);
     say_number(one->count);
-    for (unsigned i = 0; i < one->count; i++) say_bytes(arguments[i], one->sizes[i]);
+    for (unsigned i = 0; i < one->count; i++) {
+        say_bytes(launch->arguments[i], one->sizes[i]);
+        free(launch->arguments[i]);
+    }
+    free(launch);
     uint64_t count = 0;
-    for (int i = 0; i < ALLOCATIONS; i++) count += allocations[i].context == current();
+    for (int i = 0; i < ALLOCATIONS; i++) count += allocations[i].context == context;
     say_number(count);
     for (int i = 0; i < ALLOCATIONS; i++)
-        if (allocations[i].context == current()) {
+        if (allocations[i].context == context) {
             say_number(allocations[i].address);
             say_bytes(allocations[i].data, allocations[i].bytes);
         }
@@ -514,10 +636,44 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
     hear_text(message, sizeof message);
     if (message[0] != '\0') {
         tell("violation: %s: %s\n", one->name, message);
-        return done(LAUNCH_FAILED);
+        return LAUNCH_FAILED;
     }
     for (int i = 0; i < ALLOCATIONS; i++)
-        if (allocations[i].context == current()) hear(allocations[i].data, allocations[i].bytes);
+        if (allocations[i].context == context) hear(allocations[i].data, allocations[i].bytes);
     tell("ran %s\n", one->name);
+    return 0;
+}
+
+static void run_late(void *launch) { (void)run(launch); }
+
+int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                   unsigned shared_bytes, void *stream, void **arguments, void **extra) {
+    BEGIN();
+    const struct function *const one = function;
+    CHECK(is_function(one), INVALID_HANDLE);
+    CHECK(extra == NULL && arguments != NULL, INVALID_VALUE);
+    CHECK(grid_x >= 1 && grid_y >= 1 && grid_z >= 1 && grid_x <= 2147483647 && grid_y <= 65535 && grid_z <= 65535, INVALID_VALUE);
+    CHECK(block_x >= 1 && block_y >= 1 && block_z >= 1 && block_x <= 1024 && block_y <= 1024 && block_z <= 64, INVALID_VALUE);
+    CHECK((uint64_t)block_x * block_y * block_z <= 1024, INVALID_VALUE);
+    CHECK((int)shared_bytes <= one->dynamic_bytes, INVALID_VALUE);
+    const unsigned numbers[] = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes};
+    struct launch *const launch = calloc(1, sizeof *launch);
+    launch->function = one;
+    memcpy(launch->numbers, numbers, sizeof numbers);
+    const void *starts[PARAMETERS];
+    size_t lengths[PARAMETERS], used = 0;
+    for (unsigned i = 0; i < one->count; i++) {
+        launch->arguments[i] = malloc(one->sizes[i]);
+        memcpy(launch->arguments[i], arguments[i], one->sizes[i]);
+        uint64_t address;
+        if (one->sizes[i] != sizeof address) continue;
+        memcpy(&address, arguments[i], sizeof address);
+        const struct allocation *const memory = holding(address, 1);
+        if (memory == NULL) continue;
+        starts[used] = memory->data;
+        lengths[used++] = memory->bytes;
+    }
+    if (stream == NULL) return done(run(launch));
+    late_begin(stream, run_late, launch, starts, lengths, used);
     return done(0);
 }

@@ -23,6 +23,9 @@ from metafork.ptx.text.parser import parse
 from metafork.ptx.text.source import PtxError
 from tests.runtime.compiling import succeed
 
+LATE = Path(__file__).parents[3] / "runtime"
+"""The folder of what streams without a device are (``late_streams.h``)."""
+
 REGISTERS = 40
 """What every kernel takes of the stand-in's device."""
 
@@ -87,7 +90,13 @@ def standin(directory):
     library = directory / "libcuda.so.1"
     source = Path(__file__).with_name("libcuda.c")
     warnings = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-function")
-    succeed(["gcc", "-std=gnu11", "-O1", "-g", *warnings, "-shared", "-fPIC", source, "-o", library, "-lpthread"])
+    late = LATE / "late_calls.cpp"
+    succeed(["g++", "-std=c++17", "-O1", "-g", *warnings, "-fPIC", "-c", late, "-o", directory / "late.o"])
+    succeed(
+        ["gcc", "-std=gnu11", "-O1", "-g", *warnings, f"-I{LATE}", "-fPIC", "-c", source, "-o", directory / "cuda.o"]
+    )
+    objects = [directory / "cuda.o", directory / "late.o"]
+    succeed(["g++", "-shared", *objects, "-o", library, "-lpthread"])
     path = directory / "socket"
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(str(path))

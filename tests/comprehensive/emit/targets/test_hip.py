@@ -49,7 +49,7 @@ def built(name, directory, function=None, text=None, **options):
     (directory / "driver.c").write_text(driver_text(unit, driven))
     include = (f"-I{directory}", f"-I{directory}/include", f"-I{SUPPORT_DIRECTORY}")
     # What the stand-in itself is made of is no header of the package.
-    standin = (f"-I{Path(__file__).parent}", "-Imetafork/runtime/include")
+    standin = (f"-I{Path(__file__).parent}", f"-I{Path(__file__).parents[3] / 'runtime'}", "-Imetafork/runtime/include")
     flags = ("-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-Wno-unknown-pragmas")
     succeed(["g++", *flags, *include, *standin, "-c", directory / "device.cpp", "-o", directory / "device.o"])
     common = ("-std=gnu11", "-O0", "-w", "-ffp-contract=off", "-DMETAFORK_NO_CONTRACT", *include)

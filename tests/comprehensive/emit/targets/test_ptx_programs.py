@@ -137,7 +137,7 @@ def test_columns_are_copied_as_such(driver, tmp_path):
     assert done.stderr.count("36 bytes of A to the device in 9 rows") == 2
     assert done.stderr.count("36 bytes of A from the device in 9 rows") == 3
     # What the host wrote last is left out at the end.
-    assert calls.names.count("cuMemcpy2D_v2") == 7
+    assert calls.names.count("cuMemcpy2DAsync_v2") == 7
 
 
 def test_arrays_stay_on_the_device_between_calls(driver, tmp_path):

@@ -2,8 +2,10 @@
  *
  * The names and numbers of arguments are those of HIP's own header.  Memory of the device is memory of the host that the
  * program must not touch itself: it is protected while no call works on it.  STANDIN_FAIL=7 lets the seventh call fail.
+ * What is begun on streams takes effect late (late_streams.h).
  */
 #pragma once
+#include "late_streams.h"
 #include "metafork/cpu_blocks.h"
 
 #include <cstddef>
@@ -14,6 +16,8 @@
 #include <functional>
 #include <map>
 #include <sys/mman.h>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #define __shared__
@@ -51,7 +55,7 @@ ATOMIC(atomicMin, value < old ? value : old)
 ATOMIC(atomicMax, old < value ? value : old)
 #undef ATOMIC
 
-enum [[nodiscard]] hipError_t { hipSuccess = 0, hipErrorInvalidValue = 1, hipErrorOutOfMemory = 2, hipErrorInvalidDeviceFunction = 98, hipErrorNoDevice = 100 };
+enum [[nodiscard]] hipError_t { hipSuccess = 0, hipErrorInvalidValue = 1, hipErrorOutOfMemory = 2, hipErrorInvalidDeviceFunction = 98, hipErrorNoDevice = 100, hipErrorLaunchFailure = 719 };
 enum hipMemcpyKind { hipMemcpyHostToDevice = 1, hipMemcpyDeviceToHost = 2 };
 enum hipFuncAttribute { hipFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum hipDeviceAttribute_t {
@@ -73,19 +77,29 @@ alignas(16) inline unsigned char metafork_shared[65536];
 
 namespace hip_standin {
 
-inline std::map<const void *, std::function<void(void **)>> &kernels() {
-    static std::map<const void *, std::function<void(void **)>> all;
+/* A kernel with arguments, which are taken at the launch, and those that are pointers. */
+struct launched {
+    std::function<void()> run;
+    std::vector<const void *> pointers;
+};
+inline void note(std::vector<const void *> &pointers, const void *pointer) { pointers.push_back(pointer); }
+template <class Type, std::enable_if_t<!std::is_pointer_v<Type>, int> = 0> inline void note(std::vector<const void *> &, Type) {}
+inline std::map<const void *, std::function<launched(void **)>> &kernels() {
+    static std::map<const void *, std::function<launched(void **)>> all;
     return all;
 }
 
 /* A kernel of the program, with the types of its arguments. */
 struct kernel {
     template <class... Types> explicit kernel(void (*function)(Types...)) {
-        kernels()[(const void *)function] = [function](void **arguments) { call(function, arguments, std::index_sequence_for<Types...>()); };
+        kernels()[(const void *)function] = [function](void **arguments) { return taken(function, arguments, std::index_sequence_for<Types...>()); };
     }
     template <class... Types, size_t... Places>
-    static void call(void (*function)(Types...), void **arguments, std::index_sequence<Places...>) {
-        function(*static_cast<Types *>(arguments[Places])...);
+    static launched taken(void (*function)(Types...), void **arguments, std::index_sequence<Places...>) {
+        const std::tuple<std::decay_t<Types>...> values(*static_cast<Types *>(arguments[Places])...);
+        std::vector<const void *> pointers;
+        (note(pointers, *static_cast<Types *>(arguments[Places])), ...);
+        return {[function, values] { std::apply(function, values); }, pointers};
     }
 };
 
@@ -118,8 +132,13 @@ inline hipError_t begun() {
 }
 
 struct leaks {
-    leaks() { (void)memory(); /* is there longer */ }
+    leaks() {
+        (void)memory(); /* is there longer */
+        (void)late::device();
+    }
     ~leaks() {
+        for (auto &[start, bytes] : late::device().pinned) fprintf(stderr, "left %zu pinned bytes\n", bytes);
+        if (!late::device().streams.empty()) fprintf(stderr, "left %zu streams\n", late::device().streams.size());
         for (auto &[start, bytes] : memory()) fprintf(stderr, "left %zu bytes\n", bytes);
         if (getenv("STANDIN_COUNT") != nullptr) fprintf(stderr, "%zu calls\n", calls);
     }
@@ -132,7 +151,7 @@ inline leaks at_the_end;
     if (const hipError_t error_ = hip_standin::begun(); error_ != hipSuccess) return error_
 
 inline hipError_t hipGetLastError() { return hipSuccess; }
-inline const char *hipGetErrorString(hipError_t error) { return error == hipErrorOutOfMemory ? "out of memory" : "invalid argument"; }
+inline const char *hipGetErrorString(hipError_t error) { return error == hipErrorOutOfMemory ? "out of memory" : error == hipErrorLaunchFailure ? "unspecified launch failure" : "invalid argument"; }
 
 inline hipError_t hipGetDevice(int *device) {
     HIP_STANDIN_BEGIN();
@@ -162,6 +181,7 @@ inline hipError_t hipFree(void *start) {
     HIP_STANDIN_BEGIN();
     const auto found = hip_standin::memory().find((char *)start);
     if (found == hip_standin::memory().end()) return hipErrorInvalidValue;
+    late::ends(start, found->second);
     munmap(start, found->second);
     hip_standin::memory().erase(found);
     return hipSuccess;
@@ -193,9 +213,89 @@ inline hipError_t hipMemcpy2D(void *to, size_t to_stride, const void *from, size
     return hipSuccess;
 }
 
-inline hipError_t hipStreamSynchronize(hipStream_t) {
+inline hipError_t hipSetDevice(int device) {
     HIP_STANDIN_BEGIN();
+    return device == 0 ? hipSuccess : hipErrorInvalidValue;
+}
+
+/* ---- streams ---- */
+
+typedef late::Event *hipEvent_t;
+enum { hipStreamNonBlocking = 1, hipEventDisableTiming = 2, hipHostMallocDefault = 0 };
+
+namespace hip_standin {
+inline late::Stream *of(hipStream_t stream) { return (late::Stream *)stream; }
+inline hipError_t told(bool well) { return well ? hipSuccess : hipErrorLaunchFailure; }
+inline bool is_memory(const void *address, size_t bytes) {
+    for (auto &[start, size] : memory())
+        if ((const char *)address >= start && (const char *)address + bytes <= start + size) return true;
+    return false;
+}
+} // namespace hip_standin
+
+inline hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags) {
+    HIP_STANDIN_BEGIN();
+    if (flags != hipStreamNonBlocking) return hipErrorInvalidValue;
+    *stream = (hipStream_t)late::make();
     return hipSuccess;
+}
+inline hipError_t hipStreamDestroy(hipStream_t stream) {
+    HIP_STANDIN_BEGIN();
+    late::end(hip_standin::of(stream));
+    return hipSuccess;
+}
+/* That of no number waits for nothing here: the others are made not to wait for it. */
+inline hipError_t hipStreamSynchronize(hipStream_t stream) {
+    HIP_STANDIN_BEGIN();
+    return stream == nullptr ? hipSuccess : hip_standin::told(late::finish(hip_standin::of(stream)));
+}
+inline hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned) {
+    HIP_STANDIN_BEGIN();
+    late::follow(hip_standin::of(stream), event);
+    return hipSuccess;
+}
+inline hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned flags) {
+    HIP_STANDIN_BEGIN();
+    if (flags != hipEventDisableTiming) return hipErrorInvalidValue;
+    *event = new late::Event;
+    return hipSuccess;
+}
+inline hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
+    HIP_STANDIN_BEGIN();
+    late::record(event, hip_standin::of(stream));
+    return hipSuccess;
+}
+inline hipError_t hipEventSynchronize(hipEvent_t event) {
+    HIP_STANDIN_BEGIN();
+    return hip_standin::told(late::await(event));
+}
+inline hipError_t hipEventDestroy(hipEvent_t event) {
+    HIP_STANDIN_BEGIN();
+    delete event;
+    return hipSuccess;
+}
+inline hipError_t hipHostMalloc(void **out, size_t bytes, unsigned flags) {
+    HIP_STANDIN_BEGIN();
+    if (flags != hipHostMallocDefault) return hipErrorInvalidValue;
+    *out = late::pin(bytes);
+    return hipSuccess;
+}
+inline hipError_t hipHostFree(void *memory) {
+    HIP_STANDIN_BEGIN();
+    late::unpin(memory);
+    return hipSuccess;
+}
+inline hipError_t hipMemcpy2DAsync(void *to, size_t to_stride, const void *from, size_t stride, size_t width, size_t rows, hipMemcpyKind kind,
+                                   hipStream_t stream) {
+    HIP_STANDIN_BEGIN();
+    const bool there = kind == hipMemcpyHostToDevice;
+    if (!hip_standin::is_memory(there ? to : from, (there ? to_stride : stride) * (rows - 1) + width)) return hipErrorInvalidValue;
+    if (width > stride || width > to_stride) return hipErrorInvalidValue;
+    late::copy(hip_standin::of(stream), to, to_stride, from, stride, width, rows, there, hip_standin::allow);
+    return hipSuccess;
+}
+inline hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream) {
+    return hipMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
 }
 
 inline hipError_t hipFuncGetAttributes(hipFuncAttributes *out, const void *function) {
@@ -213,14 +313,26 @@ inline hipError_t hipFuncSetAttribute(const void *function, hipFuncAttribute att
     return hipSuccess;
 }
 
-inline hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared_bytes, hipStream_t) {
+inline hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared_bytes, hipStream_t stream) {
     HIP_STANDIN_BEGIN();
     const auto found = hip_standin::kernels().find(function);
     if (found == hip_standin::kernels().end()) return hipErrorInvalidDeviceFunction;
     if (shared_bytes > (size_t)hip_standin::allowed(function) || (uint64_t)grid.x * block.x >> 32 != 0) return hipErrorInvalidValue;
-    memset(metafork_shared, 0xff, sizeof metafork_shared);
-    hip_standin::allow(true);
-    const bool ran = metafork_cpu::launch("a kernel", grid, block, (int64_t)shared_bytes, [&] { found->second(arguments); });
-    hip_standin::allow(false);
-    return ran ? hipSuccess : hipErrorOutOfMemory;
+    const hip_standin::launched kernel = found->second(arguments);
+    const auto run = [=] {
+        memset(metafork_shared, 0xff, sizeof metafork_shared);
+        hip_standin::allow(true);
+        if (!metafork_cpu::launch("a kernel", grid, block, (int64_t)shared_bytes, kernel.run)) late::violation("no memory");
+        hip_standin::allow(false);
+    };
+    if (stream == nullptr) {
+        run();
+        return hipSuccess;
+    }
+    std::vector<late::Range> uses;
+    for (auto &[start, bytes] : hip_standin::memory())
+        for (const void *const pointer : kernel.pointers)
+            if (pointer >= start && pointer < start + bytes) uses.push_back({start, bytes});
+    late::begin(hip_standin::of(stream), run, uses);
+    return hipSuccess;
 }

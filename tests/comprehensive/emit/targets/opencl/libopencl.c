@@ -12,7 +12,10 @@
  *   STANDIN_EXTENSIONS=0  the device says that it has none
  *   STANDIN_LOCAL     bytes of local memory that the device says it has
  *   STANDIN_DRIVER    the version that the driver says it has
+ *   STANDIN_ORDER     what is enqueued and not waited for takes effect late (late_streams.h); else as PoCL has it
  */
+#include "late_calls.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -25,9 +28,10 @@ enum {
     DEVICES = 2, DEVICE_INFO = 3, CREATE_CONTEXT = 4, RETAIN_CONTEXT = 6, RELEASE_CONTEXT = 7, CREATE_QUEUE = 9, RELEASE_QUEUE = 11,
     QUEUE_INFO = 12, CREATE_BUFFER = 14, RELEASE_MEMORY = 18, CREATE_PROGRAM = 26, TAKE_PROGRAM = 27, RELEASE_PROGRAM = 29,
     BUILD_PROGRAM = 30, PROGRAM_INFO = 32, BUILD_INFO = 33, CREATE_KERNEL = 34, RELEASE_KERNEL = 37, SET_ARGUMENT = 38,
-    KERNEL_INFO = 40, FLUSH = 46, FINISH = 47, READ = 48, WRITE = 49, LAUNCH = 59, READ_RECTANGLE = 86, WRITE_RECTANGLE = 87
+    KERNEL_INFO = 40, AWAIT_EVENTS = 41, RELEASE_EVENT = 44, FLUSH = 46, FINISH = 47, READ = 48, WRITE = 49, MAP = 56, UNMAP = 58,
+    LAUNCH = 59, READ_RECTANGLE = 86, WRITE_RECTANGLE = 87, MARKER = 105, BARRIER = 106
 };
-enum { FAILURE = -9999, INVALID_VALUE = -30, NOT_FOUND = -1, OBJECTS = 4096 };
+enum { FAILURE = -9999, INVALID_VALUE = -30, NOT_FOUND = -1, OBJECTS = 1024, ARGUMENTS = 96 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *log_file;
@@ -38,6 +42,13 @@ static struct {
     const char *kind;
     int held;
     char name[256];
+    void *stream; /* of a queue whose commands are late */
+    size_t bytes; /* of a mapped buffer */
+    struct {
+        size_t size; /* 0: none was set */
+        int local;
+        unsigned char value[16];
+    } arguments[ARGUMENTS]; /* of a kernel */
 } objects[OBJECTS];
 static int object_count;
 
@@ -83,14 +94,23 @@ static int place_of(const void *object, const char *kind) {
     return -1;
 }
 
+static void *late_of(const void *queue) {
+    const int at = place_of(queue, "queue");
+    return at < 0 ? NULL : objects[at].stream;
+}
+
 static void hold(void *object, const char *kind, const char *name) {
     pthread_mutex_lock(&lock);
     int at = place_of(object, kind);
     if (at < 0) {
-        if (object_count == OBJECTS) abort();
-        at = object_count++;
+        /* There are many events, one after the other. */
+        for (at = 0; at < object_count && (objects[at].held > 0 || strcmp(objects[at].kind, "event") != 0); at++) {}
+        if (at == OBJECTS) abort();
+        if (at == object_count) object_count++;
+        memset(&objects[at], 0, sizeof objects[at]);
         objects[at].object = object;
         objects[at].kind = kind;
+        objects[at].stream = strcmp(kind, "queue") == 0 && getenv("STANDIN_ORDER") != NULL ? late_make() : NULL;
         snprintf(objects[at].name, sizeof objects[at].name, "%s", name);
     }
     objects[at].held++;
@@ -213,6 +233,7 @@ void *clCreateCommandQueue(void *context, void *device, uint64_t properties, int
 int clReleaseCommandQueue(void *queue) {
     BEGIN();
     NEED(queue, "queue");
+    if (late_of(queue) != NULL) late_end(late_of(queue));
     let_go(queue, "queue");
     return CALL(int, queue, RELEASE_QUEUE, queue);
 }
@@ -234,6 +255,7 @@ void *clCreateBuffer(void *context, uint64_t flags, size_t size, void *host, int
 int clReleaseMemObject(void *memory) {
     BEGIN();
     NEED(memory, "buffer");
+    late_ends(memory, 1);
     let_go(memory, "buffer");
     return CALL(int, memory, RELEASE_MEMORY, memory);
 }
@@ -304,7 +326,56 @@ int clGetKernelWorkGroupInfo(void *kernel, void *device, unsigned what, size_t r
 int clSetKernelArg(void *kernel, unsigned index, size_t size, const void *value) {
     BEGIN();
     NEED(kernel, "kernel");
+    pthread_mutex_lock(&lock);
+    const int at = place_of(kernel, "kernel");
+    if (index >= ARGUMENTS || (value != NULL && size > sizeof objects[at].arguments[index].value)) abort();
+    objects[at].arguments[index].size = size;
+    objects[at].arguments[index].local = value == NULL;
+    if (value != NULL) memcpy(objects[at].arguments[index].value, value, size);
+    pthread_mutex_unlock(&lock);
     return CALL(int, kernel, SET_ARGUMENT, kernel, index, size, value);
+}
+
+/* A command that takes effect later: a launch, or a copy of rows. */
+struct command {
+    void *queue, *object; /* a kernel or a buffer */
+    int number;           /* the kernel's among the objects, with its arguments as they were */
+    size_t global[3], local[3], here[3], there[3], region[3], stride, host_stride;
+    void *host;
+    int function;
+    unsigned char arguments[sizeof objects[0].arguments];
+};
+
+static void failed(const char *what, int error) {
+    if (error == 0) return;
+    tell("violation: %s: error %d\n", what, error);
+}
+
+static void launch_late(void *at) {
+    struct command *const one = at;
+    unsigned char now[sizeof one->arguments];
+    memcpy(now, objects[one->number].arguments, sizeof now);
+    for (int set = 0; set < 2; set++) {
+        /* Those of the launch, and when it is over those that others set meanwhile. */
+        memcpy(objects[one->number].arguments, set == 0 ? one->arguments : now, sizeof now);
+        for (unsigned i = 0; i < ARGUMENTS; i++) {
+            const size_t size = objects[one->number].arguments[i].size;
+            const void *const value = objects[one->number].arguments[i].local ? NULL : objects[one->number].arguments[i].value;
+            if (size != 0) failed("clSetKernelArg", CALL(int, one->object, SET_ARGUMENT, one->object, i, size, value));
+        }
+        if (set == 1) break;
+        failed("clEnqueueNDRangeKernel", CALL(int, one->queue, LAUNCH, one->queue, one->object, 3u, NULL, one->global, one->local, 0u, NULL, NULL));
+        failed("clFinish", CALL(int, one->queue, FINISH, one->queue));
+        tell("ran %s\n", objects[one->number].name);
+    }
+    free(one);
+}
+
+static void copy_late(void *at) {
+    struct command *const one = at;
+    failed("a copy", CALL(int, one->queue, one->function, one->queue, one->object, 1u, one->here, one->there, one->region, one->stride, (size_t)0,
+                          one->host_stride, (size_t)0, one->host, 0u, NULL, NULL));
+    free(one);
 }
 
 int clEnqueueNDRangeKernel(void *queue, void *kernel, unsigned dimensions, const size_t *offset, const size_t *global, const size_t *local,
@@ -312,6 +383,28 @@ int clEnqueueNDRangeKernel(void *queue, void *kernel, unsigned dimensions, const
     BEGIN();
     NEED(queue, "queue");
     NEED(kernel, "kernel");
+    const int at = place_of(kernel, "kernel");
+    if (late_of(queue) != NULL) {
+        struct command *const one = calloc(1, sizeof *one);
+        const void *starts[ARGUMENTS];
+        size_t lengths[ARGUMENTS], used = 0;
+        if (dimensions != 3 || offset != NULL || count != 0 || event != NULL) abort();
+        one->queue = queue;
+        one->object = kernel;
+        one->number = at;
+        memcpy(one->global, global, sizeof one->global);
+        memcpy(one->local, local, sizeof one->local);
+        memcpy(one->arguments, objects[at].arguments, sizeof one->arguments);
+        for (int i = 0; i < ARGUMENTS; i++) {
+            void *memory = NULL;
+            if (objects[at].arguments[i].size == sizeof memory) memcpy(&memory, objects[at].arguments[i].value, sizeof memory);
+            if (memory == NULL || place_of(memory, "buffer") < 0) continue;
+            starts[used] = memory;
+            lengths[used++] = 1;
+        }
+        late_begin(late_of(queue), launch_late, one, starts, lengths, used);
+        return 0;
+    }
     const int error = CALL(int, queue, LAUNCH, queue, kernel, dimensions, offset, global, local, count, events, event);
     pthread_mutex_lock(&lock);
     if (error == 0) tell("ran %s\n", objects[place_of(kernel, "kernel")].name);
@@ -319,11 +412,54 @@ int clEnqueueNDRangeKernel(void *queue, void *kernel, unsigned dimensions, const
     return error;
 }
 
+/* Whether bytes of the host lie in a buffer that is mapped. */
+static int is_mapped(const void *start, size_t bytes) {
+    for (int i = 0; i < object_count; i++)
+        if (objects[i].held > 0 && strcmp(objects[i].kind, "mapping") == 0 && (const char *)start >= (const char *)objects[i].object &&
+            (const char *)start + bytes <= (const char *)objects[i].object + objects[i].bytes)
+            return 1;
+    return 0;
+}
+
+/* A copy that is not waited for: it must go through mapped memory.  One that is comes behind what is late on its queue. */
+static int is_late(void *queue, unsigned blocking, const void *host, size_t bytes, const char *function) {
+    pthread_mutex_lock(&lock);
+    if (!blocking && !is_mapped(host, bytes)) tell("violation: %s: that memory is not mapped\n", function);
+    pthread_mutex_unlock(&lock);
+    if (late_of(queue) == NULL) return 0;
+    if (blocking) (void)late_finish(late_of(queue));
+    return !blocking;
+}
+
+static int begin_copy(void *queue, void *buffer, const size_t *here, const size_t *there, const size_t *region, size_t stride, size_t host_stride,
+                      void *host, int function) {
+    struct command *const one = calloc(1, sizeof *one);
+    const void *const starts[] = {buffer, host};
+    const size_t lengths[] = {1, host_stride * (region[1] - 1) + region[0]};
+    one->queue = queue;
+    one->object = buffer;
+    memcpy(one->here, here, sizeof one->here);
+    memcpy(one->there, there, sizeof one->there);
+    memcpy(one->region, region, sizeof one->region);
+    one->stride = stride;
+    one->host_stride = host_stride;
+    one->host = host;
+    one->function = function;
+    late_begin(late_of(queue), copy_late, one, starts, lengths, 2);
+    return 0;
+}
+
+static int begin_bytes(void *queue, void *buffer, size_t offset, size_t size, void *host, int function) {
+    const size_t here[3] = {offset, 0, 0}, there[3] = {0, 0, 0}, region[3] = {size, 1, 1};
+    return begin_copy(queue, buffer, here, there, region, 0, 0, host, function);
+}
+
 int clEnqueueReadBuffer(void *queue, void *buffer, unsigned blocking, size_t offset, size_t size, void *to, unsigned count, void *const *events,
                         void **event) {
     BEGIN();
     NEED(queue, "queue");
     NEED(buffer, "buffer");
+    if (is_late(queue, blocking, to, size, __func__)) return begin_bytes(queue, buffer, offset, size, to, READ_RECTANGLE);
     return CALL(int, queue, READ, queue, buffer, blocking, offset, size, to, count, events, event);
 }
 
@@ -332,6 +468,7 @@ int clEnqueueWriteBuffer(void *queue, void *buffer, unsigned blocking, size_t of
     BEGIN();
     NEED(queue, "queue");
     NEED(buffer, "buffer");
+    if (is_late(queue, blocking, from, size, __func__)) return begin_bytes(queue, buffer, offset, size, (void *)from, WRITE_RECTANGLE);
     return CALL(int, queue, WRITE, queue, buffer, blocking, offset, size, from, count, events, event);
 }
 
@@ -341,6 +478,8 @@ int clEnqueueReadBufferRect(void *queue, void *buffer, unsigned blocking, const 
     BEGIN();
     NEED(queue, "queue");
     NEED(buffer, "buffer");
+    if (is_late(queue, blocking, to, host_stride * (region[1] - 1) + region[0], __func__))
+        return begin_copy(queue, buffer, from, at, region, stride, host_stride, to, READ_RECTANGLE);
     return CALL(int, queue, READ_RECTANGLE, queue, buffer, blocking, from, at, region, stride, slice, host_stride, host_slice, to, count, events, event);
 }
 
@@ -350,7 +489,72 @@ int clEnqueueWriteBufferRect(void *queue, void *buffer, unsigned blocking, const
     BEGIN();
     NEED(queue, "queue");
     NEED(buffer, "buffer");
+    if (is_late(queue, blocking, from, host_stride * (region[1] - 1) + region[0], __func__))
+        return begin_copy(queue, buffer, to, at, region, stride, host_stride, (void *)from, WRITE_RECTANGLE);
     return CALL(int, queue, WRITE_RECTANGLE, queue, buffer, blocking, to, at, region, stride, slice, host_stride, host_slice, from, count, events, event);
+}
+
+void *clEnqueueMapBuffer(void *queue, void *buffer, unsigned blocking, uint64_t flags, size_t offset, size_t size, unsigned count,
+                         void *const *events, void **event, int *error) {
+    BEGIN_MAKING();
+    if (!held(queue, "queue", __func__) || !held(buffer, "buffer", __func__)) return *error = INVALID_VALUE, NULL;
+    void *const mapped = CALL(void *, queue, MAP, queue, buffer, blocking, flags, offset, size, count, events, event, error);
+    if (mapped == NULL) return NULL;
+    hold(mapped, "mapping", "");
+    pthread_mutex_lock(&lock);
+    objects[place_of(mapped, "mapping")].bytes = size;
+    pthread_mutex_unlock(&lock);
+    return mapped;
+}
+
+int clEnqueueUnmapMemObject(void *queue, void *memory, void *mapped, unsigned count, void *const *events, void **event) {
+    BEGIN();
+    NEED(queue, "queue");
+    NEED(memory, "buffer");
+    NEED(mapped, "mapping");
+    late_ends(mapped, objects[place_of(mapped, "mapping")].bytes);
+    let_go(mapped, "mapping");
+    return CALL(int, queue, UNMAP, queue, memory, mapped, count, events, event);
+}
+
+int clEnqueueMarkerWithWaitList(void *queue, unsigned count, void *const *events, void **event) {
+    BEGIN();
+    NEED(queue, "queue");
+    if (count != 0 || event == NULL) return INVALID_VALUE;
+    int error = 0;
+    if (late_of(queue) != NULL)
+        late_record(*event = late_event_make(), late_of(queue));
+    else
+        error = CALL(int, queue, MARKER, queue, count, events, event);
+    if (error == 0) hold(*event, "event", "");
+    return error;
+}
+
+int clEnqueueBarrierWithWaitList(void *queue, unsigned count, void *const *events, void **event) {
+    BEGIN();
+    NEED(queue, "queue");
+    if (count != 1 || event != NULL) return INVALID_VALUE;
+    NEED(events[0], "event");
+    if (late_of(queue) == NULL) return CALL(int, queue, BARRIER, queue, count, events, event);
+    late_follow(late_of(queue), events[0]);
+    return 0;
+}
+
+int clWaitForEvents(unsigned count, void *const *events) {
+    BEGIN();
+    if (count != 1) return INVALID_VALUE;
+    NEED(events[0], "event");
+    if (getenv("STANDIN_ORDER") == NULL) return CALL(int, events[0], AWAIT_EVENTS, count, events);
+    return late_await(events[0]) ? 0 : -14;
+}
+
+int clReleaseEvent(void *event) {
+    BEGIN();
+    NEED(event, "event");
+    let_go(event, "event");
+    if (getenv("STANDIN_ORDER") == NULL) return CALL(int, event, RELEASE_EVENT, event);
+    late_event_free(event);
+    return 0;
 }
 
 int clFlush(void *queue) {
@@ -362,5 +566,6 @@ int clFlush(void *queue) {
 int clFinish(void *queue) {
     BEGIN();
     NEED(queue, "queue");
+    if (late_of(queue) != NULL && !late_finish(late_of(queue))) return -14;
     return CALL(int, queue, FINISH, queue);
 }

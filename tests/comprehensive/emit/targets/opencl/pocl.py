@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.comprehensive.emit.targets.standin import watched
+from tests.comprehensive.emit.targets.standin import LATE, watched
 from tests.runtime.compiling import succeed
 
 
@@ -32,6 +32,9 @@ def pocl(directory):
     except metadata.PackageNotFoundError:
         pytest.skip("NO POCL: kernels in OpenCL C are not run here")
     (vendor,) = (Path(one.locate()) for one in files if one.name.startswith("libpocl"))
-    flags = ("-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
-    succeed(["gcc", *flags, Path(__file__).with_name("libopencl.c"), "-o", directory / "libOpenCL.so.1", "-ldl"])
+    flags = ("-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", f"-I{LATE}")
+    succeed(["gcc", "-std=gnu11", *flags, "-c", Path(__file__).with_name("libopencl.c"), "-o", directory / "opencl.o"])
+    succeed(["g++", "-std=c++17", *flags, "-c", LATE / "late_calls.cpp", "-o", directory / "late.o"])
+    objects = [directory / "opencl.o", directory / "late.o"]
+    succeed(["g++", "-shared", *objects, "-o", directory / "libOpenCL.so.1", "-ldl", "-lpthread"])
     return Pocl(directory, vendor)

@@ -11,6 +11,8 @@ RELEASING = {
     "clReleaseProgram",
     "clReleaseCommandQueue",
     "clReleaseContext",
+    "clReleaseEvent",
+    "clEnqueueUnmapMemObject",
 }
 """What keeps something when it fails, and cannot be made up for."""
 
@@ -38,14 +40,28 @@ def test_the_calls_of_a_run(whole):
     assert names[0] == "clGetPlatformIDs"
     # Each kernel is built once, the instance too.
     assert names.count("clBuildProgram") == names.count("clReleaseProgram") == names.count("clReleaseKernel") == 2
-    assert names.count("clCreateBuffer") == names.count("clReleaseMemObject") == 2
+    # Two arrays, and one of pinned memory.
+    assert names.count("clCreateBuffer") == names.count("clReleaseMemObject") == 3
+    assert names.count("clEnqueueNDRangeKernel") == 1
+    # The host waits for what comes back, and at the end for the buffer that is not mapped any more.
+    assert (names.count("clWaitForEvents"), names.count("clFinish")) == (1, 1)
+    assert len(names) < 90
+
+
+@pytest.fixture(scope="module")
+def synchronous(smooth, opencl):
+    """The calls of a run in which everything is waited for at once."""
+    _, said, calls = smooth.compare(opencl, "smooth", POINTS, METAFORK_ASYNC="0")
+    assert (said, calls.violations, calls.left) == (["same"], [], [])
+    names = calls.names
     assert names.count("clEnqueueNDRangeKernel") == names.count("clFlush") == names.count("clFinish") == 1
     assert len(names) < 60
+    return calls
 
 
-def check(smooth, opencl, whole, number, lost):
+def check(smooth, opencl, whole, number, lost, **variables):
     """Let one call fail, or all from it on; return whether the leaf or the serial code ran, or the program ended."""
-    done, said, calls = smooth.compare(opencl, "smooth", POINTS, STANDIN_FAIL=f"{number}{lost}")
+    done, said, calls = smooth.compare(opencl, "smooth", POINTS, STANDIN_FAIL=f"{number}{lost}", **variables)
     name = whole.names[number - 1]
     where = f"call {number}, {name}: {said}\n{done.stderr}"
     assert calls.violations == [], where
@@ -62,13 +78,15 @@ def check(smooth, opencl, whole, number, lost):
     return "ran" if calls.ran and "the serial code runs" not in done.stderr else "serial"
 
 
-def test_each_function_failing(smooth, opencl, whole):
+@pytest.mark.parametrize("run", ["whole", "synchronous"])
+def test_each_function_failing(smooth, opencl, run, request):
     """The last call of each function fails, and for a few from then on all."""
+    whole, variables = request.getfixturevalue(run), {"METAFORK_ASYNC": "0" if run == "synchronous" else "1"}
     last = {name: number for number, name in enumerate(whole.names, 1)}
-    outcomes = {check(smooth, opencl, whole, number, "") for number in last.values()}
+    outcomes = {check(smooth, opencl, whole, number, "", **variables) for number in last.values()}
     assert outcomes == {"ran", "serial", "ended"}
     for name in ("clGetDeviceIDs", "clBuildProgram", "clEnqueueNDRangeKernel"):
-        assert check(smooth, opencl, whole, last[name], "+") == "serial"
+        assert check(smooth, opencl, whole, last[name], "+", **variables) == "serial"
 
 
 @pytest.mark.slow
@@ -87,12 +105,35 @@ def test_each_call_failing(smooth, opencl, whole, lost):
         ("clFinish", -36, "the launch failed: CL_INVALID_COMMAND_QUEUE"),
     ],
 )
-def test_errors_of_opencl_become_those_of_the_interface(smooth, opencl, whole, name, code, said):
-    number = whole.names.index(name) + 1
-    done, same, calls = smooth.compare(opencl, "smooth", POINTS, STANDIN_FAIL=f"{number}:{code}")
+def test_errors_of_opencl_become_those_of_the_interface(smooth, opencl, synchronous, name, code, said):
+    number = synchronous.names.index(name) + 1
+    variables = {"STANDIN_FAIL": f"{number}:{code}", "METAFORK_ASYNC": "0"}
+    done, same, calls = smooth.compare(opencl, "smooth", POINTS, **variables)
     assert (same, calls.violations, calls.left) == (["same"], [], [])
     assert said in done.stderr
     assert "the serial code runs" in done.stderr
+
+
+def test_without_pinned_memory_everything_is_waited_for(smooth, opencl, whole, synchronous):
+    """The buffer is not given, or not mapped, or there is no second queue: as with the switch, but for that call."""
+    for name in ("clEnqueueMapBuffer", "clCreateCommandQueue"):
+        number = len(whole.names) - whole.names[::-1].index(name)
+        done, said, calls = smooth.compare(opencl, "smooth", POINTS, STANDIN_FAIL=f"{number}")
+        assert (said, calls.violations, calls.left) == (["same"], [], []), done.stderr
+        assert "serial" not in done.stderr
+        assert "clWaitForEvents" not in calls.names
+        kept = [one for one in calls.names if one.startswith("clEnqueue") and one != "clEnqueueMapBuffer"]
+        assert [one for one in kept if one != "clEnqueueUnmapMemObject"] == [
+            one for one in synchronous.names if one.startswith("clEnqueue")
+        ]
+
+
+@pytest.mark.parametrize("order", ["late", "random:1", "random:2"])
+def test_however_late_copies_and_kernels_are(smooth, opencl, order):
+    done, said, calls = smooth.compare(opencl, "smooth", POINTS * 3, STANDIN_ORDER=order)
+    assert (said, calls.violations, calls.left) == (["same"] * 3, [], []), done.stderr
+    assert len(calls.ran) == 3
+    assert "serial" not in done.stderr
 
 
 def test_no_library_and_no_device(smooth, opencl, tmp_path):

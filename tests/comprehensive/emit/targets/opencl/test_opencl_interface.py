@@ -65,7 +65,11 @@ def test_threads_of_the_host_share_what_is_built(matmul, opencl, tmp_path):
     assert len(calls.ran) == 8
     # The leaf's own kernel decides which leaf runs, and its instance for the arguments runs.
     assert calls.names.count("clBuildProgram") == 2
-    assert calls.names.count("clCreateContext") == calls.names.count("clCreateCommandQueue") == 1
+    assert calls.names.count("clCreateContext") == 1
+    # One of the process, and two of each thread that had work under way at the same time as others.
+    queues = calls.names.count("clCreateCommandQueue")
+    assert queues % 2 == 1
+    assert 3 <= queues <= 1 + 2 * 8
 
 
 def test_the_device_is_the_one_that_is_named(matmul, opencl):
