@@ -423,7 +423,8 @@ class UnitParser:
             spoken = frozenset([*(token.text for token in preprocessed.tokens), *macros])
         for site in host.sites:
             number = len(self._schedules)
-            FileChecks(preprocessed, self._reporter).schedule(site.statement.span)
+            words = site.statement.static_words
+            FileChecks(preprocessed, self._reporter).schedule(hull(words or site.statement.span, site.statement.span))
             builder = ProgramBuilder(self._source, self._reporter, host, site, self._called, spoken)
             try:
                 program = builder.build(f"{self._name}_k{number}", function)
@@ -431,6 +432,8 @@ class UnitParser:
                 continue
             self._check_names(preprocessed, host.body.span, program)
             pragma = pragma_before(preprocessed.directives, preprocessed.tokens, site.statement.span.start)
+            if words is not None:
+                pragma = pragma or pragma_before(preprocessed.directives, preprocessed.tokens, words.start)
             if pragma is not None:
                 program = with_mapping(program, pragma, self._reporter)
             sites[number], programs[number] = site, program
@@ -443,6 +446,7 @@ class UnitParser:
                 grid = tuple(loop.extent for loop in program.grid)
                 order = StatedOrder(grid, builder.ordered, builder.parts, builder.second is None)
             first = Schedule(number, function, span, program, *doubts, promises, contraction, stated_order=order)
+            first = replace(first, static_words=words)
             self._schedules.append(first)
             if builder.second is not None:
                 assert order is not None

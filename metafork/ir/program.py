@@ -320,6 +320,7 @@ class Program:
     computes is kept and by how many threads; the other fields say what it computes.
     ``exactness`` are conditions on parameters under which index arithmetic of unsigned and narrower types is exact
     (``metafork.analysis.exactness``); they are those of the input, and stay what they are in every version of it.
+    ``static`` are the values that the text says kernels may be compiled for, by parameter, in the order given.
     """
 
     name: str
@@ -333,6 +334,7 @@ class Program:
     body: tuple[Stmt, ...]
     mapping: Mapping = UNMAPPED
     exactness: tuple[Constraint, ...] = ()
+    static: tuple[tuple[str, tuple[int, ...]], ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def mapped(self, **fields: Any) -> Program:

@@ -166,7 +166,8 @@ class Schedule:
     they were at its beginning, and each of ``sized_arrays`` has the size that its extents say.  ``promises`` are
     about freedom from races where no proof is found.  ``contraction`` is whether the text allows or forbids that sums
     of products are fused, if it says so; where the program is ``contracted``, its text is no longer what it computes,
-    nor is it where floating-point numbers are added up in a ``stated_order``.
+    nor is it where floating-point numbers are added up in a ``stated_order``.  ``static_words`` are the ``meta_static``
+    in front of it, which are no C.
     """
 
     number: int
@@ -179,6 +180,7 @@ class Schedule:
     contraction: bool | None = None
     contracted: bool = False
     stated_order: StatedOrder | None = None
+    static_words: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
