@@ -140,13 +140,13 @@ def checked_static(unit: TranslationUnit, static: StaticValues) -> dict[str, tup
                 raise StaticValueError(
                     f"{name} = {value}: a static parameter is at least 1, and what its type can hold"
                 )
-    static = {name: tuple(dict.fromkeys(values)) for name, values in static.items()}
+    checked = {name: tuple(dict.fromkeys(values)) for name, values in static.items()}
     for program in programs:
-        tried = prod(len(values) for values in listed_values(program, static).values())
+        tried = prod(len(values) for values in listed_values(program, checked).values())
         if tried > MOST_COMBINATIONS:
             message = f"{tried} combinations of values for {program.name}; at most {MOST_COMBINATIONS} are looked at"
             raise StaticValueError(message)
-    return static
+    return checked
 
 
 def listed_values(program: Program, static: Static | None) -> StaticValues:

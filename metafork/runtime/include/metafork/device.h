@@ -62,8 +62,17 @@
 #define METAFORK_SHUFFLE(value, lane) __shfl_sync(0xffffffffu, (value), (lane))
 #endif
 
+#if defined(__CUDACC_RTC__)
+/* NVRTC has the functions of math.h without headers. */
+typedef unsigned long uintptr_t;
+#define NAN __builtin_nanf("")
+#define INFINITY __builtin_inff()
+#define HUGE_VAL __builtin_inf()
+#define HUGE_VALF __builtin_inff()
+#else
 #include <math.h>
 #include <stdint.h>
+#endif
 
 #if defined(METAFORK_CPU)
 
@@ -105,7 +114,11 @@
         METAFORK_KNOWN(threadIdx.axis < (count));                                                                      \
     } while (0)
 
+#if defined(METAFORK_JIT)
+#define METAFORK_ROLLED /* the trips are known */
+#else
 #define METAFORK_ROLLED _Pragma("unroll 1")
+#endif
 #define METAFORK_UNROLLED _Pragma("unroll")
 #define METAFORK_SHARED(base) extern __shared__ __align__(16) unsigned char base[]
 #define METAFORK_SHARED_ARRAY(type, name, base, offset, extent)                                                        \
