@@ -39,13 +39,16 @@ def jit_code(leaf: Leaf, kernel: Kernel) -> LeafCode | None:
     """Return the text of a leaf's kernel with constants for its static parameters; ``None`` where it has none."""
     program = leaf.version.program
     names = static_names(program, _listed(leaf))
+    computed = (*program.derived, *kernel.host_scalars)
     read = {one.name for one in kernel.scalars}.union(*map(variables, kernel.block))
+    for derived in reversed(computed):
+        read |= variables(derived.definition) if derived.name in read else set()
     statics = tuple(one for one in program.parameters if one.name in names and one.name in read)[:MOST_STATIC]
     if not statics:
         return None
     constants: list[tuple[Argument, Expr | None]] = [(Argument(one.name, one.type), None) for one in statics]
     known = {one.name for one in statics}
-    for derived in (*program.derived, *kernel.host_scalars):
+    for derived in computed:
         if derived.name not in known and variables(derived.definition) <= known:
             constants.append((Argument(derived.name, derived.type), derived.definition))
             known.add(derived.name)

@@ -63,12 +63,12 @@
 #endif
 
 #if defined(__CUDACC_RTC__)
-/* NVRTC has the functions of math.h without headers. */
+/* NVRTC has the functions of math.h without headers; constants are those that nvcc takes from the host's. */
 typedef unsigned long uintptr_t;
-#define NAN __builtin_nanf("")
-#define INFINITY __builtin_inff()
-#define HUGE_VAL __builtin_inf()
-#define HUGE_VALF __builtin_inff()
+#define NAN __int_as_float(0x7fc00000)
+#define INFINITY __int_as_float(0x7f800000)
+#define HUGE_VALF INFINITY
+#define HUGE_VAL __longlong_as_double(0x7ff0000000000000)
 #else
 #include <math.h>
 #include <stdint.h>

@@ -167,7 +167,11 @@ static inline void metafork_cache_trim(void) {
             if (more == NULL) break;
             files = more;
         }
+#if defined(__APPLE__)
+        files[count].used = about.st_mtimespec;
+#else
         files[count].used = about.st_mtim;
+#endif
         files[count].bytes = (uint64_t)about.st_size;
         memcpy(files[count].name, one->d_name, length + 1);
         bytes += files[count++].bytes;
