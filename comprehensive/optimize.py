@@ -19,7 +19,7 @@ from typing import Any
 
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.case_discussion.instances import InstanceMaker, all_combinations
+from comprehensive.case_discussion.instances import NOTHING_TYPICAL, InstanceMaker, all_combinations
 from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.order import ByCost
 from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
@@ -286,7 +286,7 @@ def discuss(
     else:
         combinations = all_combinations(listed) if listed else ()
     if not combinations:
-        return tree
+        return replace(tree, notes=(*tree.notes, ("instances", NOTHING_TYPICAL))) if typical else tree
     maker = InstanceMaker(combinations, strategies, discussion.systems, analyses, deadline, typical)
     return maker.with_instances(tree, outcome.cases)
 
