@@ -101,6 +101,29 @@ def test_the_clause_is_printed_and_read_back():
     assert program(metafork_text(one)).static == one.static
 
 
+FRAGMENT = f"""int n, s, B;
+int a[n], b[n];
+#define meta_static(...) /* for compilers */
+meta_static(s: 1, 2,
+            B: 64)
+meta_schedule {{ {LOOPS} }}
+"""
+NAMED = """
+int meta_static(int s) { return s ? s : 1; }
+void named(int n, int s, int B, const int a[n], int b[n]) { int k = meta_static(s); meta_static(k);
+"""
+
+
+def test_bare_fragments_and_functions_of_that_name(tmp_path):
+    assert program(FRAGMENT).static == (("s", (1, 2)), ("B", (64,)))
+    result = optimize(FRAGMENT, **QUICK)
+    write_outputs(result, tmp_path)
+    host = next(tmp_path.glob("*_host.c"))
+    succeed(["gcc", "-std=gnu11", "-Wall", "-Werror", f"-I{tmp_path}", f"-I{tmp_path}/include", "-fsyntax-only", host])
+    assert program(f"{NAMED} meta_schedule {{ {LOOPS} }} }}").static == ()
+    assert program(f"{NAMED} meta_static(s: 3) meta_schedule {{ {LOOPS} }} }}").static == (("s", (3,)),)
+
+
 @pytest.mark.parametrize(
     "where",
     [
