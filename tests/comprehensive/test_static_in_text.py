@@ -157,3 +157,7 @@ def test_commands_know_it(tmp_path):
     said = invoke("optimize", path, *quick, "--static", "B=16").output
     assert "also compiled for s = 2, B = 16\n" in said
     assert invoke("optimize", path, *quick, "--static", "none").output.count("also compiled") == 0
+    assert invoke("optimize", path, *quick, "--jit").exit_code == 0
+    assert (
+        "NVRTC compiles kernels at run time, for any values of s, B\n" in (tmp_path / "out" / "report.md").read_text()
+    )
