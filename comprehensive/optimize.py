@@ -19,14 +19,22 @@ from typing import Any
 
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.case_discussion.instances import InstanceMaker, all_combinations
+from comprehensive.case_discussion.instances import NOTHING_TYPICAL, InstanceMaker, all_combinations
 from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.order import ByCost
 from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
 from comprehensive.case_discussion.trace import trace
 from comprehensive.case_discussion.typical_values import typical_values
 from comprehensive.explanation import explained
-from comprehensive.options import MachineLike, Order, Static, checked_static, machine_limits, with_assumptions
+from comprehensive.options import (
+    MachineLike,
+    Order,
+    Static,
+    checked_static,
+    listed_values,
+    machine_limits,
+    with_assumptions,
+)
 from comprehensive.plugins import load
 from comprehensive.reading import parse
 from comprehensive.supported_machines import leaves_for_no_machine
@@ -45,7 +53,6 @@ from metafork.ir.invariants import check_program, checking
 from metafork.ir.messages.diagnostics import Diagnostic
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Program, Version
-from metafork.ir.static_values import static_parameters
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.runtime.machine import Between
 from strategies.caching import with_cached_arrays
@@ -158,13 +165,14 @@ def optimize(
     ``"T=1024,Z=12288"``, a ``Machine``, a mapping) fixes or bounds machine symbols; ``assume`` are inequalities over
     parameters; ``strict`` refuses what is not proved free of races instead of warning.  ``plugins`` are modules, or
     ``.py`` files, with further counters and strategies.  ``static`` are values of program parameters for which leaves
-    are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``; ``"auto"``: typical values, where they
-    make the code of a leaf simpler.  ``order`` says which leaf goes first where several are possible: ``"cost"`` one
-    that is proved to do less work and to ask for no more sectors, ``"paper"`` that of the algorithm.  ``fma`` fuses
-    sums of products (``metafork.ir.contraction``) where the text does not forbid it; ``reassociate`` allows reductions
-    of floating-point numbers, in an order of their own (``metafork.frontend.schedules.ordered_sums``).  ``hardware``
-    says how wide warps are, where ``machine`` does not, how registers are counted, and whether strategies on the IR
-    take part.
+    are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``, in place of those that the text lists
+    for a parameter; ``"auto"``: typical values where the text lists none of a schedule, where they make the code of a
+    leaf simpler; ``"none"``: not those of the text either.  ``order`` says which leaf goes first where several are
+    possible: ``"cost"`` one that is proved to do less work and to ask for no more sectors, ``"paper"`` that of the
+    algorithm.  ``fma`` fuses sums of products (``metafork.ir.contraction``) where the text does not forbid it;
+    ``reassociate`` allows reductions of floating-point numbers, in an order of their own
+    (``metafork.frontend.schedules.ordered_sums``).  ``hardware`` says how wide warps are, where ``machine`` does not,
+    how registers are counted, and whether strategies on the IR take part.
 
     ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
     thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
@@ -192,8 +200,8 @@ def optimize(
             unit = exact_unit(with_assumptions(parse(source, reassociate=reassociate), assume))
     except OutOfTimeError:
         raise NotReadInTimeError("the time limit passed while the file was read") from None
-    if static != "auto":
-        static = checked_static(unit, static or {})
+    if isinstance(static, Mapping):
+        static = checked_static(unit, static)
     warnings = check_races(unit, strict=strict, deadline=deadline)
     unit = contracted_unit(unit, everywhere=fma)
     taken = identifiers(source.text)
@@ -249,8 +257,8 @@ def discuss(
     """Return the tree of one schedule.
 
     ``taken`` are the names of the whole input, ``fixed`` numbers or bounds for machine fields and targets, ``static``
-    values of parameters, of which those are used that are program parameters of this schedule; ``order`` is that of
-    leaves.
+    what is asked for beside the values that the text lists, of which those are used that are program parameters of this
+    schedule; ``order`` is that of leaves.
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     analyses = analyses or Analyses()
@@ -272,15 +280,14 @@ def discuss(
     if not fixed and outcome.complete and analyses.hardware.ptx:
         with suppress(OutOfTimeError), until(deadline, LEAST_READING):
             tree = replace(tree, for_no_machine=leaves_for_no_machine(start, tree.leaves, tree.derived))
-    if static == "auto":
+    listed = listed_values(program, static)
+    typical = static == "auto" and not listed
+    if typical:
         combinations = typical_values(program, analyses.hardware.warp_size)
     else:
-        known = static_parameters(program)
-        named = {name: values for name, values in (static or {}).items() if name in known}
-        combinations = all_combinations(named) if named else ()
+        combinations = all_combinations(listed) if listed else ()
     if not combinations:
-        return tree
-    typical = static == "auto"
+        return replace(tree, notes=(*tree.notes, ("instances", NOTHING_TYPICAL))) if typical else tree
     maker = InstanceMaker(combinations, strategies, discussion.systems, analyses, deadline, typical)
     return maker.with_instances(tree, outcome.cases)
 

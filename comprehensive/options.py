@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from math import prod
 from typing import Literal, TypeAlias
 
 from comprehensive.registry import UnknownNameError
@@ -14,7 +15,7 @@ from comprehensive.systems.signs import integral
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Expr, IntConst, Program, Var, binary
-from metafork.ir.static_values import StaticValues, static_parameters
+from metafork.ir.static_values import MOST_COMBINATIONS, StaticValues, static_parameters
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.printing.expressions import representable
 from metafork.runtime.machine import (
@@ -84,8 +85,9 @@ class StaticValueError(ValueError):
     """Values of a static parameter that cannot be used; the message says why."""
 
 
-Static: TypeAlias = StaticValues | Literal["auto"]
-"""Values of static parameters; ``"auto"``: typical ones, where they make the code of a leaf simpler."""
+Static: TypeAlias = StaticValues | Literal["auto", "none"]
+"""Values of static parameters beside those of the text, in whose place they stand; ``"auto"``: typical ones where the
+text names none of a schedule, where they make the code of a leaf simpler; ``"none"``: not those of the text either."""
 
 
 def asked_static(texts: Sequence[str], otherwise: Static) -> Static:
@@ -95,7 +97,7 @@ def asked_static(texts: Sequence[str], otherwise: Static) -> Static:
     words = {"auto", "none"} & set(texts)
     if words and len(texts) > 1:
         raise StaticValueError(f"{min(words)} stands alone: it is no value of a parameter")
-    return static_values(texts) if not words else "auto" if words == {"auto"} else {}
+    return static_values(texts) if not words else "auto" if words == {"auto"} else "none"
 
 
 def static_values(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -119,7 +121,7 @@ def checked_static(unit: TranslationUnit, static: StaticValues) -> dict[str, tup
     """Return values of static parameters, each once.
 
     Raises ``UnknownNameError`` where no schedule has such a parameter, ``StaticValueError`` where it is no program
-    parameter of any, there is no value, or one that the parameter cannot have.
+    parameter of any, there is no value, one that the parameter cannot have, or there are too many combinations.
     """
     programs = [schedule.program for schedule in unit.schedules]
     known = sorted({name for program in programs for name in static_parameters(program)})
@@ -138,7 +140,24 @@ def checked_static(unit: TranslationUnit, static: StaticValues) -> dict[str, tup
                 raise StaticValueError(
                     f"{name} = {value}: a static parameter is at least 1, and what its type can hold"
                 )
-    return {name: tuple(dict.fromkeys(values)) for name, values in static.items()}
+    checked = {name: tuple(dict.fromkeys(values)) for name, values in static.items()}
+    for program in programs:
+        tried = prod(len(values) for values in listed_values(program, checked).values())
+        if tried > MOST_COMBINATIONS:
+            message = f"{tried} combinations of values for {program.name}; at most {MOST_COMBINATIONS} are looked at"
+            raise StaticValueError(message)
+    return checked
+
+
+def listed_values(program: Program, static: Static | None) -> StaticValues:
+    """Return the values that a program's text lists, and the options: these in place of those, by parameter."""
+    if static == "none":
+        return {}
+    listed = dict(program.static)
+    if isinstance(static, Mapping):
+        known = static_parameters(program)
+        listed |= {name: tuple(values) for name, values in static.items() if name in known}
+    return listed
 
 
 def with_assumptions(unit: TranslationUnit, assume: Sequence[str]) -> TranslationUnit:

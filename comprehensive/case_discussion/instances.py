@@ -28,6 +28,7 @@ from strategies.strategy import Applied, Strategy
 
 MOST_INSTANCES = 8
 """Most instances of one leaf."""
+NOTHING_TYPICAL = "none: no parameter is an extent of the block, or a trip count of thread code; --static names values"
 CHOSEN = "for typical values with which a leaf is simpler; --static names others, --static none leaves them out"
 
 
@@ -64,8 +65,10 @@ class InstanceMaker:
             leaves.append(replace(leaf, instances=self._instances(case, leaf.kernel, said) if wanted else ()))
             if not self.typical:
                 notes += [(f"instances of leaf {leaf.id}", sentence) for sentence in said]
-        if self.typical and any(leaf.instances for leaf in leaves):
-            notes.append(("instances", CHOSEN))
+        if self.typical:
+            tried = "; ".join(map(values_text, self.combinations))
+            none = f"none: for typical values ({tried}) no kernel is simpler; --static names others"
+            notes.append(("instances", CHOSEN if any(leaf.instances for leaf in leaves) else none))
         return replace(tree, leaves=tuple(leaves), notes=tuple(notes))
 
     def _instances(self, case: Case[Version], kernel: str, notes: list[str]) -> tuple[Instance, ...]:

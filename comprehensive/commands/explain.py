@@ -46,6 +46,7 @@ def command(
     from comprehensive.reading import parse
     from comprehensive.spelled_options import split_names
     from comprehensive.tree.remarks import with_carets
+    from comprehensive.tree.schedule_tree import listed_text
     from metafork.analysis.analyses import Analyses
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
@@ -75,6 +76,8 @@ def command(
                 by_cost = ByCost.of(program, analyses) if order == "cost" else None
                 remarks = explanation(program, chosen, analyses, by_cost)
                 told = with_carets(remarks, source, program.span, sys.stdout.isatty())
+                if program.static:
+                    head += f"\nkernels for {listed_text(program.static)} too: `meta_static` asks for them"
                 blocks.append(f"{head}\n\n{told or 'there is nothing to say of its arrays and loops'}")
     if blocks:
         click.echo("\n".join(blocks), nl=False)

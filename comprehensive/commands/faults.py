@@ -98,7 +98,8 @@ static_option = click.option(
     "--static",
     multiple=True,
     metavar="NAME=VALUES",
-    help="Compile leaves also for these values of a program parameter: s=1,2,4; auto: for typical ones; none.",
+    help="Compile leaves also for these values of a program parameter: s=1,2,4 (in place of its meta_static); "
+    "auto: for typical ones where the text names none; none.",
 )
 
 fma_option = click.option(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,7 @@ _LEAST_DRAWN = 1.0
     "gfx90a with --backend hip and --emit object.",
 )
 @click.option("--allow-fma", is_flag=True, help="Let nvcc contract a*b + c as it likes (results may differ).")
+@click.option("--jit", is_flag=True, help="Have NVRTC compile kernels for any values of static parameters at run time.")
 @click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON; files are written only with -o.")
 @click.option(
     "--time-limit", type=click.FloatRange(min=0), help="Seconds for all; the exit status is 4 if that ended it early."
@@ -92,6 +94,7 @@ def command(
     backend: str,
     target: str | None,
     allow_fma: bool,
+    jit: bool,
     as_json: bool,
     time_limit: float | None,
     depfile: Path | None,
@@ -99,6 +102,8 @@ def command(
     form: str,
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
+    from comprehensive.emit.jit_text import with_note
+    from comprehensive.emit.targets.target import with_jit
     from comprehensive.optimize import NO_PTX, NotReadInTimeError, optimize
     from comprehensive.options import asked_static
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
@@ -111,6 +116,7 @@ def command(
     deadline = None if time_limit is None else time.monotonic() + time_limit
     with mistakes_of_options():
         way = _backend(backend, plugins, target, machine, allow_fma=allow_fma)
+        way = with_jit(way, allow_fma=allow_fma) if jit else way
     if depfile is not None and len(files) > 1:
         raise click.UsageError("--depfile takes one input file")
     _refuse_equal_names(files)
@@ -142,6 +148,8 @@ def command(
             except NotReadInTimeError as error:
                 incomplete.append((path, f"{error}; nothing is written"))
                 continue
+        if jit:
+            result = replace(result, schedules=tuple(map(with_note, result.schedules)))
         found += result.warnings
         unused = unused or _named_in_vain(strategies, result)
         folder = _folder(path, output, len(files) > 1)

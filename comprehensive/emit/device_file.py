@@ -31,7 +31,9 @@ def device_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], codes: Cod
         signature = signature_of(tree.program)
         parts.append(f"/* ---- {signature.name}: line {tree.program.span.line} ---- */\n")
         leaf_codes = codes[signature.name]
-        parts += [target.kernel(one) for code in leaf_codes for one in (code, *code.instances)]
+        for code in leaf_codes:
+            compiled = () if code.compiled is None else (code.compiled,)
+            parts += [target.kernel(one) for one in (code, *code.instances, *compiled)]
         chosen = select_text(tree, signature)
         parts += [chosen.text, launch_text(tree, signature, leaf_codes, chosen.values, target)]
     return "\n".join(parts)

@@ -40,6 +40,8 @@ def host_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
     prefix = _prefix(unit)
     regions = _regions(unit)
     edits = [Edit(one[0].span.start, one[0].span.end, _dispatches(unit, one, regions)) for one in places(unit)]
+    words = [schedule.static_words for schedule in unit.schedules if schedule.static_words is not None]
+    edits += [Edit(one.start, one.end, f" {_blank(text[one.start : one.end])}") for one in words]
     for function in (*unit.functions, *unit.callers):
         if function.accesses is not None:
             edits += touches(function, function.accesses, prefix)

@@ -37,11 +37,14 @@ def launch_text(
     for leaf, code in zip(tree.leaves, codes, strict=True):
         for instance, own in zip(leaf.instances, code.instances, strict=True):
             lines += [*_attempt(signature, leaf.id, own, f"_instance{instance.number}", target), ""]
-        lines += [*_attempt(signature, leaf.id, code, "_dynamic" if leaf.instances else "", target), ""]
-        if leaf.instances:
-            lines += [*_attempt_instances(signature, leaf), ""]
+        several = bool(leaf.instances) or code.compiled is not None
+        if code.compiled is not None:
+            lines += [*_attempt(signature, leaf.id, code.compiled, "_jit", target), ""]
+        lines += [*_attempt(signature, leaf.id, code, "_dynamic" if several else "", target), ""]
+        if several:
+            lines += [*_attempt_instances(signature, leaf, code.compiled is not None), ""]
     lines += [*_attempt_any(tree, signature), ""]
-    lines += [*_launch(signature, any(leaf.instances for leaf in tree.leaves)), ""]
+    lines += [*_launch(signature, any(code.instances or code.compiled is not None for code in codes)), ""]
     handles = handles_of(target)
     if handles is not None:
         lines += [*_typed_launch(signature, handles), ""]
@@ -82,14 +85,17 @@ def _attempt_declarations(signature: Signature) -> str:
     return ", ".join(["bool metafork_go", "metafork_shape *metafork_s", "void *metafork_stream", *_inputs(signature)])
 
 
-def _attempt_instances(signature: Signature, leaf: Leaf) -> list[str]:
-    """Return the function that chooses among the kernels of one leaf: an instance where one is asked for and fits."""
+def _attempt_instances(signature: Signature, leaf: Leaf, compiled: bool) -> list[str]:
+    """Return the function that chooses among the kernels of one leaf: an instance where one is asked for and fits.
+
+    One that is ``compiled`` at run time is for arguments that no other one has.
+    """
     arguments = ", ".join(["metafork_go", "metafork_s", "metafork_stream", *_input_names(signature)])
     name = f"{signature.name}_attempt{leaf.id}"
     lines = [
         f"static int {name}({_attempt_declarations(signature)})",
         "{",
-        f"    metafork_s->instances = {len(leaf.instances)};",
+        f"    metafork_s->instances = {len(leaf.instances) + compiled};",
         "    if (metafork_s->instance != 0) {",
     ]
     for instance in leaf.instances:
@@ -98,7 +104,11 @@ def _attempt_instances(signature: Signature, leaf: Leaf) -> list[str]:
             f"        metafork_s->instance = {instance.number};",
             f"        if ({test}) return {name}_instance{instance.number}({arguments});",
         ]
-    return [*lines, "        metafork_s->instance = 0;", "    }", f"    return {name}_dynamic({arguments});", "}"]
+    if compiled:
+        lines += ["        metafork_s->instance = METAFORK_COMPILED;", f"        return {name}_jit({arguments});"]
+    else:
+        lines.append("        metafork_s->instance = 0;")
+    return [*lines, "    }", f"    return {name}_dynamic({arguments});", "}"]
 
 
 def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str, target: Target) -> list[str]:
@@ -129,6 +139,7 @@ def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str, targe
     widest = "0" if kernel.widest is None else checked(kernel.widest, known)
     shape.append(f"metafork_s->widest = {widest};")
     shape += _large(signature, kernel, known)
+    values = tuple(signature.parameters[name] for name in code.statics)
     parameters = ", ".join(signature.parameters.values()) or "0"
     names = ", ".join(c_string(parameter) for parameter in signature.parameters) or '""'
     trace = [
@@ -144,7 +155,7 @@ def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str, targe
         f"    {', '.join(f'(void){name}' for name in ['metafork_stream', *_input_names(signature)])};",
         *(f"    {line}" for line in [*body, *shape]),
         "    if (metafork_failed) return METAFORK_EOVERFLOW;",
-        *target.launching(Attempt(code, tuple(arguments), tuple(trace))),
+        *target.launching(Attempt(code, tuple(arguments), tuple(trace), values)),
         "}",
     ]
 

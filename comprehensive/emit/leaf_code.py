@@ -18,6 +18,7 @@ class LeafCode:
     ``ptx`` is set where the leaf is what LLVM made of the kernel's IR (``ir`` is that IR); ``whole`` is then the PTX
     for launches whose grid is the program's and whose offsets are short (``None``: ``ptx`` is for them too).
     The CPU build runs ``text`` in both cases.  ``instances`` is the code of the leaf's instances, in order.
+    ``compiled`` is the text that is compiled at run time for any values of ``statics``, the names of parameters.
     """
 
     kernel: Kernel
@@ -26,6 +27,8 @@ class LeafCode:
     ptx: str | None = None
     whole: str | None = None
     instances: tuple[LeafCode, ...] = ()
+    compiled: LeafCode | None = None
+    statics: tuple[str, ...] = ()
 
 
 EMBEDDED_TARGET = "sm_75"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -81,6 +81,11 @@ def has_values(values: Mapping[str, int], point: Mapping[str, int | Fraction]) -
 def values_text(values: Mapping[str, int]) -> str:
     """Print the values of static parameters: ``s = 4, B0 = 16``."""
     return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
+def listed_text(listed: Sequence[tuple[str, Sequence[int]]]) -> str:
+    """Print the values that are listed for static parameters: ``s = 1, 2, 4; B0 = 16``."""
+    return "; ".join(f"{name} = {', '.join(map(str, values))}" for name, values in listed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from metafork.frontend.text.definitions import FunctionText
 from metafork.frontend.text.preprocessor import CONDITIONAL_WORDS, Preprocessed
 from metafork.frontend.text.reporter import Reporter
+from metafork.frontend.text.static_clauses import WORD as STATIC
+from metafork.frontend.text.static_clauses import begins
 from metafork.frontend.text.structure import AFTER_SCHEDULE, is_schedule_keyword, similar
 from metafork.frontend.text.tokens import TokenKind
 from metafork.ir.messages.source import Span
@@ -106,13 +108,17 @@ class FileChecks:
         return any(token.text in hiding for token in within)
 
     def loops(self, parsed: Sequence[tuple[int, int]]) -> None:
-        """Refuse every ``meta_for`` in text that is not parsed, which would be carried over and make no sense there."""
+        """Refuse ``meta_for`` and ``meta_static`` in text that is not parsed: carried over, they mean nothing there."""
         tokens = self.preprocessed.tokens
         for index, token in enumerate(tokens[:-1]):
-            if token.text != "meta_for" or tokens[index + 1].text != "(":
+            if token.text not in ("meta_for", STATIC) or tokens[index + 1].text != "(":
                 continue
-            if not any(first <= index < behind for first, behind in parsed):
+            if any(first <= index < behind for first, behind in parsed):
+                continue
+            if token.text == "meta_for":
                 self.reporter.error("MF0012", token.span, "a `meta_for` stands outside every `meta_schedule`")
+            elif begins(tokens, index + 2, len(tokens)):
+                self.reporter.error("MF0226", token.span, "this `meta_static` stands in front of no schedule")
 
     def directives(self, span: Span) -> None:
         """Refuse conditional compilation around or inside a schedule, and directives inside one."""

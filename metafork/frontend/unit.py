@@ -434,7 +434,8 @@ class UnitParser:
             spoken = frozenset([*(token.text for token in preprocessed.tokens), *macros])
         for site in host.sites:
             number = len(self._schedules)
-            FileChecks(preprocessed, self._reporter).schedule(site.statement.span)
+            words = site.statement.static_words
+            FileChecks(preprocessed, self._reporter).schedule(hull(words or site.statement.span, site.statement.span))
             builder = ProgramBuilder(self._source, self._reporter, host, site, self._called, spoken, self._constants)
             try:
                 program = builder.build(f"{self._name}_k{number}", function)
@@ -442,6 +443,8 @@ class UnitParser:
                 continue
             self._check_names(preprocessed, host.body.span, program)
             pragma = pragma_before(preprocessed.directives, preprocessed.tokens, site.statement.span.start)
+            if words is not None:
+                pragma = pragma or pragma_before(preprocessed.directives, preprocessed.tokens, words.start)
             if pragma is not None:
                 program = with_mapping(program, pragma, self._reporter)
             sites[number], programs[number] = site, program
@@ -457,6 +460,7 @@ class UnitParser:
             first = Schedule(
                 number, function, span, program, *doubts, promises, contraction, stated_order=order, hidden=not written
             )
+            first = replace(first, static_words=words)
             self._schedules.append(first)
             if builder.second is not None:
                 assert order is not None

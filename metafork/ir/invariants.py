@@ -11,7 +11,7 @@ Of a ``Program``:
 - all nests of threads have the dimensions of the grid; a ``Phase`` and a ``BlockArray`` stand at block level only, a
   ``PrivateArray``, of constant extents, in a phase only, a ``Break`` or ``Continue`` in a serial loop, a ``Barrier``
   nowhere;
-- the mapping names arrays that exist, an array in one place only;
+- the mapping names arrays that exist, an array in one place only; what is static is a parameter;
 - a table has as many values as elements, constants of its type, and is not assigned.
 
 Of a ``Kernel``: the same of scalars and scopes; an ``Element`` names a memory and has one index; a shared memory has an
@@ -102,6 +102,9 @@ def check_program(program: Program) -> None:
     scope = scope.with_loops(program.grid)
     scope.block(program.body)
     _check_mapping(program, {array.name: array for array in program.arrays})
+    for name, _ in program.static:
+        if name not in {one.name for one in program.parameters}:
+            raise InvariantError(f"{program.name}: the static {name} is no parameter")
 
 
 def _check_tables(program: Program) -> None:

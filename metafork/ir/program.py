@@ -347,6 +347,7 @@ class Program:
     ``tables`` are arrays of the file that are in constant memory instead: nobody writes or moves them.
     ``exactness`` are conditions on parameters under which index arithmetic of unsigned and narrower types is exact
     (``metafork.analysis.exactness``); they are those of the input, and stay what they are in every version of it.
+    ``static`` are the values that the text says kernels may be compiled for, by parameter, in the order given.
     """
 
     name: str
@@ -361,6 +362,7 @@ class Program:
     mapping: Mapping = UNMAPPED
     exactness: tuple[Constraint, ...] = ()
     tables: tuple[Table, ...] = ()
+    static: tuple[tuple[str, tuple[int, ...]], ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     def mapped(self, **fields: Any) -> Program:

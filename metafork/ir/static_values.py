@@ -7,6 +7,8 @@
         for (int w = 0; w < s; w++)                       for (int w = 0; w < 4; w++)
           c[j * s * B + w * B + u] += 1;                    c[j * 4 * B + w * B + u] += 1;
 
+In the text, ``meta_static(s: 1, 2, 4)`` in front of a schedule says which values those may be (``Program.static``).
+
 The program is the same wherever the parameters have these values, which whoever runs it must see to; nothing else
 needs a proof.  The interface stays: parameters and declared extents of arrays are as they were, and ``s == 4`` is
 assumed.
@@ -23,6 +25,9 @@ from metafork.ir.rewriting import names_of, substitute, substitute_body
 
 StaticValues = Mapping[str, Sequence[int]]
 """The values that a kernel may be compiled for, by parameter, in the order given."""
+
+MOST_COMBINATIONS = 1024
+"""Most combinations of values of one schedule: each is lowered before it is known whether it is an instance."""
 
 
 def static_parameters(program: Program) -> frozenset[str]:
@@ -51,4 +56,5 @@ def with_static_values(program: Program, values: Mapping[str, int]) -> Program:
         assumptions=(*(substitute(one, constants) for one in program.assumptions), *equalities),
         grid=tuple(replace(loop, extent=substitute(loop.extent, constants)) for loop in program.grid),
         body=substitute_body(program.body, inside, names_of(program)),
+        static=tuple((name, listed) for name, listed in program.static if name not in values),
     )

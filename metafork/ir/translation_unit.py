@@ -167,8 +167,8 @@ class Schedule:
     they were at its beginning, and each of ``sized_arrays`` has the size that its extents say.  ``promises`` are
     about freedom from races where no proof is found.  ``contraction`` is whether the text allows or forbids that sums
     of products are fused, if it says so; where the program is ``contracted``, its text is no longer what it computes,
-    nor is it where floating-point numbers are added up in a ``stated_order``.  The word of a
-    ``hidden`` one stands in a macro, which is used at ``span``.
+    nor is it where floating-point numbers are added up in a ``stated_order``.  The word of a ``hidden`` one stands in a
+    macro, which is used at ``span``.  ``static_words`` are the ``meta_static`` in front of it, which are no C.
     """
 
     number: int
@@ -182,6 +182,7 @@ class Schedule:
     contracted: bool = False
     stated_order: StatedOrder | None = None
     hidden: bool = False
+    static_words: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,12 @@ compilers question are written out, identifiers that C++, CUDA or common headers
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
-from metafork.ir.kernel import Kernel, Memory, Space
-from metafork.ir.program import Declare, IntConst, Var, expressions_of, walk_expression, walk_statements
+from metafork.ir.kernel import Argument, Kernel, Memory, Space
+from metafork.ir.program import Declare, Expr, IntConst, Var, expressions_of, walk_expression, walk_statements
+from metafork.ir.rewriting import variables
 from metafork.ir.unread import unread
 from metafork.printing.expressions import Spelling, expression, statements, table_rows
 from metafork.printing.launches import for_both
@@ -81,12 +83,15 @@ def identifiers(kernel: Kernel) -> frozenset[str]:
     return frozenset(names)
 
 
-def kernel_text(kernel: Kernel) -> str:
+def kernel_text(kernel: Kernel, constants: Sequence[tuple[Argument, Expr | None]] = ()) -> str:
     """Return the definition of the kernel: scalar arguments first, then the pointers of its global memories.
 
-    Raises ``ValueError`` where a memory of the shared space has no offset.
+    ``constants`` are scalars that are no arguments: what they are computed as, or ``None`` where a macro
+    (``constant_macro``) is the value.  Raises ``ValueError`` where a memory of the shared space has no offset.
     """
-    outer = [argument.name for argument in kernel.scalars] + [memory.name for memory in kernel.memories]
+    outer = [one.name for one in (*kernel.scalars, *(one for one, _ in constants))] + [
+        memory.name for memory in kernel.memories
+    ]
     body = for_both(kernel.body)
     never_read = unread(outer, body)
     needed = {
@@ -103,7 +108,9 @@ def kernel_text(kernel: Kernel) -> str:
         if isinstance(part, Var)
     }
     tables = {memory.name: memory for memory in kernel.memories if memory.space is Space.CONSTANT}
-    names = {**renamed(identifiers(kernel)), **{name: table_name(name) for name in tables}}
+    known = frozenset(one.name for one, _ in constants)
+    identified = identifiers(kernel) | known
+    names = {**renamed(identified), **{name: table_name(name) for name in tables}}
     spelling = Spelling(names, cplusplus=True, unread=never_read.declarations)
     unused = never_read.outer - used_by_extents
     parameters = ", ".join(_parameters(kernel, spelling, unused))
@@ -111,12 +118,21 @@ def kernel_text(kernel: Kernel) -> str:
     arguments = ", ".join(spelling.name(name) for name in (*(one.name for one in kernel.scalars), *pointers))
     lines = [line for table in tables.values() for line in _table(table, spelling)]
     lines += [f"METAFORK_KERNEL({kernel.name}, ({parameters}), ({arguments}))", "{"]
+    for one, definition in constants:
+        value = constant_macro(one.name) if definition is None else expression(definition, spelling)
+        lines.append(f"  [[maybe_unused]] constexpr {spelling.type(one.type)} {spelling.name(one.name)} = {value};")
     base = _SHARED_BASE
     if any(memory.space is Space.SHARED for memory in needed.values()):
         lines.append(f"  METAFORK_SHARED({base});")
     lines += [f"  {_local_memory(memory, base, spelling)};" for memory in needed.values()]
-    if kernel.told:
-        lines += [f"  METAFORK_THREADS({axis}, {count}u);" for axis, count in known_threads(kernel).items()]
+    if kernel.told or known:
+        for axis, extent in known_threads(kernel, known).items():
+            text = (
+                f"{extent.value}u"
+                if isinstance(extent, IntConst)
+                else f"(unsigned int)({expression(extent, spelling)})"
+            )
+            lines.append(f"  METAFORK_THREADS({axis}, {text});")
     return "\n".join([*lines, *statements(body, 2, spelling), "}", ""])
 
 
@@ -137,12 +153,18 @@ def _table(memory: Memory, spelling: Spelling) -> list[str]:
     ]
 
 
-def known_threads(kernel: Kernel) -> dict[str, int]:
+def constant_macro(name: str) -> str:
+    """Return the macro that the value of a constant is in a kernel's text."""
+    return f"METAFORK_STATIC_{name}"
+
+
+def known_threads(kernel: Kernel, constants: AbstractSet[str] = frozenset()) -> dict[str, Expr]:
     """Return the extents of the block that are constants, by axis; a block that may be wider has none in x."""
     return {
-        axis: extent.value
+        axis: extent
         for axis, extent in zip("xyz", kernel.block, strict=True)
-        if isinstance(extent, IntConst) and (kernel.widest is None or axis != "x")
+        if (isinstance(extent, IntConst) or (constants and variables(extent) <= constants))
+        and (kernel.widest is None or axis != "x")
     }
 
 

@@ -2,7 +2,7 @@
 
 The text is a whole function with its tables in front of it: derived scalars and assertions first, then the serial
 loops around the schedule (their bounds are no part of a program, and become parameters), then the schedule with its
-``cache`` clause.  Parsing it gives an equal program, but for spans and for the name, which comes from the file; what
+clauses.  Parsing it gives an equal program, but for spans and for the name, which comes from the file; what
 was asked for by ``cache`` before a strategy chose otherwise is not kept.
 """
 
@@ -139,6 +139,9 @@ def _schedule(program: Program, indent: int) -> list[str]:
     lines = [f"{' ' * indent}meta_schedule{clause} {{"]
     if items := _mapping_items(mapping):
         lines.insert(0, f"{' ' * indent}#pragma metafork mapping {' '.join(items)}")
+    if program.static:
+        values = ", ".join(f"{name}: {', '.join(map(str, listed))}" for name, listed in program.static)
+        lines.insert(0, f"{' ' * indent}meta_static({values})")
     bare = len(program.body) == 1 and isinstance(program.body[0], Phase)
     depth = indent + STEP
     for loop in program.grid:

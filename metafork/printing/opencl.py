@@ -236,7 +236,8 @@ def _local_memory(memory: Memory, spelling: Spelling) -> str:
 
 def _required_threads(kernel: Kernel) -> list[str]:
     """Return what tells the compiler how many threads a block has, where they are constants that it may know."""
-    known = known_threads(kernel) if kernel.told else {}
+    threads = known_threads(kernel) if kernel.told else {}
+    known = {axis: extent.value for axis, extent in threads.items() if isinstance(extent, IntConst)}
     if len(known) < 3:
         return []
     return [f"__attribute__((reqd_work_group_size({', '.join(str(known[axis]) for axis in 'xyz')})))"]

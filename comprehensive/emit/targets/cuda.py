@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from comprehensive.emit import jit_text
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode, leaf_code
 from comprehensive.emit.targets.target import Attempt, Package, Target, embedded, launching_a_function, loading
@@ -73,7 +74,10 @@ endif()
 
 @dataclass(frozen=True, slots=True)
 class Cuda:
-    """Kernels are functions of the ``.cu`` file; leaves of IR strategies are PTX in it, loaded by the runtime."""
+    """Kernels are functions of the ``.cu`` file; leaves of IR strategies are PTX in it, loaded by the runtime.
+
+    ``jit`` is the flag for contraction with which kernels are compiled at run time, ``None`` where none are.
+    """
 
     name: str = "cuda"
     hardware: Hardware = NVIDIA
@@ -82,6 +86,13 @@ class Cuda:
         "machine.h", "machine_query.h", "no_streams.h", "race.h", "residents.h", "streams.h", "target_cuda.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    jit: str | None = None
+
+    def jitting(self, *, allow_fma: bool) -> Target:
+        """Return the back end whose kernels are also compiled at run time, contracted as nvcc does where it may."""
+        own = {**self.own_headers, "device_text.h": jit_text.device_text_header()}
+        flag = "-fmad=true" if allow_fma else "-fmad=false"
+        return replace(self, headers=(*self.headers, *jit_text.HEADERS), own_headers=own, jit=flag)
 
     def aimed_at(self, architecture: str) -> Target:
         """Return itself: what the kernels are compiled for is said to nvcc."""
@@ -89,7 +100,8 @@ class Cuda:
 
     def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
         """Return the CUDA text of a leaf, and its PTX where IR strategies were applied."""
-        return leaf_code(leaf, analyses)
+        code = leaf_code(leaf, analyses)
+        return code if self.jit is None else jit_text.with_jit(leaf, code)
 
     def device_name(self, stem: str) -> str:
         """Return ``NAME.cu``."""
@@ -101,6 +113,8 @@ class Cuda:
 
     def kernel(self, code: LeafCode) -> str:
         """Return the CUDA text, with PTX beside it where the device runs that."""
+        if code.statics:
+            return f"#if !defined(METAFORK_CPU)\n{jit_text.jit_definition(code, self.jit or '')}#endif\n"
         if code.ptx is None:
             return code.text
         return f"#if defined(METAFORK_CPU)\n{code.text}#else\n{embedded(code)}#endif\n"
@@ -108,6 +122,17 @@ class Cuda:
     def launching(self, attempt: Attempt) -> list[str]:
         """Return the launch by the CUDA runtime, and that of the CPU build."""
         kernel = attempt.code.kernel
+        if attempt.code.statics:
+            loaded = ", ".join(f"metafork_own->kernels[{number}].kernel" for number in (0, 1))
+            return [
+                "#if defined(METAFORK_CPU)",
+                f"    {', '.join(f'(void){one}' for one in ('metafork_go', *attempt.arguments))};",
+                "    return METAFORK_EUNSUPPORTED;",
+                "#else",
+                *jit_text.launching_compiled(attempt.code, attempt.values, loaded),
+                *launching_a_function(attempt),
+                "#endif",
+            ]
         return [
             "#if defined(METAFORK_CPU)",
             "    const int metafork_error = metafork_check_shape(metafork_s, NULL);",
@@ -125,6 +150,11 @@ class Cuda:
     def package(self, stem: str, *, allow_fma: bool) -> Package:
         """Return the build by nvcc, and by the C++ compiler with ``METAFORK_CPU``."""
         library = _LIBRARY.replace("@FMAD@", "" if allow_fma else _FMAD)
+        if self.jit is not None:
+            cudart = "PUBLIC CUDA::cudart)"
+            library = library.replace(cudart, "PUBLIC CUDA::cudart ${CMAKE_DL_LIBS})").replace(
+                "-lcudart", "-lcudart -ldl"
+            )
         return Package("C CXX", library.replace("@NAME@", stem), _DEPENDENCIES, _REMARK)
 
 

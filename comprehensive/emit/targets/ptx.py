@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from comprehensive.emit import jit_text
 from comprehensive.emit.leaf_code import EMBEDDED_TARGET, LeafCode, kernel_of, ptx_code
 from comprehensive.emit.targets.target import (
     Attempt,
@@ -48,7 +49,7 @@ find_dependency(Threads)
 class Ptx:
     """Kernels are strings, compiled by the driver when they are first needed on a device.
 
-    ``architecture`` is the oldest GPU that they run on.
+    ``architecture`` is the oldest GPU that they run on.  ``jit`` says whether NVRTC compiles some at run time.
     """
 
     architecture: str = EMBEDDED_TARGET
@@ -59,6 +60,13 @@ class Ptx:
         "machine_query.h", "no_streams.h", "residents.h", "streams.h", "target_ptx.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    jit: bool = False
+
+    def jitting(self, *, allow_fma: bool) -> Target:
+        """Return the back end whose kernels are also compiled at run time; nothing is contracted."""
+        own = {**self.own_headers, "device_text.h": jit_text.device_text_header()}
+        more = (name for name in jit_text.HEADERS if name not in self.headers)
+        return replace(self, headers=(*self.headers, *more), own_headers=own, jit=True)
 
     def aimed_at(self, architecture: str) -> Target:
         """Return the back end whose PTX is for that GPU and newer ones."""
@@ -76,7 +84,8 @@ class Ptx:
             texts = ptx_code(kernel, strategies, self.architecture, analyses, whole_grid_ptx_of_choice)
         except ExternalFunctionError as error:
             raise NoCodeError(str(error)) from error
-        return LeafCode(kernel, kernel_text(kernel), *texts)
+        code = LeafCode(kernel, kernel_text(kernel), *texts)
+        return jit_text.with_jit(leaf, code) if self.jit else code
 
     def device_name(self, stem: str) -> str:
         """Return ``NAME_ptx.c``."""
@@ -87,11 +96,15 @@ class Ptx:
         return _OPENING.replace("@NAME@", stem)
 
     def kernel(self, code: LeafCode) -> str:
-        """Return the PTX as a string."""
-        return embedded(code)
+        """Return the PTX as a string, or the text that NVRTC compiles."""
+        return jit_text.jit_definition(code, "-fmad=false") if code.statics else embedded(code)
 
     def launching(self, attempt: Attempt) -> list[str]:
         """Return the launch by the driver, which compiles the kernel that is launched when it is asked for first."""
+        if attempt.code.statics:
+            functions = "&metafork_own->kernels[0], &metafork_own->kernels[1]"
+            own = jit_text.launching_compiled(attempt.code, attempt.values, functions)
+            return [*own, *launching_a_function(attempt)]
         whole, large = ptx_names(attempt.code)
         return [
             f"    const void *const metafork_functions[] = {{&{whole}, &{large}}};",

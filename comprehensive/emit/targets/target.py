@@ -31,12 +31,14 @@ class Attempt:
     """A generated function ``int (bool metafork_go, metafork_shape *metafork_s, void *metafork_stream, ...)``.
 
     It has filled ``*metafork_s`` and returned where that failed; ``arguments`` are the local variables that hold the
-    kernel's arguments, in order, and ``trace`` the lines that trace a launch.
+    kernel's arguments, in order, and ``trace`` the lines that trace a launch.  ``values`` are those of the code's
+    static parameters.
     """
 
     code: LeafCode
     arguments: tuple[str, ...]
     trace: tuple[str, ...]
+    values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,18 @@ def handles_of(target: object) -> Handles | None:
     """Return the types of a back end's handles; it says so in the attribute ``handles``, which it may leave out."""
     found = getattr(target, "handles", None)
     return found if isinstance(found, Handles) else None
+
+
+def with_jit(target: Target, *, allow_fma: bool) -> Target:
+    """Return a back end whose kernels are also compiled at run time.  Raises ``TargetOptionError``.
+
+    It has a method ``jitting`` then, which it may leave out.
+    """
+    jitting = getattr(target, "jitting", None)
+    if jitting is None:
+        raise TargetOptionError(f"--jit is for --backend cuda and ptx: --backend {target.name} has no NVRTC")
+    found: Target = jitting(allow_fma=allow_fma)
+    return found
 
 
 def for_machine(target: Target, machine: str) -> Target:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from metafork.frontend.host.array_moves import moves
 from metafork.frontend.host.host import HostFunction
@@ -13,6 +14,7 @@ from metafork.frontend.schedules.derived import Definition, HostValues
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.local_arrays import number_of
 from metafork.frontend.schedules.nest import Nest, NestBuilder
+from metafork.frontend.schedules.static_values import StaticReader
 from metafork.frontend.schedules.structure_views import Views, accessed
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
 from metafork.frontend.schedules.tables import ConstantMemory
@@ -20,6 +22,7 @@ from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structure import similar
 from metafork.ir import program as ir
+from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.control import control_names, variables_of
 from metafork.ir.mapping import Mapping
@@ -93,7 +96,9 @@ class ProgramBuilder:
             written = frozenset(second.targets)
             self.parts = second.parts
             self.second = Nest(second.grid, second.body, nest.scalars & lengths, written, written)
-        return self._assemble(name, function, nest, clause)
+        program = self._assemble(name, function, nest, clause)
+        listed = StaticReader(self._reporter, self._constant, frozenset(self._site.visible)).read(statement, program)
+        return replace(program, static=listed)
 
     def build_second(self, name: str, function: str) -> ir.Program:
         """Return the program that adds up what the blocks of the first have."""
@@ -133,6 +138,21 @@ class ProgramBuilder:
             return None if found is None or found[1] else number_of(found[0], type_)
         definition = self._values.definition(variable)
         return None if definition is None else number_of(definition.expression, type_)
+
+    def _constant(self, value: syntax.Expression) -> int | None:
+        """Return the value of an expression of constants, ``None`` where it is none."""
+        found = self._values.integer(value, self._site.order, self._site.visible)
+        if found is None:
+            return None
+        known = {
+            one.name: number
+            for one in found[1]
+            if one.const and one.type is not None and (number := self._number(one, one.type)) is not None
+        }
+        try:
+            return integer_value(found[0], known)
+        except NoValueError:
+            return None
 
     def _file_symbol(self, name: str) -> Symbol | None:
         """Return what a name stands for in a function of the file."""

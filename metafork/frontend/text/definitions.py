@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from metafork.frontend.text.static_clauses import is_static_keyword
 from metafork.frontend.text.tokens import Token, TokenKind
 
 _CONTROL = frozenset({"if", "for", "while", "switch", "do", "else", "return", "meta_for", "meta_schedule"})
@@ -65,7 +66,7 @@ def definitions(tokens: Sequence[Token], partners: dict[int, int]) -> tuple[list
                 start = index = partners[index] + 1
             elif [token.text for token in tokens[start:index]][:1] == ["extern"] and index == start + 2:
                 start = index = index + 1  # extern "C" { ... }: what is inside counts as the file's own
-            elif index > start and tokens[start].text in _CONTROL:
+            elif index > start and (tokens[start].text in _CONTROL or is_static_keyword(tokens, start, partners)):
                 start = index = partners[index] + 1
             else:
                 index = partners[index] + 1
@@ -95,7 +96,7 @@ def _definition(tokens: Sequence[Token], partners: dict[int, int], start: int, b
         name = tokens[opening - 1]
         if name.kind is not TokenKind.NAME or name.text in _NO_FUNCTION:
             continue
-        if name.text in _CONTROL or tokens[start].text in _CONTROL:
+        if name.text in _CONTROL or tokens[start].text in _CONTROL or is_static_keyword(tokens, opening - 1, partners):
             return None
         return FunctionText(start, opening - 1, opening, closing, brace, partners[brace])
     return None

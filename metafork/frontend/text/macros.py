@@ -15,7 +15,10 @@ from metafork.frontend.text.vocabulary import CONSTANTS, HEADER_TYPES
 from metafork.ir.messages.source import Span
 
 NEVER_EXPANDED = frozenset(
-    {"meta_schedule", "meta_for", "meta_grid", "meta_atomic", "meta_reduction", "cache", "assert", "defined"}
+    {
+        *("meta_schedule", "meta_for", "meta_grid", "meta_atomic", "meta_reduction", "meta_static", "cache"),
+        *("assert", "defined"),
+    }
 )
 TOKEN_LIMIT = 50_000
 VARIABLE = "__VA_ARGS__"

@@ -16,6 +16,9 @@ from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.reductions import OPERATORS as REDUCTIONS
 from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.static_clauses import WORD as STATIC
+from metafork.frontend.text.static_clauses import clauses as static_clauses
+from metafork.frontend.text.static_clauses import is_static_keyword
 from metafork.frontend.text.tokens import OPENING, Token, TokenKind, hull, match_brackets, perhaps_written
 from metafork.ir.messages.source import Span
 
@@ -46,7 +49,7 @@ def _closest(word: str) -> str:
 
 CLAUSES = ("cache", "meta_grid")
 """Words of what may stand between ``meta_schedule`` and its nest."""
-AFTER_SCHEDULE = ("{", *CLAUSES, "meta_for")
+AFTER_SCHEDULE = ("{", *CLAUSES, STATIC, "meta_for")
 """What follows ``meta_schedule`` where that is a word of the language."""
 
 
@@ -149,6 +152,8 @@ class Structure:
             return self._schedule(index, end, inside, depth)
         if word == "_Pragma" and following == "(" and self._partners[index + 1] + 1 < end:
             return self._statement(self._partners[index + 1] + 1, end, inside, depth + 1)
+        if is_static_keyword(self._tokens, index, self._partners):
+            return self._static(index, end, inside, depth)
         if is_reduction_keyword(self._tokens, index, end):
             return self._reduction(index, end, inside, depth)
         if is_atomic_keyword(self._tokens, index, end):
@@ -209,6 +214,37 @@ class Structure:
         self._reporter.error("MF0225", span, "this `meta_reduction` is not understood")
         return []
 
+    def _static(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
+        """Parse ``meta_static(name: values)``, once or several times, and the schedule that it stands in front of."""
+        found: list[syntax.StaticClause] = []
+        here = index
+        while here < end and self._text(here, end) == STATIC and self._text(here + 1, end) == "(":
+            close = self._partners[here + 1]
+            span = self._hull(here, close + 1)
+            found += static_clauses(
+                self._tokens,
+                (here + 2, close),
+                span,
+                self._partners,
+                lambda first, behind: self._expression(first, behind, True),
+                lambda place, message: self._reporter.error("MF0226", place, message),
+            )
+            here = close + 1
+        words = self._hull(index, here)
+        if inside:
+            self._reporter.error("MF0226", words, "this `meta_static` stands inside a schedule")
+        elif not self._separate(index, here):
+            self._reporter.error("MF0226", words, "a macro gives this `meta_static` together with other text")
+        if here >= end:
+            self._reporter.error("MF0226", words, "nothing follows this `meta_static`")
+            return syntax.Empty(words), end
+        schedule, stop = self._statement(here, end, inside, depth + 1)
+        if isinstance(schedule, syntax.ScheduleStatement):
+            return replace(schedule, static=tuple(found), static_words=words), stop
+        if not inside:
+            self._reporter.error("MF0226", words, "this `meta_static` stands in front of no schedule")
+        return schedule, stop
+
     def _schedule(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
         keyword = self._tokens[index].span
         if inside:
@@ -227,6 +263,10 @@ class Structure:
                 here = close + 1
             elif word in CLAUSES:
                 self._reporter.error("MF0010", self._tokens[here].span, f"a second `{word}`")
+                here = close + 1
+            elif word == STATIC:
+                message = "`meta_static` stands in front of `meta_schedule`, not behind it"
+                self._reporter.error("MF0226", self._hull(here, close + 1), message)
                 here = close + 1
             elif word not in ("meta_for", *_KEYWORDS) and self._text(close + 1, end) == "{":
                 self._reporter.error(
@@ -376,6 +416,9 @@ class Structure:
         if following != "(":
             return None
         close = self._partners[index + 1]
+        if self._text(close + 1, end) == "meta_schedule" and similar(token.text, (STATIC,), 0.8):
+            self._report_misspelled(token, STATIC)
+            return self._statement(close + 1, end, inside, depth + 1)
         if any(self._tokens[here].text == ";" for here in range(index + 2, close)):
             meant = similar(token.text, ("meta_for", "for"), 0.6 if inside else 0.75)
             if meant is not None:

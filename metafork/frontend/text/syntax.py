@@ -367,14 +367,27 @@ class GridClause:
 
 
 @dataclass(frozen=True, slots=True)
+class StaticClause:
+    """``name: values`` of a ``meta_static`` in front of a schedule."""
+
+    name: Name
+    values: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleStatement:
-    """``meta_schedule [cache(...)] [meta_grid(...)] body``; ``keyword`` is the span of ``meta_schedule``."""
+    """``meta_schedule [cache(...)] [meta_grid(...)] body``; ``keyword`` is the span of ``meta_schedule``.
+
+    ``static`` is what ``meta_static`` says in front of it, at ``static_words``; ``span`` begins behind that.
+    """
 
     cache: tuple[Name, ...] | None
     grid: GridClause | None
     body: Statement
     keyword: Span
     span: Span
+    static: tuple[StaticClause, ...] = ()
+    static_words: Span | None = None
 
 
 Statement = (

@@ -312,6 +312,12 @@ _ENTRIES = (
         "`--reassociate` for floating-point numbers.",
     ),
     Entry(
+        "MF0226",
+        "values of static parameters that cannot be",
+        "kernels are compiled also for these values of program parameters of the schedule that follows.",
+        "write `meta_static(s: 1, 2, 4)` in front of `meta_schedule`; each parameter once, each value at least 1.",
+    ),
+    Entry(
         "MF0301",
         "a name that is not declared",
         "it must be a parameter, a variable or an array that is in scope.",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from comprehensive.case_discussion.instances import CHOSEN
+from comprehensive.case_discussion.instances import CHOSEN, NOTHING_TYPICAL
 from comprehensive.case_discussion.typical_values import MOST_TYPICAL, typical_values
 from comprehensive.optimize import optimize
 from comprehensive.options import StaticValueError, asked_static
@@ -70,7 +70,12 @@ def test_a_leaf_has_instances_where_they_make_its_code_simpler():
     assert "- instance 1, `input_k0_leaf1_instance1`: when `B = 256, s = 4`" in result.to_report()
     (tree,) = optimize(MATADD, static="auto", counters=("threads_per_block",), strategies=()).schedules
     assert tree.leaves[0].instances == ()  # its loops are those of the grid alone
-    assert not [note for note in tree.notes if note[0].startswith("instances")]
+    tried = "B0 = 16, B1 = 16; B0 = 8, B1 = 32; B0 = 32, B1 = 16; B0 = 4, B1 = 8"
+    note = f"none: for typical values ({tried}) no kernel is simpler; --static names others"
+    assert ("instances", note) in tree.notes
+    text = LINE.replace("int s, int B, ", "").replace("(s * B)", "64").replace("* B", "* 64").replace("< B", "< 64")
+    (tree,) = optimize(text.replace("< s", "< 1").replace("* s", "* 1"), static="auto", **QUICK).schedules
+    assert ("instances", NOTHING_TYPICAL) in tree.notes
 
 
 def test_nobody_is_given_instances_unasked_by_the_library():
@@ -86,7 +91,7 @@ def test_instances_for_typical_values_are_verified():
 
 def test_the_option_takes_words_or_values():
     assert asked_static((), "auto") == "auto"
-    assert asked_static(("none",), "auto") == {}
+    assert asked_static(("none",), "auto") == "none"
     assert asked_static(("auto",), {}) == "auto"
     assert asked_static(("s=1,2", "B=8"), "auto") == {"s": (1, 2), "B": (8,)}
     with pytest.raises(StaticValueError, match="stands alone"):

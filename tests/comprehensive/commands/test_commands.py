@@ -96,6 +96,7 @@ def test_a_fault_of_the_input_is_status_1_and_leaves_the_old_output(run, optimiz
         (["--static", "b=3"], "did you mean 'B'"),
         (["--static", "N=3"], "N is no program parameter"),
         (["--static", "s"], "'s' is not NAME=VALUE,VALUE..."),
+        (["--jit", "--backend", "opencl"], "--jit is for --backend cuda and ptx: --backend opencl has no NVRTC"),
         (["--emit", "sass"], "'sass' is not one of 'ptx', 'object'"),
         (["--time-limit", "-1"], "-1"),
     ],

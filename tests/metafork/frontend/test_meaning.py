@@ -176,6 +176,21 @@ PROGRAMS = {
                     b[i * m + j] += a[i][j] * k + u + v;
               }
     """,
+    "values of static parameters": """
+        #define TWICE(x) (2 * (x))
+        #define TUNED meta_static(k: TWICE(2) + 1, 1, four,\\
+ LONGEST + 1)
+        enum { LONGEST = 5 };
+        int f_meta_static(int meta_static) { return meta_static ? meta_static : 1; }
+        void f(int n, int m, int k, double a[n][m], double b[n * m]) {
+          const int four = 4;
+          if (n < 0) return; else TUNED /* and then */
+              meta_schedule
+                meta_for (int i = 0; i < n; i++)
+                  meta_for (int j = 0; j < m; j++)
+                    for (int w = 0; w < k; w++) b[i * m + j] += a[i][j] * w;
+              }
+    """,
     "pointers": """
         #pragma metafork extents(c[n * m])
         #pragma metafork extents(d[k + 1])
@@ -232,7 +247,7 @@ def run(text, function, folder, name):
     source.write_text(
         "#include <stdio.h>\n#include <math.h>\n#include <assert.h>\n" + text + driver(function, prototype)
     )
-    elision = ["-Dmeta_for=for", "-Dmeta_schedule=", "-Dcache(...)=", "-Dmeta_grid(...)="]
+    elision = ["-Dmeta_for=for", "-Dmeta_schedule=", "-Dcache(...)=", "-Dmeta_grid(...)=", "-Dmeta_static(...)="]
     command = [COMPILER, "-std=gnu11", "-O0", "-ffp-contract=off", "-fsanitize=undefined", *elision]
     subprocess.run([*command, "-o", folder / name, source, "-lm"], check=True, capture_output=True, text=True)
     return subprocess.run([folder / name], check=True, capture_output=True, text=True).stdout

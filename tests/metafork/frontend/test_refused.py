@@ -4,6 +4,17 @@ import pytest
 
 from tests.metafork.frontend.marked import assert_refused, block, loops, small, thread
 
+
+def static(text):
+    """A function with a schedule of program parameters ``s`` and ``B``, and something in front of it."""
+    return (
+        "void f(int n, int s, int B, float t, float a[n]) { int blocks = n / (s * B); "
+        + text
+        + " meta_schedule { meta_for (int i = 0; i < blocks; i++) meta_for (int j = 0; j < B; j++) "
+        "a[i * s * B + j] = t; } }"
+    )
+
+
 CASES = {
     # the text
     "no schedule": ("MF0002", "«int» f(void) { return 0; }\n"),
@@ -172,6 +183,44 @@ CASES = {
         "MF0011",
         "void f(int n, float a[n]) { meta_schedule «metagrid»(2) { " + loops("ijkl") + "a[i] = 1; } }",
     ),
+    "values of nothing": ("MF0226", static("«meta_static()»")),
+    "values without a name": ("MF0226", static("«meta_static(1, 2)»")),
+    "a name without values": ("MF0226", static("meta_static(«s»:)")),
+    "a value that is missing": ("MF0226", static("meta_static(«s»: 1,, 2)")),
+    "a value behind a comma": ("MF0226", static("meta_static(«s»: 1, 2,)")),
+    "a value below one": ("MF0226", static("meta_static(s: 4, «0»)")),
+    "a negative value": ("MF0226", static("meta_static(s: «-1»)")),
+    "a value beyond its type": ("MF0226", static("meta_static(s: «2147483648»)")),
+    "a value that is no constant": ("MF0226", static("meta_static(s: «n», 2)")),
+    "a value that is no integer": ("MF0226", static("meta_static(s: «2.5»)")),
+    "a value that divides by zero": ("MF0226", static("meta_static(s: «1 / 0»)")),
+    "a value of bad syntax": ("MF0010", static("meta_static(s: 1 «+»)")),
+    "a value twice": ("MF0226", static("meta_static(s: 1, 4, «2 + 2»)")),
+    "a parameter twice": ("MF0226", static("meta_static(s: 1, B: 2) meta_static(«s»: 4)")),
+    "values of a data parameter": ("MF0226", static("meta_static(«n»: 64)")),
+    "values of a derived scalar": ("MF0226", static("meta_static(«blocks»: 64)")),
+    "values of a value": ("MF0226", static("meta_static(«t»: 64)")),
+    "values of an array": ("MF0226", static("meta_static(«a»: 64)")),
+    "values of a stranger": ("MF0226", static("meta_static(«bb»: 64)")),
+    "values of what a loop changes": (
+        "MF0226",
+        static("for (int k = 0; k < n; k++) meta_static(s: 1, «k»: 2)").replace("j++) a[", "j++) if (k < j) a["),
+    ),
+    "many combinations": (
+        "MF0226",
+        static(f"«meta_static(s: {', '.join(map(str, range(1, 34)))}; B: {', '.join(map(str, range(1, 34)))})»"),
+    ),
+    "values behind meta_schedule": ("MF0226", static("").replace("meta_schedule", "meta_schedule «meta_static(s: 1)»")),
+    "values before a block": ("MF0226", static("«meta_static(s: 1)» { int k;").replace("} }", "} } }")),
+    "values in a schedule": ("MF0226", small("«meta_static(m: 1)» " + loops("ij") + "a[i] = 1;")),
+    "values at the end of a block": ("MF0226", thread("a[i] = 1;").replace("{", "{ { «meta_static(m: 1)» }", 1)),
+    "values in another function": ("MF0226", thread("a[i] = 1;") + "void g(int s) { «meta_static»(s: 1) ; }"),
+    "values from a macro with more": (
+        "MF0226",
+        "#define TUNED t++; meta_static(s: 1)\n" + static("«TUNED»"),
+    ),
+    "values under a condition": ("MF0006", static("meta_static(s: 1\n«#ifdef FEW»\n, 2\n#endif\n)")),
+    "misspelled values": ("MF0011", static("«meta_statik»(s: 1)")),
     "code within the grid": (
         "MF0106",
         "void f(int n, float a[n]) { meta_schedule meta_grid(2) { "

@@ -63,8 +63,17 @@
 #define METAFORK_SHUFFLE(value, lane) __shfl_sync(0xffffffffu, (value), (lane))
 #endif
 
+#if defined(__CUDACC_RTC__)
+/* NVRTC has the functions of math.h without headers; constants are those that nvcc takes from the host's. */
+typedef unsigned long uintptr_t;
+#define NAN __int_as_float(0x7fc00000)
+#define INFINITY __int_as_float(0x7f800000)
+#define HUGE_VALF INFINITY
+#define HUGE_VAL __longlong_as_double(0x7ff0000000000000)
+#else
 #include <math.h>
 #include <stdint.h>
+#endif
 
 #if defined(METAFORK_CPU)
 
@@ -107,7 +116,11 @@
         METAFORK_KNOWN(threadIdx.axis < (count));                                                                      \
     } while (0)
 
+#if defined(METAFORK_JIT)
+#define METAFORK_ROLLED /* the trips are known */
+#else
 #define METAFORK_ROLLED _Pragma("unroll 1")
+#endif
 #define METAFORK_UNROLLED _Pragma("unroll")
 #define METAFORK_TABLE static __constant__ const
 #define METAFORK_SHARED(base) extern __shared__ __align__(16) unsigned char base[]

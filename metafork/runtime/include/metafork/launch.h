@@ -63,7 +63,7 @@ typedef struct metafork_shape {
     int instance;  /* which of them; 0: the dynamic one; METAFORK_MATCHING asks for that of the arguments */
 } metafork_shape;
 
-enum { METAFORK_MATCHING = -1 };
+enum { METAFORK_MATCHING = -1, METAFORK_COMPILED = 1 << 20 /* the one that is compiled for them (metafork/jit.h) */ };
 
 /* What the compiler of a kernel used; registers is -1 and threads INT64_MAX where nobody says. */
 typedef struct metafork_attributes {
@@ -166,6 +166,7 @@ __attribute__((unused)) static void metafork_trace_launch(const char *schedule, 
     if (shape->registers >= 0) snprintf(registers, sizeof registers, " registers=%lld", (long long)shape->registers);
     char instance[32] = "";
     if (shape->instance > 0) snprintf(instance, sizeof instance, " instance=%d", shape->instance);
+    if (shape->instance == METAFORK_COMPILED) snprintf(instance, sizeof instance, " instance=jit");
     const char *const large = shape->large ? " large" : "";
     fprintf(stderr, "metafork: %s leaf %d%s grid=%lldx%lldx%lld block=%lldx%lldx%lld shared_bytes=%lld%s%s%s\n", schedule, leaf,
             used > 0 ? line : "", (long long)shape->grid[0], (long long)shape->grid[1], (long long)shape->grid[2], (long long)shape->block[0],

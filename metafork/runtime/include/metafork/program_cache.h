@@ -2,6 +2,8 @@
  *
  *   XDG_CACHE_HOME        files lie in its metafork/, else in ~/.cache/metafork/
  *   METAFORK_CACHE=0      none is read and none is written
+ *   METAFORK_CACHE_BYTES  what the files may take together, 256 MiB by default: where that is more after one was written,
+ *                         those go that were used longest ago
  *
  * What something is kept under, its key, is all that it was made of.  A file has the name of the key's hash and the key itself,
  * so that no other content is ever taken for it; a checksum finds what was written in part or damaged.  It is written under
@@ -11,6 +13,7 @@
 #ifndef METAFORK_PROGRAM_CACHE_H
 #define METAFORK_PROGRAM_CACHE_H
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,6 +37,7 @@ typedef struct metafork_cache_head {
 enum { METAFORK_CACHE_PATH = 4096 };
 #define METAFORK_CACHE_MAGIC "mfcache1"
 #define METAFORK_CACHE_MOST (UINT64_C(1) << 30)
+#define METAFORK_CACHE_BYTES (UINT64_C(256) << 20)
 
 /* FNV-1a of 64 bits, continued from `hash`. */
 static inline uint64_t metafork_hash(uint64_t hash, const void *data, size_t length) {
@@ -124,8 +128,59 @@ static inline metafork_blob metafork_cache_read(metafork_blob key) {
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) return nothing;
     const metafork_blob found = metafork_cache_content(file, key);
+    if (found.data != NULL) (void)futimens(file, NULL); /* used now */
     (void)close(file);
     return found;
+}
+
+typedef struct metafork_cache_file {
+    struct timespec used;
+    uint64_t bytes;
+    char name[48];
+} metafork_cache_file;
+
+static inline int metafork_cache_older(const void *one, const void *other) {
+    const struct timespec *const a = &((const metafork_cache_file *)one)->used, *const b = &((const metafork_cache_file *)other)->used;
+    if (a->tv_sec != b->tv_sec) return a->tv_sec < b->tv_sec ? -1 : 1;
+    return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);
+}
+
+/* Remove what was used longest ago until the rest takes no more than it may.  Others may do so too. */
+static inline void metafork_cache_trim(void) {
+    const char *const wish = getenv("METAFORK_CACHE_BYTES");
+    const uint64_t most = wish != NULL && wish[0] >= '0' && wish[0] <= '9' ? strtoull(wish, NULL, 10) : METAFORK_CACHE_BYTES;
+    char path[METAFORK_CACHE_PATH];
+    metafork_cache_file *files = NULL;
+    size_t count = 0, room = 0;
+    uint64_t bytes = 0;
+    DIR *const folder = metafork_cache_folder(path, sizeof path) ? opendir(path) : NULL;
+    if (folder == NULL) return;
+    for (const struct dirent *one = readdir(folder); one != NULL; one = readdir(folder)) {
+        struct stat about;
+        const size_t length = strlen(one->d_name);
+        /* Files with names of ours: 32 digits, and what somebody is writing or did not finish. */
+        if (strspn(one->d_name, "0123456789abcdef") != 32 || length >= sizeof files->name || (length != 32 && one->d_name[32] != '.')) continue;
+        if (fstatat(dirfd(folder), one->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode)) continue;
+        if (count == room) {
+            room = 2 * room + 64;
+            metafork_cache_file *const more = (metafork_cache_file *)realloc(files, room * sizeof *files);
+            if (more == NULL) break;
+            files = more;
+        }
+#if defined(__APPLE__)
+        files[count].used = about.st_mtimespec;
+#else
+        files[count].used = about.st_mtim;
+#endif
+        files[count].bytes = (uint64_t)about.st_size;
+        memcpy(files[count].name, one->d_name, length + 1);
+        bytes += files[count++].bytes;
+    }
+    if (bytes > most) qsort(files, count, sizeof *files, metafork_cache_older);
+    for (size_t i = 0; i < count && bytes > most; i++)
+        if (unlinkat(dirfd(folder), files[i].name, 0) == 0) bytes -= files[i].bytes;
+    free(files);
+    (void)closedir(folder);
 }
 
 /* Keep something under a key, in place of what was there. */
@@ -141,6 +196,7 @@ static inline void metafork_cache_write(metafork_blob key, metafork_blob content
                  metafork_cache_put(file, content.data, content.length);
     whole = close(file) == 0 && whole;
     if (!whole || rename(temporary, path) != 0) (void)unlink(temporary);
+    metafork_cache_trim();
 }
 
 #endif

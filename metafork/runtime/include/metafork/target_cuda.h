@@ -226,6 +226,11 @@ static inline int metafork_load(metafork_ptx *ptx, const void **out) {
 #endif
 }
 
+static inline int metafork_load_now(metafork_ptx *ptx) {
+    const void *kernel;
+    return metafork_load(ptx, &kernel);
+}
+
 static inline int metafork_kernel_attributes(const void *kernel, metafork_attributes *out) {
     cudaFuncAttributes attributes;
     const int error = metafork_taken(cudaFuncGetAttributes(&attributes, kernel));

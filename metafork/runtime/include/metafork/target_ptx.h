@@ -547,6 +547,13 @@ static inline int metafork_load(const void *ptx, metafork_loaded **out) {
     return metafork_context_leave(driver, error);
 }
 
+/* The same of what others say of, where it fails. */
+static inline int metafork_load_now(metafork_ptx *ptx) {
+    metafork_loaded *one;
+    ptx->said = 1;
+    return metafork_load(ptx, &one);
+}
+
 /* Of a kernel (a metafork_ptx); it is compiled when it is asked for first. */
 static inline int metafork_kernel_attributes(const void *kernel, metafork_attributes *out) {
     metafork_loaded *one = NULL;

@@ -1,0 +1,124 @@
+"""The text of a leaf that NVRTC compiles at run time (``--jit``), for any values of its static parameters.
+
+It is the leaf's kernel with these as constants: macros that whoever compiles it defines.  What is computed from them
+alone is a constant too.  No strategy works on it: what an instance has of those (accumulators in registers, register
+tiles) it has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from importlib import resources
+
+from comprehensive.case_discussion.typical_values import typical_values
+from comprehensive.emit.identifiers import c_string
+from comprehensive.emit.leaf_code import LeafCode
+from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
+from metafork.ir.kernel import Argument, Kernel
+from metafork.ir.program import Expr, Program
+from metafork.ir.rewriting import variables
+from metafork.ir.static_values import static_parameters
+from metafork.printing.cuda import constant_macro, kernel_text
+
+MOST_STATIC = 16
+"""Most static parameters of a text (``METAFORK_JIT_NAMES``)."""
+
+HEADERS = ("jit.h", "library.h", "program_cache.h")
+"""What generated files include for it, beside ``device_text.h``."""
+
+
+def with_jit(leaf: Leaf, code: LeafCode) -> LeafCode:
+    """Return the code of a leaf, with the text for any values where it has static parameters."""
+    if leaf.static or leaf.version.ir_strategies:
+        return code
+    return replace(code, compiled=jit_code(leaf, code.kernel))
+
+
+def jit_code(leaf: Leaf, kernel: Kernel) -> LeafCode | None:
+    """Return the text of a leaf's kernel with constants for its static parameters; ``None`` where it has none."""
+    program = leaf.version.program
+    names = static_names(program, _listed(leaf))
+    computed = (*program.derived, *kernel.host_scalars)
+    read = {one.name for one in kernel.scalars}.union(*map(variables, kernel.block))
+    for derived in reversed(computed):
+        read |= variables(derived.definition) if derived.name in read else set()
+    statics = tuple(one for one in program.parameters if one.name in names and one.name in read)[:MOST_STATIC]
+    if not statics:
+        return None
+    constants: list[tuple[Argument, Expr | None]] = [(Argument(one.name, one.type), None) for one in statics]
+    known = {one.name for one in statics}
+    for derived in computed:
+        if derived.name not in known and variables(derived.definition) <= known:
+            constants.append((Argument(derived.name, derived.type), derived.definition))
+            known.add(derived.name)
+    scalars = tuple(one for one in kernel.scalars if one.name not in known)
+    own = replace(kernel, name=f"{kernel.name}_jit", scalars=scalars)
+    return LeafCode(own, kernel_text(own, constants), statics=tuple(one.name for one in statics))
+
+
+def static_names(program: Program, listed: Iterable[str] = ()) -> frozenset[str]:
+    """Return the parameters that kernels are compiled for at run time.
+
+    Those are the extents of blocks and the trip counts for which there are typical values, and what the user lists.
+    Others may change from launch to launch (``k`` of an elimination), and each value would be compiled.
+    """
+    typical = (name for values in typical_values(program) for name in values)
+    return frozenset({*typical, *listed, *(name for name, _ in program.static)}) & static_parameters(program)
+
+
+def with_note(tree: ScheduleTree) -> ScheduleTree:
+    """Return the tree with a note which parameters' values its kernels are compiled for at run time."""
+    names = [
+        one.name
+        for one in tree.program.parameters
+        if any(one.name in static_names(leaf.version.program, _listed(leaf)) for leaf in tree.leaves)
+    ]
+    said = f"NVRTC compiles kernels at run time, for any values of {', '.join(names)}"
+    note = ("--jit", said if names else "no kernel: there are no static parameters")
+    return replace(tree, notes=(*tree.notes, note))
+
+
+def _listed(leaf: Leaf) -> list[str]:
+    return [name for instance in leaf.instances for name in instance.values]
+
+
+def jit_definition(code: LeafCode, contraction: str) -> str:
+    """Return the C definition of a text, one literal a line; ``contraction`` is the flag that the build has."""
+    name = code.kernel.name
+    names = ", ".join(c_string(one) for one in (name, f"{name}_large"))
+    macros = ", ".join(c_string(constant_macro(one)) for one in code.statics)
+    return (
+        '#include "metafork/jit.h"\n'
+        f"{_lines(f'{name}_text', code.text)}"
+        f"static const char *const {name}_macros[] = {{{macros}}};\n"
+        f"static metafork_jit {name} = {{\n"
+        f"    {{{names}}}, {c_string(contraction)}, {name}_text, {len(code.statics)}, {name}_macros, NULL, 0}};\n"
+    )
+
+
+def launching_compiled(code: LeafCode, values: Sequence[str], functions: str) -> list[str]:
+    """Return the statements of an attempt that get the kernels for some values; ``functions`` says what they are."""
+    return [
+        f"    const int64_t metafork_values[] = {{{', '.join(values)}}};",
+        f"    metafork_jit_kernel *const metafork_own = metafork_jit_get(&{code.kernel.name}, metafork_values);",
+        "    if (metafork_own == NULL) return METAFORK_EUNSUPPORTED;",
+        f"    const void *const metafork_functions[] = {{{functions}}};",
+        "    int metafork_error = METAFORK_OK;",
+    ]
+
+
+def device_text_header() -> str:
+    """Return ``device_text.h``: the header that kernels are compiled against, as a text for NVRTC."""
+    text = resources.files("metafork.runtime").joinpath("include/metafork/device.h").read_text(encoding="utf-8")
+    return (
+        "/* metafork/device.h as a text, for kernels that are compiled at run time. */\n"
+        "#ifndef METAFORK_DEVICE_TEXT_H\n#define METAFORK_DEVICE_TEXT_H\n#include <stddef.h>\n\n"
+        f"{_lines('metafork_device_text', text)}\n#endif\n"
+    )
+
+
+def _lines(name: str, text: str) -> str:
+    """Return the definition of an array of lines: C99 promises no longer literals than 4095 bytes."""
+    lines = "".join(f"    {c_string(line)},\n" for line in text.splitlines(keepends=True))
+    return f"static const char *const {name}[] = {{\n{lines}    NULL}};\n"

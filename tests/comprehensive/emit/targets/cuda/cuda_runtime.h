@@ -1,0 +1,67 @@
+/* The CUDA runtime with no device behind it, for tests: that of HIP (hip/hip_runtime.h) under CUDA's names, and libraries.
+ *
+ * What a library is made of is the path of a shared object, which runs its kernels itself (`standin_launch`).
+ */
+#pragma once
+#include "metafork/hip.h"
+
+#include <dlfcn.h>
+#include <string>
+
+#define CUDART_VERSION 13000
+
+namespace cuda_standin {
+
+using launch = bool (*)(const char *name, dim3 grid, dim3 block, int64_t shared_bytes, void **arguments);
+
+struct kernel {
+    launch run;
+    std::string name;
+};
+
+inline std::map<const void *, kernel> &loaded() {
+    static std::map<const void *, kernel> all;
+    return all;
+}
+
+inline hipError_t attributes(hipFuncAttributes *out, const void *function) {
+    if (loaded().count(function) == 0) return hipFuncGetAttributes(out, function);
+    HIP_STANDIN_BEGIN();
+    *out = {0, hip_standin::allowed(function), 1024, 40, 0};
+    return hipSuccess;
+}
+
+inline hipError_t run(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared_bytes, hipStream_t stream) {
+    const auto found = loaded().find(function);
+    if (found == loaded().end()) return hipLaunchKernel(function, grid, block, arguments, shared_bytes, stream);
+    HIP_STANDIN_BEGIN();
+    hip_standin::allow(true);
+    const bool ran = found->second.run(found->second.name.c_str(), grid, block, (int64_t)shared_bytes, arguments);
+    hip_standin::allow(false);
+    return ran ? hipSuccess : hipErrorOutOfMemory;
+}
+
+} // namespace cuda_standin
+
+#undef cudaFuncGetAttributes
+#undef cudaLaunchKernel
+#define cudaFuncGetAttributes cuda_standin::attributes
+#define cudaLaunchKernel cuda_standin::run
+
+typedef void *cudaLibrary_t, *cudaKernel_t;
+
+inline hipError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, void *, void *, unsigned, void *, void *, unsigned) {
+    HIP_STANDIN_BEGIN();
+    *library = dlopen((const char *)code, RTLD_NOW | RTLD_LOCAL);
+    return *library == nullptr ? hipErrorInvalidValue : hipSuccess;
+}
+
+inline hipError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library, const char *name) {
+    HIP_STANDIN_BEGIN();
+    *kernel = dlsym(library, name);
+    if (*kernel == nullptr) return hipErrorInvalidDeviceFunction;
+    cuda_standin::loaded()[*kernel] = {(cuda_standin::launch)dlsym(library, "standin_launch"), name};
+    return hipSuccess;
+}
+
+inline hipError_t cudaLibraryUnload(cudaLibrary_t library) { return dlclose(library) == 0 ? hipSuccess : hipErrorInvalidValue; }
