@@ -28,7 +28,7 @@ HEADERS = ("jit.h", "library.h", "program_cache.h")
 """What generated files include for it, beside ``device_text.h``."""
 
 
-def with_jit(leaf: Leaf, code: LeafCode) -> LeafCode:
+def with_text(leaf: Leaf, code: LeafCode) -> LeafCode:
     """Return the code of a leaf, with the text for any values where it has static parameters."""
     if leaf.static or leaf.version.ir_strategies:
         return code

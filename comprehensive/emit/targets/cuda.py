@@ -101,7 +101,7 @@ class Cuda:
     def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
         """Return the CUDA text of a leaf, and its PTX where IR strategies were applied."""
         code = leaf_code(leaf, analyses)
-        return code if self.jit is None else jit_text.with_jit(leaf, code)
+        return code if self.jit is None else jit_text.with_text(leaf, code)
 
     def device_name(self, stem: str) -> str:
         """Return ``NAME.cu``."""

@@ -85,7 +85,7 @@ class Ptx:
         except ExternalFunctionError as error:
             raise NoCodeError(str(error)) from error
         code = LeafCode(kernel, kernel_text(kernel), *texts)
-        return jit_text.with_jit(leaf, code) if self.jit else code
+        return jit_text.with_text(leaf, code) if self.jit else code
 
     def device_name(self, stem: str) -> str:
         """Return ``NAME_ptx.c``."""

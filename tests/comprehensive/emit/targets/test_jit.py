@@ -12,7 +12,7 @@ from comprehensive.emit.targets.ptx import TARGET as PTX
 from comprehensive.emit.targets.target import TargetOptionError, with_jit
 from comprehensive.verification.driver import point_line
 from tests.comprehensive.emit.targets.nvrtc import nvrtc
-from tests.comprehensive.emit.targets.programs import EXAMPLES, program
+from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, program
 from tests.runtime.compiling import needs_nvcc, succeed
 
 BACKEND = with_jit(PTX, allow_fma=False)
@@ -179,6 +179,54 @@ def test_two_processes_at_once(smooth, driver, compiler, tmp_path):
         assert "instance=jit" in told
     assert len(entries(tmp_path)) == 1
     assert len(entries(tmp_path)[0].name) == 32
+
+
+THREADS = """
+#include "smooth.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+static float x[203], y[THREADS][203];
+static int s;
+static void *run(void *own) { return smooth(203, s, 32, x, (float *)own), NULL; }
+int main(void) {
+  pthread_t threads[THREADS];
+  for (int i = 0; i < 203; i++) x[i] = (float)(i * i % 17);
+  for (s = 2; s < LAST; s++) {
+    memset(y, 0, sizeof y);
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, run, y[i]);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++)
+      for (int p = 1; p <= 201 / (s * 32) * s * 32; p++)
+        if (y[i][p] != (x[p - 1] + x[p] + x[p + 1]) / 3) return 1;
+  }
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(("threads", "last", "compiled"), [(4, 4, 2), (1, 7, 3)])
+def test_threads_compile_once_and_a_process_keeps_so_many(smooth, driver, compiler, tmp_path, threads, last, compiled):
+    (tmp_path / "main.c").write_text(THREADS)
+    objects = [smooth.directory / "host.o"]
+    flags = ["-std=gnu11", "-w", f"-DTHREADS={threads}", f"-DLAST={last}", f"-I{smooth.directory}"]
+    flags.append(f"-I{smooth.directory}/include")
+    kernels = tmp_path / "kernels.c"
+    kernels.write_text('#include "metafork/jit.h"\n#include "smooth_ptx.c"\n')
+    if threads == 1:  # a smaller bound
+        text = (smooth.directory / "include" / "metafork" / "jit.h").read_text()
+        (tmp_path / "metafork").mkdir()
+        (tmp_path / "metafork" / "jit.h").write_text(text.replace("METAFORK_JIT_MOST = 64", "METAFORK_JIT_MOST = 3"))
+        flags.insert(0, f"-I{tmp_path}")
+    flags.append('-DMETAFORK_TARGET_HEADER="metafork/target_ptx.h"')
+    succeed(["gcc", *flags, tmp_path / "main.c", kernels, *objects, *LIBRARIES, "-o", tmp_path / "main"])
+    variables = {"METAFORK_CACHE": "0", "METAFORK_TRACE": "1", **compiler.variables}
+    done, calls = driver.run([tmp_path / "main"], log=tmp_path / "log", **variables)
+    assert (done.returncode, calls.left, calls.violations) == (0, [], []), done.stderr
+    assert len(compiler.asked) == compiled
+    launches = [line for line in done.stderr.splitlines() if " leaf " in line]
+    assert len(launches) == threads * (last - 2)
+    assert sum("instance=jit" in line for line in launches) == threads * compiled
 
 
 def test_the_cache_is_bounded_and_what_was_used_last_stays(smooth, driver, compiler, tmp_path):
