@@ -103,9 +103,17 @@ inline Stream *make() {
     return device().streams.emplace_back(new Stream);
 }
 
+inline void known(const Stream *stream) {
+    for (const Stream *const one : device().streams)
+        if (one == stream) return;
+    violation("a stream that is not there any more is used");
+}
+
 inline void end(Stream *stream) {
     const Guard guard(device().lock);
-    if (!stream->pending.empty()) violation("a stream ends while something is under way");
+    known(stream);
+    for (const Operation &one : stream->pending)
+        if (one.run) violation("a stream ends while something is under way");
     std::vector<Stream *> &all = device().streams;
     for (size_t i = 0; i < all.size(); i++)
         if (all[i] == stream) all.erase(all.begin() + (std::ptrdiff_t)i);
@@ -114,6 +122,7 @@ inline void end(Stream *stream) {
 
 inline void begin(Stream *stream, std::function<void()> run, std::vector<Range> uses = {}) {
     const Guard guard(device().lock);
+    known(stream);
     stream->pending.push_back({std::move(run), std::move(uses), nullptr, 0});
     stream->begun++;
     pass();
@@ -129,6 +138,7 @@ inline void follow(Stream *stream, const Event *event) {
 
 inline void record(Event *event, Stream *stream) {
     const Guard guard(device().lock);
+    known(stream);
     *event = {stream, stream->begun};
     pass();
 }
@@ -171,6 +181,14 @@ inline void unpin(void *memory) {
     ends(memory, found->second);
     device().pinned.erase(found);
     free(memory);
+}
+
+// All that belongs to the device is gone; streams of before are not to be used any more.
+inline void reset() {
+    const Guard guard(device().lock);
+    for (const auto &[memory, bytes] : device().pinned) free(const_cast<char *>(memory));
+    device().pinned.clear();
+    device().streams.clear();
 }
 
 // A copy of rows, on whose host's side is pinned memory.
