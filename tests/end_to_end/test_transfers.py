@@ -6,6 +6,7 @@ sanitizers, and run once for each case.  The reference is the same file compiled
 
 import os
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -233,6 +234,18 @@ def test_the_drop_in_is_the_serial_elision_however_late_copies_and_kernels_are(l
         assert "left" not in done.stderr
         if case.to is not None:
             assert (copies(done.stderr, "to"), copies(done.stderr, "from")) == (case.to, case.back)
+
+
+@pytest.mark.parametrize("deaf", ["streams", "host"])
+@pytest.mark.parametrize("name", HOST_WAITS)
+def test_waits_that_do_nothing_are_seen(late, name, deaf):
+    """Where events do not keep the order, results are wrong, or memory is freed that is in use."""
+    number = list(CASES).index(name)
+    environment = {**os.environ, "STANDIN_ORDER": "late", "STANDIN_DEAF": deaf}
+    done = subprocess.run(
+        ["./late", str(number)], cwd=late, capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode != 0 or done.stdout != run("./theirs", number, cwd=late).stdout
 
 
 @needs_nvcc

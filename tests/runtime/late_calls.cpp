@@ -25,4 +25,5 @@ void late_record(void *event, void *stream) { late::record(static_cast<late::Eve
 int late_await(void *event) { return late::await(static_cast<late::Event *>(event)); }
 void *late_pin(size_t bytes) { return late::pin(bytes); }
 void late_unpin(void *memory) { late::unpin(memory); }
+int late_is_pinned(const void *memory) { return late::device().pinned.count(static_cast<const char *>(memory)) != 0; }
 void late_ends(const void *memory, size_t bytes) { late::ends(memory, bytes); }

@@ -20,6 +20,7 @@ void late_record(void *event, void *stream);
 int late_await(void *event);
 void *late_pin(size_t bytes);
 void late_unpin(void *memory);
+int late_is_pinned(const void *memory);
 void late_ends(const void *memory, size_t bytes);
 
 #ifdef __cplusplus

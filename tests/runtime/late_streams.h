@@ -4,6 +4,7 @@
  *   STANDIN_ORDER=random:7  at each call some of what may run does, by a generator with that seed
  *   STANDIN_ORDER=early     everything runs at once
  *   STANDIN_BREAK=7         the seventh operation fails, and from then on every wait
+ *   STANDIN_DEAF=streams    no stream waits for another; =host: the host waits for no event, as if the program did not ask
  *
  * The host must not free memory that something under way uses, nor copy to or from memory of its own that is not pinned: such
  * violations end the program.  What it reads or writes too early shows in its results.
@@ -48,9 +49,11 @@ struct Device {
     std::map<const char *, size_t> pinned;
     uint64_t state = 0;
     int64_t operations = 0, breaking = 0;
-    bool early = false, random = false, broken = false;
+    bool early = false, random = false, broken = false, deaf_streams = false, deaf_host = false;
     Device() {
-        const char *const order = getenv("STANDIN_ORDER"), *const breaks = getenv("STANDIN_BREAK");
+        const char *const order = getenv("STANDIN_ORDER"), *const breaks = getenv("STANDIN_BREAK"), *const deaf = getenv("STANDIN_DEAF");
+        deaf_streams = deaf != nullptr && strcmp(deaf, "streams") == 0;
+        deaf_host = deaf != nullptr && strcmp(deaf, "host") == 0;
         early = order != nullptr && strcmp(order, "early") == 0;
         random = order != nullptr && strncmp(order, "random:", 7) == 0;
         if (random) state = strtoull(order + 7, nullptr, 10) * 2 + 1;
@@ -103,9 +106,17 @@ inline Stream *make() {
     return device().streams.emplace_back(new Stream);
 }
 
+inline void known(const Stream *stream) {
+    for (const Stream *const one : device().streams)
+        if (one == stream) return;
+    violation("a stream that is not there any more is used");
+}
+
 inline void end(Stream *stream) {
     const Guard guard(device().lock);
-    if (!stream->pending.empty()) violation("a stream ends while something is under way");
+    known(stream);
+    for (const Operation &one : stream->pending)
+        if (one.run) violation("a stream ends while something is under way");
     std::vector<Stream *> &all = device().streams;
     for (size_t i = 0; i < all.size(); i++)
         if (all[i] == stream) all.erase(all.begin() + (std::ptrdiff_t)i);
@@ -114,6 +125,7 @@ inline void end(Stream *stream) {
 
 inline void begin(Stream *stream, std::function<void()> run, std::vector<Range> uses = {}) {
     const Guard guard(device().lock);
+    known(stream);
     stream->pending.push_back({std::move(run), std::move(uses), nullptr, 0});
     stream->begun++;
     pass();
@@ -122,6 +134,7 @@ inline void begin(Stream *stream, std::function<void()> run, std::vector<Range> 
 inline void follow(Stream *stream, const Event *event) {
     const Guard guard(device().lock);
     if (event->stream == nullptr) violation("an event that nobody recorded is followed");
+    if (device().deaf_streams) return;
     stream->pending.push_back({nullptr, {}, event->stream, event->number});
     stream->begun++;
     pass();
@@ -129,6 +142,7 @@ inline void follow(Stream *stream, const Event *event) {
 
 inline void record(Event *event, Stream *stream) {
     const Guard guard(device().lock);
+    known(stream);
     *event = {stream, stream->begun};
     pass();
 }
@@ -142,7 +156,7 @@ inline bool finish(Stream *stream) {
 inline bool await(const Event *event) {
     const Guard guard(device().lock);
     if (event->stream == nullptr) violation("an event that nobody recorded is waited for");
-    run_until(event->stream, event->number);
+    if (!device().deaf_host) run_until(event->stream, event->number);
     return !device().broken;
 }
 
@@ -171,6 +185,14 @@ inline void unpin(void *memory) {
     ends(memory, found->second);
     device().pinned.erase(found);
     free(memory);
+}
+
+// All that belongs to the device is gone; streams of before are not to be used any more.
+inline void reset() {
+    const Guard guard(device().lock);
+    for (const auto &[memory, bytes] : device().pinned) free(const_cast<char *>(memory));
+    device().pinned.clear();
+    device().streams.clear();
 }
 
 // A copy of rows, on whose host's side is pinned memory.

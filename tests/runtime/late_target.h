@@ -2,6 +2,7 @@
 #pragma once
 
 #include "late_streams.h"
+#include <atomic>
 
 #define metafork_device_free eager_device_free
 #define metafork_stream_make eager_stream_make
@@ -48,10 +49,9 @@ static int metafork_event_await(int, void *event) { return late_error(late::awai
 static void metafork_event_free(int, void *event) { delete (late::Event *)event; }
 
 static int metafork_pinned_allocate(int, void **out, int64_t bytes) {
-    static int given;
+    static std::atomic<int> given;
     const char *const most = getenv("PINNED");
-    if (most != nullptr && given >= atoi(most)) return METAFORK_ENOMEM;
-    given++;
+    if (given++ >= (most != nullptr ? atoi(most) : INT32_MAX)) return METAFORK_ENOMEM;
     *out = late::pin((size_t)bytes);
     return METAFORK_OK;
 }

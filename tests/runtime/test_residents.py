@@ -78,3 +78,13 @@ def test_no_wait_is_missing(faulty):
     for order, memory in product(("late", "random:1", "random:2"), ((), (4, 150))):
         done = run([faulty, 1, *memory], env={**os.environ, "STANDIN_ORDER": order, "PLANTED": "0"})
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_threads_have_streams_of_their_own(tmp_path):
+    """Those that find none are right as well, and what was taken is given back."""
+    source = HARNESS.with_name("streams_of_threads.cu")
+    flags = ("-O1", "-g", "-fsanitize=thread", f"-I{HARNESS.parent}", "-pthread")
+    program = build(tmp_path / "threads", [source], *flags)
+    for order in ("late", "random:1"):
+        done = run([program], env={**os.environ, "STANDIN_ORDER": order})
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

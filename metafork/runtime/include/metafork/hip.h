@@ -49,6 +49,7 @@
 #define cudaHostAlloc hipHostMalloc
 #define cudaHostAllocDefault hipHostMallocDefault
 #define cudaFreeHost hipHostFree
+#define cudaHostGetFlags hipHostGetFlags
 #define cudaMemcpyKind hipMemcpyKind
 #define cudaMemcpyAsync hipMemcpyAsync
 #define cudaMemcpy2DAsync hipMemcpy2DAsync

@@ -28,6 +28,7 @@
  *   void metafork_event_free(int device, void *event);
  *   int metafork_pinned_allocate(int device, void **out, int64_t bytes);   memory of the host
  *   void metafork_pinned_free(int device, void *memory);
+ *   bool metafork_pinned_is(int device, void *memory);        false where a reset of the device has taken it, and streams and events with it
  *   int metafork_copy_begin(int device, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride,
  *                           metafork_rows rows, bool to_device);   rows.count times rows.width bytes, between pinned memory and the device
  *

@@ -181,7 +181,11 @@ static inline bool metafork_unused(const metafork_resident *one) {
     if (streams == NULL) return true;
     int error = metafork_await(streams, &streams->kernels, one->used);
     if (error == METAFORK_OK) error = metafork_await(streams, &streams->copies, one->sent);
-    return error == METAFORK_OK || metafork_quiet(streams);
+    if (error == METAFORK_OK) return true;
+    char under_way[256];
+    metafork_under_way(streams, error, under_way, sizeof under_way);
+    fprintf(stderr, "metafork: the device failed before the copy of %s was freed: %s%s\n", one->name, metafork_message(error), under_way);
+    return metafork_quiet(streams);
 }
 
 /* Free one copy; what is newer on it is lost.  One that may be in use for ever stays. */

@@ -277,11 +277,11 @@ METAFORK_DEFINITION metafork_all_streams *metafork_streams_of_process(void) {
     return &all;
 }
 
-/* Give back streams with all that belongs to them; what cannot be known to be over is left alone. */
+/* Give back streams with all that belongs to them, if that is still there; what cannot be known to be over is left alone. */
 static inline void metafork_streams_free(metafork_streams *one) {
     metafork_stream *const streams[] = {&one->kernels, &one->copies};
     one->made = false;
-    if (!metafork_quiet(one)) return;
+    if (!metafork_pinned_is(one->device, one->buffers[0].memory) || !metafork_quiet(one)) return;
     for (int i = 0; i < METAFORK_MOST_BUFFERS; i++)
         if (one->buffers[i].memory != NULL) metafork_pinned_free(one->device, one->buffers[i].memory);
     for (int i = 0; i < 2; i++) {
@@ -333,7 +333,10 @@ static inline metafork_streams *metafork_streams_take(const void *owner, int dev
             metafork_streams *const one = &all->at[i];
             const void *nobody = NULL;
             if (!__atomic_compare_exchange_n(&all->owners[i], &nobody, owner, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) continue;
-            if (one->made && one->device == device) return one;
+            if (one->made && one->device == device) {
+                if (metafork_pinned_is(device, one->buffers[0].memory)) return one;
+                one->made = false;
+            }
             if (!one->made && fresh == 1) {
                 if (metafork_streams_make(all, one, device)) return one;
                 __atomic_store_n(&all->refused, true, __ATOMIC_RELAXED);

@@ -65,6 +65,7 @@ static inline void metafork_event_free(int, void *) {}
 
 static inline int metafork_pinned_allocate(int device, void **out, int64_t bytes) { return metafork_device_allocate(device, out, bytes); }
 static inline void metafork_pinned_free(int device, void *memory) { metafork_device_free(device, memory); }
+static inline bool metafork_pinned_is(int, void *) { return true; }
 
 static inline int metafork_copy_begin(int, void *, void *to, int64_t to_stride, const void *from, int64_t from_stride, metafork_rows rows, bool) {
     for (int64_t row = 0; row < rows.count; row++) memcpy((char *)to + row * to_stride, (const char *)from + row * from_stride, (size_t)rows.width);
@@ -187,6 +188,10 @@ static inline int metafork_pinned_allocate(int, void **out, int64_t bytes) {
     return metafork_taken(cudaHostAlloc(out, (size_t)bytes, cudaHostAllocDefault));
 }
 static inline void metafork_pinned_free(int, void *memory) { (void)metafork_taken(cudaFreeHost(memory)); }
+static inline bool metafork_pinned_is(int, void *memory) {
+    unsigned flags;
+    return metafork_taken(cudaHostGetFlags(&flags, memory)) == METAFORK_OK;
+}
 
 static inline int metafork_copy_begin(int, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride, metafork_rows rows,
                                       bool to_device) {

@@ -105,6 +105,7 @@ typedef struct metafork_driver {
     int (*begin_rows)(const struct metafork_copy_of_rows *copy, void *stream);
     int (*pinned_allocate)(void **memory, size_t bytes, unsigned flags);
     int (*pinned_free)(void *memory);
+    int (*pinned_flags)(unsigned *flags, void *memory);
     int (*stream_make)(void **stream, unsigned flags);
     int (*stream_free)(void *stream);
     int (*stream_finish)(void *stream);
@@ -191,6 +192,7 @@ static inline int metafork_driver_open(metafork_driver *driver) {
         {"cuMemcpy2DAsync_v2", &driver->begin_rows},
         {"cuMemHostAlloc", &driver->pinned_allocate},
         {"cuMemFreeHost", &driver->pinned_free},
+        {"cuMemHostGetFlags", &driver->pinned_flags},
         {"cuStreamCreate", &driver->stream_make},
         {"cuStreamDestroy_v2", &driver->stream_free},
         {"cuStreamSynchronize", &driver->stream_finish},
@@ -466,6 +468,13 @@ static inline int metafork_pinned_allocate(int device, void **out, int64_t bytes
 static inline void metafork_pinned_free(int device, void *memory) {
     metafork_driver *driver;
     if (metafork_context_enter(device, &driver) == METAFORK_OK) (void)metafork_context_leave(driver, driver->pinned_free(memory));
+}
+
+static inline bool metafork_pinned_is(int device, void *memory) {
+    metafork_driver *driver;
+    unsigned flags;
+    const int error = metafork_context_enter(device, &driver);
+    return error == METAFORK_OK && metafork_context_leave(driver, metafork_taken(driver->pinned_flags(&flags, memory))) == METAFORK_OK;
 }
 
 static inline int metafork_copy_begin(int device, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride,

@@ -531,6 +531,13 @@ int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     return done(0);
 }
 
+int cuMemHostGetFlags(unsigned *flags, void *memory) {
+    BEGIN();
+    CHECK(current() != NULL, INVALID_CONTEXT);
+    *flags = 0;
+    return done(late_is_pinned(memory) ? 0 : INVALID_VALUE);
+}
+
 int cuMemFreeHost(void *memory) {
     BEGIN();
     CHECK(current() != NULL, INVALID_CONTEXT);

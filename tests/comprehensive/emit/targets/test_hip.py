@@ -1,5 +1,6 @@
 """The HIP back end: its text through a stand-in of the runtime's header, on the processor, bit for bit."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -44,7 +45,8 @@ def built(name, directory, function=None, text=None, **options):
         f"static const hip_standin::kernel k{number}({kernel});\n"
         for number, kernel in enumerate(text for one in kernels for text in (one, f"{one}_large"))
     )
-    (directory / "device.cpp").write_text(f'#include "{name}_hip.cpp"\n{table}')
+    reset = 'extern "C" int reset_device() { return hipDeviceReset(); }\n'
+    (directory / "device.cpp").write_text(f'#include "{name}_hip.cpp"\n{table}{reset}')
     (directory / "reference.c").write_text(reference_text(unit))
     (directory / "driver.c").write_text(driver_text(unit, driven))
     include = (f"-I{directory}", f"-I{directory}/include", f"-I{SUPPORT_DIRECTORY}")
@@ -155,6 +157,35 @@ def test_each_call_failing(matadd):
             assert "results cannot be fetched from the device: invalid argument" in traced
             outcomes.add("ended")
     assert outcomes == {"ran", "serial", "ended"}
+
+
+def test_a_device_that_is_reset(matadd):
+    """Streams and pinned memory of before are gone with it: others are made, and nothing is given back twice."""
+    main = """
+#include "matadd.h"
+int reset_device(void);
+static int a[400], b[400], c[400];
+int main(void) {
+  for (int round = 0; round < 3; round++) {
+    for (int k = 0; k < 400; k++) a[k] = k, b[k] = round;
+    matadd(20, 5, 2, (void *)a, (void *)b, (void *)c);
+    for (int k = 0; k < 400; k++)
+      if (c[k] != k + round) return 1;
+    if (round != 1) reset_device();
+  }
+  return 0;
+}
+"""
+    (matadd / "reset.c").write_text(main)
+    include = (f"-I{matadd}", f"-I{matadd}/include")
+    succeed(["gcc", *include, "-c", matadd / "reset.c", "-o", matadd / "reset.o"])
+    objects = [matadd / f"{name}.o" for name in ("reset", "device", "matadd_host")]
+    succeed(["g++", *objects, "-o", matadd / "reset"])
+    environment = {**os.environ, "METAFORK_TRACE": "1"}
+    done = subprocess.run([matadd / "reset"], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr.count("matadd_k0 leaf"), done.stderr.count("metafork")) == (0, 3, 3), (
+        done.stderr
+    )
 
 
 MACHINE = """

@@ -13,6 +13,7 @@ RELEASING = {
     "cuStreamDestroy_v2",
     "cuEventDestroy_v2",
     "cuMemFreeHost",
+    "cuMemHostGetFlags",
 }
 """What keeps something when it fails, and cannot be made up for."""
 
@@ -138,4 +139,28 @@ def test_a_kernel_that_the_driver_does_not_compile(smooth, driver, tmp_path):
         line = f"metafork: smooth_k0_leaf{leaf}: the driver does not compile it: a PTX JIT compilation failed\nfatal : "
         assert done.stderr.count(line) == 1
     assert "no leaf fits this machine and these parameters; the serial code runs" in done.stderr
+    assert (calls.violations, calls.left) == ([], [])
+
+
+@pytest.mark.parametrize("order", ["late", "early"])
+def test_what_fails_while_nobody_waits_is_named_later(smooth, driver, order):
+    """A copy, the kernel, or the copy of its results fails on the device: the program ends, and says what was begun."""
+    under_way = "smooth_k0, a copy of x, a copy of y"
+    for number in range(1, 5):
+        variables = {"STANDIN_BREAK": str(number), "STANDIN_ORDER": order}
+        done, said, calls = smooth.compare(driver, "smooth", POINTS[1:], **variables)
+        assert done.returncode != 0
+        assert said == [""]
+        line = f"metafork: results cannot be fetched from the device: an error: y; under way: {under_way}"
+        assert line in done.stderr.splitlines()
+        assert calls.violations == []
+
+
+def test_what_fails_before_anything_is_on_the_device_alone_is_named_and_computed_serially(smooth, driver, whole):
+    """A launch that fails may come from anything before it."""
+    number = whole.names.index("cuLaunchKernel") + 1
+    done, said, calls = smooth.compare(driver, "smooth", POINTS, STANDIN_FAIL=f"{number}:719")
+    assert said == ["same", "same"]
+    under_way = "smooth_k0, a copy of x, a copy of y"
+    assert f"leaf 1: the launch failed: an error; under way: {under_way}; the serial code runs" in done.stderr
     assert (calls.violations, calls.left) == ([], [])

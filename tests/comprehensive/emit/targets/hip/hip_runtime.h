@@ -213,6 +213,13 @@ inline hipError_t hipMemcpy2D(void *to, size_t to_stride, const void *from, size
     return hipSuccess;
 }
 
+inline hipError_t hipDeviceReset() {
+    late::reset();
+    for (auto &[start, bytes] : hip_standin::memory()) munmap(start, bytes);
+    hip_standin::memory().clear();
+    return hipSuccess;
+}
+
 inline hipError_t hipSetDevice(int device) {
     HIP_STANDIN_BEGIN();
     return device == 0 ? hipSuccess : hipErrorInvalidValue;
@@ -279,6 +286,11 @@ inline hipError_t hipHostMalloc(void **out, size_t bytes, unsigned flags) {
     if (flags != hipHostMallocDefault) return hipErrorInvalidValue;
     *out = late::pin(bytes);
     return hipSuccess;
+}
+inline hipError_t hipHostGetFlags(unsigned *flags, void *memory) {
+    HIP_STANDIN_BEGIN();
+    *flags = 0;
+    return late::device().pinned.count((const char *)memory) != 0 ? hipSuccess : hipErrorInvalidValue;
 }
 inline hipError_t hipHostFree(void *memory) {
     HIP_STANDIN_BEGIN();

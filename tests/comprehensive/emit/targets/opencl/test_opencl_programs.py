@@ -213,6 +213,10 @@ def test_columns_are_copied_as_such(opencl, tmp_path):
     assert done.stderr.count("36 bytes of A to the device in 9 rows") == 2
     assert calls.names.count("clEnqueueWriteBufferRect") == 2
     assert calls.names.count("clEnqueueReadBufferRect") == 5
+    for order in ("late", "random:1", "random:2"):
+        done, said, calls = one.compare(opencl, "columns", [("", {"n": 9, "B": 4})], STANDIN_ORDER=order)
+        assert (said, calls.violations, calls.left) == (["same"], [], []), done.stderr
+        assert "serial" not in done.stderr
 
 
 @pytest.mark.slow
