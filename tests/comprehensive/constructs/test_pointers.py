@@ -2,6 +2,7 @@
 
 import pytest
 
+from comprehensive.emit import runtime_include_dir
 from comprehensive.emit.header_file import header_file
 from comprehensive.optimize import optimize
 from comprehensive.reading import parse
@@ -9,6 +10,7 @@ from comprehensive.verification import Options, verify
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.printing.expressions import expression
+from tests.runtime.compiling import succeed
 
 PROGRAM = """
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -83,6 +85,15 @@ def test_the_header_states_the_duty():
     result = optimize(PRODUCT, counters=("shared_memory",), strategies=())
     header = header_file(result.unit, result.schedules)
     assert "/* What product is given must have as many elements: a has l * n, b has l * m, c has m * n. */" in header
+
+
+def test_the_header_is_cplusplus_where_no_schedule_uses_a_pointer(tmp_path):
+    text = PRODUCT.replace("float *restrict c)", "float *restrict c, double *restrict unused, const char *name)")
+    result = optimize(text, counters=("shared_memory",), strategies=())
+    (tmp_path / "input.h").write_text(header_file(result.unit, result.schedules))
+    include = ("-I", str(runtime_include_dir()))
+    for compiler, kind in (("g++", "c++"), ("gcc", "c")):
+        succeed([compiler, "-fsyntax-only", "-Werror", *include, "-x", kind, tmp_path / "input.h"])
 
 
 def test_a_product_of_pointers_is_one_of_arrays():
