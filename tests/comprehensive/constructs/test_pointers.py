@@ -121,13 +121,16 @@ CASES = {
     "for (int k = j; k < n; k += B) out[p] += v[i * n + k];": "n * (n / B)",
     "int up = (p + 1) % n, low = p > 0 ? p - 1 : n - 1; out[p] = v[up * B + 1] + v[low];": "B * n + 2 - B",
     "v[p > 3 ? p - 3 : p] = 1;": None,
+    "int r = j + 1; if (r >= B) r -= B; out[p] = v[i * B + r];": "B * (n / B)",
+    "int l = p + 1; if (l > n - 1) l = n - 1; out[p] = v[(l - idx[p]) % B];": "B",
+    "out[p] = 0; for (int t = 0; t < B; t += 2) out[p] += v[t];": None,  # no quotient that rounds up is written
 }
 
 
 @pytest.mark.parametrize("body", CASES)
 def test_indices_with_choices_and_remainders(body):
     """An extent is one that is reached: behind it the caller's memory may end."""
-    text = loops(body, "float *v, float *out")
+    text = loops(body, "float *v, float *out, const int idx[n]")
     if CASES[body] is None:
         with pytest.raises(DiagnosticsError, match="`v` is a pointer"):
             parse(Source("pointers.mf", text))
