@@ -180,4 +180,5 @@ def _for_cplusplus(parameter: FunctionParameter, name: str) -> str:
         return f"{const}{element_type(parameter.array.element)} *{name}"
     if parameter.type is not None:
         return f"{const}{'bool' if parameter.type.spelling == '_Bool' else parameter.type.spelling} {name}"
-    return re.sub(rf"\b{re.escape(parameter.name)}\b", name, parameter.declaration)
+    plain = re.sub(r"\brestrict\b\s*", "", parameter.declaration)  # C++ has no such word
+    return re.sub(rf"\b{re.escape(parameter.name)}\b", name, plain)

@@ -65,9 +65,17 @@ def chosen(scope: Scope, condition: Expr, then: Extremum, otherwise: Extremum) -
     """Return the extremum that ``condition ? then : otherwise`` is, ``None`` where it is not known to be one."""
     if not isinstance(condition, Binary):
         return None
+    found = _chosen(scope, condition, then, otherwise)
+    if found is not None:
+        return found
     decided = _decided(scope, condition)
     if decided is not None:
         return then if decided else otherwise
+    less = _without_idle(scope, then), _without_idle(scope, otherwise)
+    return None if less == (then, otherwise) else _chosen(scope, condition, *less)
+
+
+def _chosen(scope: Scope, condition: Binary, then: Extremum, otherwise: Extremum) -> Extremum | None:
     if len(then.operands) == 1 and len(otherwise.operands) == 1:
         sides = scope.compared(condition.left, condition.right)
         if sides is None:
@@ -86,6 +94,17 @@ def chosen(scope: Scope, condition: Expr, then: Extremum, otherwise: Extremum) -
     kind = "minimum" if least else "maximum"
     first, second = then.as_kind(kind), otherwise.as_kind(kind)
     return None if first is None or second is None else Extremum(kind, tuple(dict.fromkeys((*first, *second))))
+
+
+def _without_idle(scope: Scope, value: Extremum) -> Extremum:
+    """Return an extremum of two without an operand that it never is: ``i - 1`` for the least of that and ``n - 1``."""
+    if len(value.operands) != 2:
+        return value
+    for kept, other in (value.operands, value.operands[::-1]):
+        apart = other - kept if value.kind == "minimum" else kept - other
+        if scope.ranges.needed(apart, 0, None) == ():
+            return Extremum(value.kind, (kept,))
+    return value
 
 
 def _decided(scope: Scope, condition: Binary) -> bool | None:

@@ -38,6 +38,9 @@ CASES = {
         {**ROWS, "edge": "k * 7 % nodes", "level": "k % 3 == 0 ? k % 2 : -1"},
     ),
     "bias_relu": Case(at(batch=(9, 4, 19), features=(13, 8, 18), B0=(2, 4, 16), B1=(8, 4, 16))),
+    "blackscholes": Case(at(optN=(19, 8), B=(4, 8))),
+    "box_filter": Case(at(w=(13, 8), h=(9, 8), r=(2, 1), B=(4, 8))),
+    "cfd_flux": Case(at(nelr=(13, 8), B=(4, 8)), {"elements_surrounding": "k % 5 == 0 ? -1 - k % 2 : k * 7 % nelr"}),
     "cholesky": Case(
         at(n=(9, 8, 18), B=(4, 2, 16)),
         {"A": "k % (n + 1) == 0 ? 19.5 : 0.01 * (k / n + k % n)"},
@@ -52,6 +55,7 @@ CASES = {
     "embedding": Case(
         at(tokens=(5, 3, 4), vocabulary=(7, 4, 5), dim=(9, 8, 34), B=(4, 8, 32)), {"token": "k * 5 % vocabulary"}
     ),
+    "equalize": Case(at(npix=(137, 64), B=(16, 8)), {"img": "k * 37 % 251"}),
     "fdtd_2d": Case(at(tmax=(4, 3, 2, 2), nx=(9, 8, 18, 25), ny=(11, 8, 17, 28), B=(4, 2, 16, 24))),
     "floyd_warshall": Case(at(n=(9, 8, 18, 28), B=(4, 2, 16, 24)), {"path": "k * 37 % 101 + 1"}),
     "gemm": Case(at(ni=(9, 8), nj=(7, 8), nk=(10, 4), T=(4, 2))),
@@ -62,14 +66,22 @@ CASES = {
         several={"A": "the host sums a column each step", "R": "the host writes an element each step"},
     ),
     "hotspot": Case(at(rows=(9, 8, 18), cols=(11, 8, 20), B=(4, 2, 16))),
+    "hotspot3d": Case(at(numiter=(3, 2, 1), nx=(9, 8, 34), ny=(7, 4, 17), nz=(3, 2, 2), TX=(4, 8, 32), TY=(2, 4, 16))),
     "im2col": Case(at(C=(2, 1), H=(6, 5), W=(7, 5), R=(3, 2), B=(8, 4))),
     "jacobi_1d": Case(at(steps=(5, 4, 2), n=(19, 10, 262), B=(4, 8, 128))),
     "kmeans": Case(at(npoints=(17, 8), nfeatures=(3, 4), nclusters=(4, 2), B=(4, 8))),
     "layernorm": Case(at(rows=(9, 8), cols=(7, 4), B=(4, 8))),
+    "lbm": Case(at(steps=(3, 2), nx=(9, 8), ny=(7, 8), BX=(4, 8), BY=(2, 4)), {"solid": "k % 11 == 0"}),
+    "life": Case(at(gens=(3, 2, 2), n=(9, 8, 17), m=(11, 8, 36), B=(4, 2, 16)), {"a": "k * 37 % 101 % 3 == 0"}),
     "linear_product": Case(at(n=(9, 8), T=(4, 2))),
     "lu": Case(at(n=(9, 8, 18), B=(4, 2, 16)), {"A": DOMINANT}),
+    "lud_diag": Case(
+        at(matrix_dim=(8, 12)), {"m": "k % (matrix_dim + 1) == 0 ? 9.5f : (float)(k * 37 % 101) * 0.011f + 0.1f"}
+    ),
+    "mandel": Case(at(w=(13, 8), h=(5, 8), maxiter=(20, 9), B=(4, 8))),
     "maxpool": Case(at(C=(2, 1), H=(5, 4), W=(7, 4), B=(8, 4))),
     "md": Case(at(atoms=(17, 8), most=(5, 3), B=(4, 8)), {"neighbour": "k * 7 % atoms"}),
+    "median3": Case(at(w=(13, 8), h=(9, 8), B0=(4, 2), B1=(4, 8)), {"img": "k * 37 % 251"}),
     "mvt": Case(at(n=(13, 8, 132), B=(4, 8, 128))),
     "nearest": Case(at(n=(19, 8), B=(4, 8))),
     "needle": Case(at(n=(9, 4), B=(4, 2), penalty=(3, 10))),
@@ -77,6 +89,9 @@ CASES = {
     "reduction": Case(at(n=(37, 16), B=(8, 4))),
     "scan": Case(at(n=(37, 16), B=(8, 4))),
     "sobel": Case(at(rows=(9, 8), cols=(11, 35), B0=(4, 2), B1=(8, 32))),
+    "sobel_bytes": Case(
+        at(width=(13, 8, 34), height=(9, 8, 17), TX=(4, 8, 32), TY=(2, 4, 16)), {"src": "k * 37 % 251"}
+    ),
     "softmax": Case(at(rows=(9, 8), cols=(7, 4), B=(4, 8))),
     "spmv_csr": Case(at(rows=(13, 8), nonzeros=(26, 16), cols=(9, 8), B=(4, 8)), {**ROWS, "column": "k * 5 % cols"}),
     "srad": Case(at(rows=(9, 8, 18), cols=(11, 8, 20), B=(4, 2, 16))),
@@ -86,4 +101,5 @@ CASES = {
     "triad": Case(at(n=(19, 8), B=(4, 8))),
     "trisolv": Case(at(n=(13, 8), B=(4, 8)), {"L": DOMINANT}, {"x": "the host divides an element each step"}),
     "two_mm": Case(at(n=(9, 8, 18, 28), T=(4, 2, 16, 24))),
+    "wave": Case(at(nt=(4, 3), n=(19, 8), B=(4, 8))),
 }

@@ -26,22 +26,31 @@ from tests.end_to_end.suite_cases import CASES, Case
 from tests.sampling import sampled
 
 SUITES = Path(__file__).parent / "suites"
-SAMPLE = ("conv2d", "gemm", "hotspot", "linear_product", "lu", "needle", "scan", "spmv_csr")
+SAMPLE = ("conv2d", "gemm", "hotspot", "linear_product", "lu", "median3", "needle", "scan", "spmv_csr")
 """Programs of the quick tests; the others run with the slow ones."""
 
 FLAGS = ("-O0", "-w", "-ffp-contract=off", "-DMETAFORK_CPU", "-DMETAFORK_CHECK")
+WORDS = ("-Dmeta_for=for", "-Dmeta_schedule=", "-Dmeta_atomic=", "-Dmeta_grid(...)=")
 MAIN = """
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-{declaration};
+#define {name} unused_{name}
+#include "{source}"
+#undef {name}
+{signature};
 static void print(const void *from, size_t bytes) {{
   const unsigned char *byte = from;
   for (size_t k = 0; k < bytes; k++) printf("%02x", byte[k]);
   puts("");
 }}
-int main(int count, char **arguments) {{
+static void run(char **arguments_) {{
 {body}
+}}
+int main(int count, char **arguments) {{
+  (void)count;
+  run(arguments);
   return 0;
 }}
 """
@@ -65,9 +74,9 @@ class Built:
         return done
 
 
-def main_text(case: Case, function) -> str:
+def main_text(case: Case, function, source: Path) -> str:
     """Return a driver: parameters from the command line, arrays filled, the call, all arrays printed."""
-    lines = [f"  int {name} = atoi(arguments[{at}]);" for at, name in enumerate(sorted(case.shapes[0]), 1)]
+    lines = [f"  int {name} = atoi(arguments_[{at}]);" for at, name in enumerate(sorted(case.shapes[0]), 1)]
     arrays = [parameter for parameter in function.parameters if parameter.array is not None]
     for at, parameter in enumerate(function.parameters):
         name = parameter.name
@@ -85,8 +94,8 @@ def main_text(case: Case, function) -> str:
     called = ", ".join(f"(void *){p.name}" if p.array is not None else p.name for p in function.parameters)
     lines.append(f"  {function.name}({called});")
     lines += [f"  print({p.name}, size_of_{p.name} * sizeof *{p.name}); free({p.name});" for p in arrays]
-    declaration = ", ".join(parameter.declaration for parameter in function.parameters)
-    return MAIN.format(declaration=f"void {function.name}({declaration})", body="\n".join(lines))
+    signature = re.search(rf"^void {function.name}\([^{{]*?\)", source.read_text(), re.MULTILINE).group()
+    return MAIN.format(name=function.name, source=source, signature=signature, body="\n".join(lines))
 
 
 def built(name: str, folder: Path) -> Built:
@@ -96,13 +105,13 @@ def built(name: str, folder: Path) -> Built:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text)
     (function,) = (one for one in result.unit.functions if one.name == name)
-    (folder / "main.c").write_text(main_text(CASES[name], function))
+    (folder / "main.c").write_text(main_text(CASES[name], function, SUITES / f"{name}.mf"))
     include = ["-I.", f"-I{runtime_include_dir()}"]
-    elision = ["-Dmeta_for=for", "-Dmeta_schedule=", "-include", "assert.h", "-x", "c", SUITES / f"{name}.mf"]
+    elision = [*WORDS, "-include", "assert.h", "-x", "c", SUITES / f"{name}.mf"]
     for words in (
         ["g++", "-std=c++17", "-x", "c++", *FLAGS, *include, "-c", f"{name}.cu", "-o", "device.o"],
         ["gcc", "-std=gnu11", *FLAGS, *include, "-c", f"{name}_host.c", "-o", "host.o"],
-        ["gcc", "-std=gnu11", *FLAGS, "-c", "main.c", "-o", "main.o"],
+        ["gcc", "-std=gnu11", *FLAGS, *WORDS, "-c", "main.c", "-o", "main.o"],
         ["g++", "main.o", "host.o", "device.o", "-lm", "-o", "ours"],
         ["gcc", "-std=gnu11", *FLAGS, *elision, "-x", "none", "main.o", "-lm", "-o", "theirs"],
     ):

@@ -19,7 +19,7 @@ from metafork.analysis.extents.index_cases import with_cases
 from metafork.analysis.extents.reached import Launch, is_reached, launches, least
 from metafork.analysis.facts import program_facts
 from metafork.analysis.loop_ranges import LoopRange
-from metafork.analysis.references import Guard, Reference, references
+from metafork.analysis.references import Guard, Reference, references_and_quotients
 from metafork.ir.program import Array, Element, Expr, Program
 from metafork.ir.rewriting import map_body, map_expression
 
@@ -43,7 +43,11 @@ def extents_of(programs: Sequence[Program], arrays: Iterable[str], names: Iterab
     arrays = list(arrays)
     programs = [with_cases(_with_whole_structures(program, arrays), arrays) for program in programs]
     facts = [program_facts(program) for program in programs]
-    found = [references(*both) for both in zip(programs, facts, strict=True)]
+    found: list[tuple[Reference, ...]] = []
+    for number, program in enumerate(programs):
+        accesses, quotients = references_and_quotients(program, facts[number])
+        found.append(accesses)
+        facts[number] = replace(facts[number], derived=(*facts[number].derived, *quotients))
     points = launches(facts)
     symbols = {symbol.name: symbol for one in facts for symbol in one.derived}
     together = Prover({c: None for one in facts for c in one.constraints}, tuple(symbols.values()))

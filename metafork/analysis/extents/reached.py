@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 
@@ -18,7 +19,7 @@ TRIES = 400
 """Values of parameters that are looked at, to find as many launches."""
 
 ITERATIONS = 8_000
-"""Most iterations of an access in a launch."""
+"""Most iterations of the loops around an access that are looked at in a launch."""
 
 FARTHEST = 2 * 9
 """Iterations of a loop whose number is not known."""
@@ -93,22 +94,32 @@ def _touches(access: Reference, value: int | Fraction, values: Launch) -> bool:
         bound.add(loop.var)
         asked.append((loop, [guard for guard in left if guard.symbols <= bound]))
         left = [guard for guard in left if not guard.symbols <= bound]
-    for number, point in enumerate(_iterations(asked, dict(values))):
-        if number > ITERATIONS:
-            return False
-        if index.evaluate(point) == value and all(guard.holds(point) for guard in left):
-            return True
-    return False
+    search = _Search()
+    return any(
+        index.evaluate(point) == value and all(guard.holds(point) for guard in left)
+        for point in search.iterations(asked, dict(values))
+    )
 
 
-def _iterations(loops: Sequence[tuple[LoopRange, list[Guard]]], values: dict[str, int]) -> Iterator[dict[str, int]]:
-    """Yield the iterations in which what is asked of each loop's own holds."""
-    if not loops:
-        yield values
-        return
-    (first, guards), *others = loops
-    trips = FARTHEST if first.trips is None else int(first.trips.evaluate(values))
-    for number in reversed(range(trips)):
-        values[first.var] = number
-        if all(one.holds(values) for one in first.inside) and all(guard.holds(values) for guard in guards):
-            yield from _iterations(others, values)
+@dataclass(slots=True)
+class _Search:
+    """Goes through the iterations of nested loops; ``left`` are those that it may still look at."""
+
+    left: int = ITERATIONS
+
+    def iterations(
+        self, loops: Sequence[tuple[LoopRange, list[Guard]]], values: dict[str, int]
+    ) -> Iterator[dict[str, int]]:
+        """Yield the iterations in which what is asked of each loop's own holds."""
+        if not loops:
+            yield values
+            return
+        (first, guards), *others = loops
+        trips = FARTHEST if first.trips is None else int(first.trips.evaluate(values))
+        for number in reversed(range(trips)):
+            self.left -= 1
+            if self.left < 0:
+                return
+            values[first.var] = number
+            if all(one.holds(values) for one in first.inside) and all(guard.holds(values) for guard in guards):
+                yield from self.iterations(others, values)

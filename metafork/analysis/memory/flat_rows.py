@@ -43,7 +43,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.ir.rewriting import map_body, substitute, variables
+from metafork.ir.rewriting import map_body, variables
 
 Split = tuple[Expr | None, Expr | None]
 """Row and column, ``None`` for 0."""
@@ -117,8 +117,8 @@ def _definitions(program: Program) -> dict[str, Expr]:
     for stmt in walk_statements(program.body):
         if not isinstance(stmt, Declare) or stmt.value is None or assigned.get(stmt.name, 0) != 1:
             continue
-        value = substitute(stmt.value, found)
-        names = variables(value) - counting
+        value = stmt.value
+        names = variables(value) - counting - found.keys()
         reads = any(isinstance(part, Element) for part in walk_expression(value))
         if not reads and all(name not in assigned for name in names):
             found[stmt.name] = value if value.type is stmt.type else Cast(stmt.type, value)
@@ -138,7 +138,7 @@ class _Rows:
     ) -> tuple[tuple[Expr, ...], dict[Element, tuple[Expr, ...]]] | None:
         """Return extents by which an array is one of rows, and the indices of its accesses; ``None`` where none are."""
         rest = self.constants.polynomial(array.extents[0])
-        written = [substitute(element.indices[0], self.definitions) for element, _ in met]
+        written = [element.indices[0] for element, _ in met]
         if rest is None or any(isinstance(part, Element) for one in written for part in walk_expression(one)):
             return None
         most = array.extents[0].type.greatest
@@ -180,8 +180,10 @@ class _Rows:
                 return width, places
         return None
 
-    def _widths(self, index: Expr) -> Iterator[Polynomial]:
+    def _widths(self, index: Expr, met: frozenset[str] = frozenset()) -> Iterator[Polynomial]:
         for part in walk_expression(index):
+            if isinstance(part, Var) and part.name in self.definitions.keys() - met:
+                yield from self._widths(self.definitions[part.name], met | {part.name})
             if isinstance(part, Binary) and part.op in ("*", "+", "-") and part.type.integer:
                 for side in (part.left, part.right):
                     value = self.constants.polynomial(side)
@@ -215,6 +217,11 @@ class _Rows:
                 return None, index
             case Cast(type=to, operand=operand) if to.holds(operand.type):
                 row, column = self._place(operand, scope, width, most)
+                return (row, column) if row is not None else (None, index)
+            case Var(name=name) if name in self.definitions:
+                if (name in scope.extrema or name in scope.wraps) and _inside(scope, index, width):
+                    return None, index
+                row, column = self._place(self.definitions[name], scope, width, most)
                 return (row, column) if row is not None else (None, index)
             case Conditional() if _inside(scope, index, width):
                 return None, index  # w - 1 may be such a column: it is no row more, and one column less

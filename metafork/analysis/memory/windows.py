@@ -112,15 +112,26 @@ def array_windows(
             raise NotCacheableError(
                 f"an index of {array.name} is no known polynomial in loop variables and parameters", reference
             )
+    turned = {reference.order for reference in references if reference.turns}
     try:
         references, periods = unwound(array, references, scope)
     except CannotUnwindError as error:
         raise NotCacheableError(str(error), error.access) from None
-    wraps = any(period is not None for period in periods)
-    factors = () if wraps else split_factors(program, prover, array, references)
+    factors = () if turned else split_factors(program, prover, array, references)
     windows = [_window(array, factors, prover, reference) for reference in references]
-    boxes = _merge_boxes(_merge_shifted(windows), scope, prover)
-    return tuple(replace(box, periods=periods) if wraps else box for box in boxes)
+    boxes = _merge_boxes(_merge_shifted(windows), periods, scope, prover)
+    if not turned:
+        return tuple(boxes)
+    if not any(reference.writes for reference in references):
+        return tuple(replace(box, periods=periods) for box in boxes)
+    for box in boxes:
+        wrapped = [reference for reference in box.references if reference.order in turned]
+        if box.writes and wrapped:
+            reason = (
+                f"an index of {array.name} wraps at a border, and elements are written that are not proved to be others"
+            )
+            raise NotCacheableError(reason, wrapped[0])
+    return tuple(box if box.writes else replace(box, periods=periods) for box in boxes)
 
 
 def coordinates(reference: Reference, factors: Sequence[Polynomial]) -> tuple[Polynomial, ...]:
@@ -319,11 +330,12 @@ def _constant_part(value: Polynomial) -> int:
     return int(value.terms().get((), 0))
 
 
-def _merge_boxes(windows: list[Window], scope: Scope, prover: Prover) -> list[Window]:
+def _merge_boxes(windows: list[Window], periods: Periods, scope: Scope, prover: Prover) -> list[Window]:
     """Merge what must share a copy, and what is no larger together; refuse copies that would be incoherent."""
+    axes = [axis for axis in range(len(windows[0].lows)) if not (axis < len(periods) and periods[axis] is not None)]
     while True:
         for first, second in combinations(windows, 2):
-            must = (first.writes or second.writes) and not _disjoint(first, second, prover)
+            must = (first.writes or second.writes) and not _disjoint(first, second, axes, prover)
             box = _box(first, second, scope, prover)
             if box is None:
                 if must:
@@ -371,17 +383,27 @@ def _box(first: Window, second: Window, scope: Scope, prover: Prover) -> Window 
     )  # fmt: skip
 
 
-def _disjoint(first: Window, second: Window, prover: Prover) -> bool:
-    """Say whether the windows are proved to have no element in common."""
+def _disjoint(first: Window, second: Window, axes: Sequence[int], prover: Prover) -> bool:
+    """Say whether the windows are proved to have no element in common, by their coordinates along some axes."""
     fixed = tuple(dict.fromkeys((*first.fixed, *second.fixed)))
-    for axis in range(len(first.lows)):
+    for axis in axes:
         for left, right in ((first, second), (second, first)):
             last = left.lows[axis] + (left.extents[axis] - 1) * left.strides[axis]
             gaps = bounds(last - right.lows[axis], fixed, prover, largest=True)
             if any(prover.proves(less_than(gap, 0)) for gap in gaps):
                 return True
-        if first.strides[axis] == second.strides[axis] > 1:
-            distance = second.lows[axis] - first.lows[axis]
-            if distance.is_constant and distance.constant_value() % first.strides[axis]:
-                return True
+        if _never_meet(first, second, axis):
+            return True
     return False
+
+
+def _never_meet(first: Window, second: Window, axis: int) -> bool:
+    """Say whether a remainder keeps coordinates apart: ``2 * i`` and ``2 * i + 1``, ``now`` and ``1 - now``."""
+    distance = second.lows[axis] - first.lows[axis]
+    rest = _constant_part(distance)
+    strides = [one.strides[axis] for one in (first, second) if one.extents[axis] != ONE]
+    coefficients = (distance - rest).terms().values()
+    if any(step.denominator != 1 for step in distance.terms().values()):
+        return False
+    divisor = gcd(*(int(step) for step in coefficients), *strides)
+    return divisor > 1 and rest % divisor != 0

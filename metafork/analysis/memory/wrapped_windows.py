@@ -1,9 +1,10 @@
 """Indices that wrap at a border, for windows: where the array goes on for ever, ``x[(p + 1) % n]`` is ``x[p + 1]``.
 
-An array that is read alone, and along an axis of which some index is ``value mod period`` with the axis' extent for a
-period, is taken as repeated along that axis without end: an access then has the coordinate ``value``, less as many
-periods as leave a small constant, and any other access keeps the coordinate that it has.  A window is a box of these
-coordinates; its copy takes them modulo the period.
+An array along an axis of which some index is ``value mod period`` with the axis' extent for a period is taken as
+repeated along that axis without end: an access then has the coordinate ``value``, less as many periods as leave a small
+constant, and any other access keeps the coordinate that it has.  A window is a box of these coordinates; its copy takes
+them modulo the period.  An element may have several copies then, so that what is written must lie in other windows,
+apart along another axis: ``u[1 - now][p] = u[now][(p + 1) % n]``.
 """
 
 from __future__ import annotations
@@ -33,10 +34,9 @@ def unwound(array: Array, references: Sequence[Reference], scope: Scope) -> tupl
     periods: list[Polynomial | None] = [None] * len(array.extents)
     for reference in references:
         for axis, turn in reference.turns:
-            if any(one.writes for one in references):
-                raise CannotUnwindError(
-                    f"an index of {array.name} wraps at a border, and elements are written", reference
-                )
+            if reference.writes:
+                reason = f"an index of {array.name} wraps at a border where elements are written"
+                raise CannotUnwindError(reason, reference)
             periods[axis] = -turn.step
             if periods[axis] != scope.polynomial(array.extents[axis]):
                 reason = f"an index of {array.name} wraps at another border than that of the array"

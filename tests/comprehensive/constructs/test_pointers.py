@@ -2,6 +2,7 @@
 
 import pytest
 
+from comprehensive.emit import runtime_include_dir
 from comprehensive.emit.header_file import header_file
 from comprehensive.optimize import optimize
 from comprehensive.reading import parse
@@ -9,6 +10,7 @@ from comprehensive.verification import Options, verify
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.printing.expressions import expression
+from tests.runtime.compiling import succeed
 
 PROGRAM = """
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -141,6 +143,15 @@ def test_the_header_states_the_duty():
     assert "/* What move is given must have as many elements: p has n, q has n. */" in header
 
 
+def test_the_header_is_cplusplus_where_no_schedule_uses_a_pointer(tmp_path):
+    text = PRODUCT.replace("float *restrict c)", "float *restrict c, double *restrict unused, const char *name)")
+    result = optimize(text, counters=("shared_memory",), strategies=())
+    (tmp_path / "input.h").write_text(header_file(result.unit, result.schedules))
+    include = ("-I", str(runtime_include_dir()))
+    for compiler, kind in (("g++", "c++"), ("gcc", "c")):
+        succeed([compiler, "-fsyntax-only", "-Werror", *include, "-x", kind, tmp_path / "input.h"])
+
+
 def test_a_product_of_pointers_is_one_of_arrays():
     arrays = PRODUCT.replace("const float *a, const float *b, float *restrict c)", "const float a[l * n], "
                              "const float b[l * m], float c[m * n])")  # fmt: skip
@@ -166,13 +177,16 @@ CASES = {
     "for (int k = j; k < n; k += B) out[p] += v[i * n + k];": "n * (n / B)",
     "int up = (p + 1) % n, low = p > 0 ? p - 1 : n - 1; out[p] = v[up * B + 1] + v[low];": "B * n + 2 - B",
     "v[p > 3 ? p - 3 : p] = 1;": None,
+    "int r = j + 1; if (r >= B) r -= B; out[p] = v[i * B + r];": "B * (n / B)",
+    "int l = p + 1; if (l > n - 1) l = n - 1; out[p] = v[(l - idx[p]) % B];": "B",
+    "out[p] = 0; for (int t = 0; t < B; t += 2) out[p] += v[t];": None,  # no quotient that rounds up is written
 }
 
 
 @pytest.mark.parametrize("body", CASES)
 def test_indices_with_choices_and_remainders(body):
     """An extent is one that is reached: behind it the caller's memory may end."""
-    text = loops(body, "float *v, float *out")
+    text = loops(body, "float *v, float *out, const int idx[n]")
     if CASES[body] is None:
         with pytest.raises(DiagnosticsError, match="`v` is a pointer"):
             parse(Source("pointers.mf", text))

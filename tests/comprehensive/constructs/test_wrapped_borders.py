@@ -159,6 +159,21 @@ void clamped(int w, int h, int B, const unsigned char x[h * w], int y[h * w])
 }
 """
 
+LEVELS = """
+void levels(int n, int B, int now, float x[2][n])
+{
+  assert(now < 2);
+  meta_schedule cache(x) {
+    meta_for (int i = 0; i < (n + B - 1) / B; i++)
+      meta_for (int j = 0; j < B; j++) {
+        int p = i * B + j;
+        if (p < n)
+          x[1 - now][p] = (x[now][(p + n - 1) % n] + x[now][p] + x[now][p == n - 1 ? 0 : p + 1]) / 3;
+      }
+  }
+}
+"""
+
 SIZES = """
 typedef unsigned long size;
 #define AT(r, c) x[(r) * m + (c)]
@@ -180,6 +195,7 @@ POINTS = {
     FLAT: grid(n=(1, 2, 7), m=(1, 3, 9), B=(1, 4)),
     LAYERS: grid(nx=(1, 2, 9), ny=(1, 5), nz=(1, 3), B=(1, 4)),
     CLAMPED: grid(w=(1, 2, 9), h=(1, 6), B=(1, 4)),
+    LEVELS: grid(n=(1, 2, 9, 16), B=(1, 4), now=(0, 1)),
     SIZES: grid(n=(4, 8), m=(4, 12), B=(1, 4)),
     RING: grid(n=(1, 2, 5, 16, 19), B=(1, 3, 8)),
     TORUS: grid(n=(1, 2, 7), m=(1, 3, 9), B=(1, 4)),
@@ -215,3 +231,21 @@ def test_wrapped_indices_are_free_of_races_and_cached(text):
     assert not report.unproved
     remarks = explanation(program, registry.strategies(None), Analyses())
     assert [one.taken for one in remarks if (one.topic, one.subject) == ("shared memory", "x")] == [True]
+
+
+@pytest.mark.parametrize(
+    ("to", "of", "reason"),
+    [
+        ("x[1 - now][(p + 1) % n]", "x[now][p]", "wraps at a border where elements are written"),
+        ("x[0][p]", "x[now][(p + 1) % n]", "elements are written that are not proved to be others"),
+        ("x[now][p]", "x[now][(p + 1) % n]", "elements are written that are not proved to be others"),
+    ],
+)
+def test_copies_of_written_elements_are_refused(to, of, reason):
+    start = LEVELS.index("x[1 - now][p]")
+    text = f"{LEVELS[:start]}{to} = {of};{LEVELS[LEVELS.index(';', start) + 1 :]}"
+    program = parse(Source("f.mf", text)).schedules[0].program
+    remarks = explanation(program, registry.strategies(None), Analyses())
+    (remark,) = (one for one in remarks if (one.topic, one.subject) == ("shared memory", "x"))
+    assert not remark.taken
+    assert reason in remark.reason
