@@ -160,9 +160,11 @@ class Optimized:
 
 def _counted(optimized: Optimized, _: object) -> Terms:
     """Return the terms of optimized code."""
-    code = read_code(ptx_of(optimized.module))
     if not optimized.from_text:
+        code = read_code(ptx_of(optimized.module))
         return _terms(code, code, from_text=False)
+    # At level 3 there would be GVN too, which after the pipeline finds next to nothing, slowly.
+    code = read_code(ptx_of(optimized.module, level=2))
     # What nvcc compiles has none of the transformations of LLVM's code generator.
     plain = read_code(ptx_of(optimized.module, level=0))
     return _terms(code, with_read_only_loads(plain), from_text=True)

@@ -17,9 +17,10 @@ constant trips are unrolled where that makes loads equal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from operator import is_
 
 from metafork.algebra.polynomial import Monomial, Polynomial
 from metafork.ir.arithmetic.types import ScalarType
@@ -40,7 +41,6 @@ from metafork.ir.program import (
     Stmt,
     Var,
     subexpressions,
-    walk_expression,
     walk_statements,
 )
 from metafork.ir.rewriting import assigned_variables, map_body, map_expression
@@ -63,7 +63,8 @@ def with_shared_loads(body: Body, taken: set[str]) -> Body:
     if not any(isinstance(stmt, For) for stmt in walk_statements(body)):
         return body
     unrolled = _unrolled(body, taken)
-    plain, flat = _Sharing.planned(body), _Sharing.planned(unrolled)
+    plain = _Sharing.planned(body)
+    flat = plain if unrolled is body else _Sharing.planned(unrolled)
     better = flat.reused.total() > plain.reused.total()
     chosen, plan = (unrolled, flat) if better else (body, plain)
     if not plan.reused:
@@ -102,7 +103,11 @@ class _Here:
             if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
         }
         if arrays:
-            self.loaded = {key: value for key, value in self.loaded.items() if key[0] not in arrays}
+            self.forget(arrays)
+
+    def forget(self, arrays: Set[str]) -> None:
+        """Forget the elements of arrays that something has stored to."""
+        self.loaded = {key: value for key, value in self.loaded.items() if key[0] not in arrays}
 
     def counts(self, variable: str) -> None:
         """Forget what was known of another variable of that name."""
@@ -140,7 +145,7 @@ class _Sharing:
                     return
                 keys = self._keys(value, here)
                 if isinstance(value, Element) and name not in self.changing and value.type is stmt.type:
-                    key = keys.get(id(value))
+                    key = dict(keys).get(id(value))
                     if key is not None and key not in here.loaded:
                         here.loaded[key] = Var(name, stmt.type)
                         yield stmt
@@ -156,7 +161,8 @@ class _Sharing:
                 loads, new = self._read(value, self._keys(value, here), here)
                 yield from loads
                 yield stmt if new is value else replace(stmt, value=new)
-                here.stored((stmt,))
+                if isinstance(stmt.target, Element):
+                    here.forget({stmt.target.array})
             case If(condition=condition, then=then, otherwise=otherwise):
                 loads, test = self._read(condition, self._keys(condition, here), here)
                 yield from loads
@@ -175,22 +181,27 @@ class _Sharing:
             case _:
                 raise AssertionError(f"{type(stmt).__name__} in straight code")
 
-    def _keys(self, expr: Expr, here: _Here) -> dict[int, _Key]:
-        """Return what the elements of an expression are known as, by their identity."""
-        keys: dict[int, _Key] = {}
-        for part in walk_expression(expr):
+    def _keys(self, expr: Expr, here: _Here) -> list[tuple[int, _Key]]:
+        """Return what the elements of an expression are known as, by their identity; as often as they stand there."""
+        keys: list[tuple[int, _Key]] = []
+        pending = [expr]
+        while pending:
+            part = pending.pop()
             if isinstance(part, Element):
                 (index,) = part.indices
                 offset = self._polynomial(index, here)
-                if offset is not None:
-                    keys[id(part)] = (part.array, offset)
+                if offset is not None:  # such an index has no element in it
+                    keys.append((id(part), (part.array, offset)))
+                    continue
+            pending += subexpressions(part)
         return keys
 
-    def _read(self, expr: Expr, keys: Mapping[int, _Key], here: _Here) -> tuple[list[Stmt], Expr]:
+    def _read(self, expr: Expr, found: Sequence[tuple[int, _Key]], here: _Here) -> tuple[list[Stmt], Expr]:
         """Return scalars for the elements that are read in any case and have none yet, and the expression with them."""
         loads: list[Stmt] = []
-        if not keys:
+        if not found:
             return loads, expr
+        keys = dict(found)
         for element in read_always(expr):
             key = keys.get(id(element))
             if key is None or key in here.loaded:
@@ -202,9 +213,9 @@ class _Sharing:
                 scalar = here.loaded[key] = Var(fresh("shared", self.taken), element.type)
                 loads.append(Declare(scalar.name, scalar.type, element))
         if self.planning:
-            # An element whose offset is known has no element in its index.
-            again = (keys.get(id(part)) for part in walk_expression(expr))
-            self.reused.update(key for key in again if key is not None and key in here.loaded)
+            for _, key in found:
+                if key in here.loaded:
+                    self.reused[key] += 1
             return loads, expr
 
         def change(part: Expr) -> Expr | None:
@@ -287,7 +298,7 @@ def changing_scalars(body: Body) -> frozenset[str]:
 
 
 def _unrolled(body: Body, taken: set[str]) -> Body:
-    """Return code without its loops of few constant trips."""
+    """Return code without its loops of few constant trips; itself where it has none."""
     result: list[Stmt] = []
     for stmt in body:
         match stmt:
@@ -304,11 +315,14 @@ def _unrolled(body: Body, taken: set[str]) -> Body:
                         values: Mapping[str, Expr] = {name: IntConst(number)}
                         result += map_body(copied(straight, values, taken), _without_zero)
                 else:
-                    result.append(replace(stmt, body=straight))
+                    result.append(stmt if straight is inner else replace(stmt, body=straight))
             case For(body=inner):
-                result.append(replace(stmt, body=_unrolled(inner, taken)))
+                straight = _unrolled(inner, taken)
+                result.append(stmt if straight is inner else replace(stmt, body=straight))
             case If(then=then, otherwise=otherwise):
-                result.append(replace(stmt, then=_unrolled(then, taken), otherwise=_unrolled(otherwise, taken)))
+                yes, no = _unrolled(then, taken), _unrolled(otherwise, taken)
+                same = yes is then and no is otherwise
+                result.append(stmt if same else replace(stmt, then=yes, otherwise=no))
             case _:
                 result.append(stmt)
-    return tuple(result)
+    return body if len(result) == len(body) and all(map(is_, result, body)) else tuple(result)
