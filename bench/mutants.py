@@ -348,7 +348,10 @@ def _noticed(tests: Sequence[str], seconds: float, tree: Path, known: Iterable[s
     if not lines:
         return f"pytest ended with {done.returncode}"
     said = lines[0].partition(" ")[2]  # the name, " - " and what is wrong; names have that in them too
-    return max((test for test in known if said.startswith(test)), key=len, default=said.partition(" - ")[0])
+    parts = said.split(" - ")
+    names = [" - ".join(parts[: count + 1]) for count in range(len(parts))]
+    new = next(name for name in (*names, said) if "[" not in name or name.endswith("]") or name == said)
+    return max((test for test in known if said.startswith(test)), key=len, default=new)
 
 
 def copied(target: Path) -> Path:

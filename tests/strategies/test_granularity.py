@@ -4,6 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import check_program
 from metafork.ir.program import For, If, Phase, Version, walk_statements
@@ -447,3 +448,9 @@ def test_a_refusal_stands_somewhere_whatever_is_known_of_its_reason():
     result = STRATEGY.apply(Version(program(text)), Analyses())
     assert isinstance(result, NotApplied)
     assert text[result.span.start : result.span.end].startswith("while (k < s)")
+
+
+@pytest.mark.parametrize("text", [JACOBI, MATMUL])
+def test_it_is_applied_only_where_a_resource_is_short(text):
+    found = optimize(text, counters=["threads_per_block", "shared_memory"], strategies=["granularity"])
+    assert [leaf.strategies for leaf in found.schedules[0].leaves] == [(), ("granularity",)]

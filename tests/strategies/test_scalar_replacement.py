@@ -225,6 +225,15 @@ def test_the_kernels_compute_what_the_program_means(tmp_path):
     assert run(cases, tmp_path) == {}
 
 
+def test_it_rewrites_the_program_and_leaves_its_ir_alone():
+    before = Version(program(nest("for (int k = 0; k < s; k++) c[i * B + j] += k * 2;")))
+    after = STRATEGY.apply(before, Analyses())
+    assert isinstance(after, Applied)
+    assert after.version.program != before.program
+    assert after.version.ir_strategies == before.ir_strategies
+    assert not STRATEGY.on_ir
+
+
 def test_it_is_applied_at_leaves():
     result = optimize(MATMUL, counters=["threads_per_block", "shared_memory"], strategies=["scalar_replacement"])
     (leaf,) = result.schedules[0].leaves
