@@ -7,6 +7,7 @@ that one that crashes or hangs ends alone; what does not compile is built again 
 """
 
 import os
+import re
 import shlex
 import subprocess
 import tempfile
@@ -208,7 +209,10 @@ def _program(one: Prepared) -> list[str]:
         lines.append(f'    array of_{parameter.name} = made("{parameter.name}", {extents} * {size}, {size}, {fill});')
     theirs = ", ".join(f"(void *)of_{p.name}.theirs" if p.array is not None else p.name for p in function.parameters)
     ours = [*signature.parameters, *signature.values]
-    ours += [f"(void *)(of_{name}.ours + MARGIN)" for name in signature.arrays]
+    own = {p.name for p in arrays}
+    ours += [f"(void *){f'(of_{name}.ours + MARGIN)' if name in own else name}" for name in signature.arrays]
+    # Tables that threads read apart are arrays of the file.
+    lines[:0] = re.findall(r"^static const \w+(?: \w+)* \w+\[.*;$", one.unit.source.text, re.MULTILINE)
     lines += [
         f"    {SERIAL_PREFIX}{function.name}({theirs});",
         f"    for (int leaf = 1; leaf <= {len(one.tree.leaves)}; leaf++)",
