@@ -38,6 +38,7 @@ CASES = {
         {**ROWS, "edge": "k * 7 % nodes", "level": "k % 3 == 0 ? k % 2 : -1"},
     ),
     "bias_relu": Case(at(batch=(9, 4, 19), features=(13, 8, 18), B0=(2, 4, 16), B1=(8, 4, 16))),
+    "charges": Case(at(n=(13, 8), steps=(2, 1), B=(4, 8))),
     "cholesky": Case(
         at(n=(9, 8, 18), B=(4, 2, 16)),
         {"A": "k % (n + 1) == 0 ? 19.5 : 0.01 * (k / n + k % n)"},
