@@ -41,6 +41,7 @@ CASES = {
     "blackscholes": Case(at(optN=(19, 8), B=(4, 8))),
     "box_filter": Case(at(w=(13, 8), h=(9, 8), r=(2, 1), B=(4, 8))),
     "cfd_flux": Case(at(nelr=(13, 8), B=(4, 8)), {"elements_surrounding": "k % 5 == 0 ? -1 - k % 2 : k * 7 % nelr"}),
+    "charges": Case(at(n=(13, 8), steps=(2, 1), B=(4, 8))),
     "cholesky": Case(
         at(n=(9, 8, 18), B=(4, 2, 16)),
         {"A": "k % (n + 1) == 0 ? 19.5 : 0.01 * (k / n + k % n)"},

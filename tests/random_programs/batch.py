@@ -7,6 +7,7 @@ that one that crashes or hangs ends alone; what does not compile is built again 
 """
 
 import os
+import re
 import shlex
 import subprocess
 import tempfile
@@ -224,12 +225,15 @@ def _program(one: Prepared) -> list[str]:
         f"(void *)of_{p.name}.theirs" if p.array is not None else p.name if p.type is not None else "0"
         for p in function.parameters
     )
+    own = set(names)
     launches = []
     for at, signature in enumerate(signatures):
         ours = [*signature.parameters, *signature.values]
-        ours += [f"(void *)(of_{name}.ours + MARGIN)" for name in signature.arrays]
+        ours += [f"(void *){f'(of_{name}.ours + MARGIN)' if name in own else name}" for name in signature.arrays]
         launches.append(f"{signature.name}_launch(trees[leaf - 1][{at}], 0, {', '.join(ours)})")
     code = launches[0] + "".join(f";\n        if (!code) code = {launch}" for launch in launches[1:])
+    # Tables that threads read apart are arrays of the file.
+    lines[:0] = re.findall(r"^static const \w+(?: \w+)* \w+\[.*;$", one.unit.source.text, re.MULTILINE)
     lines += [
         f"    {SERIAL_PREFIX}{function.name}({theirs});",
         f"    for (int leaf = 1; leaf <= {len(one.leaves)}; leaf++)",

@@ -1,5 +1,5 @@
 """Random functions that call others, end iterations early, loop with the test at the end, have arrays of threads, wrap
-indices at borders, and add up by atomic updates and reductions."""
+indices at borders, read structures and tables, and add up by atomic updates and reductions."""
 
 import re
 
@@ -22,7 +22,7 @@ class ConstructGenerator(Generator):
         kind = r.choice(("float", "double")) if floating else r.choice(("int", "long", "short"))
         name = f"{self.name}_g{len(self.functions)}"
         inner = "x"
-        callable_ = [one for one in self.functions if not one.startswith("struct")]
+        callable_ = [one for one in self.functions if not one.startswith(("struct", "static const"))]
         if callable_ and r.random() < 0.4:
             inner = f"{r.choice(callable_).split('(')[0].split()[-1]}(x, k + 1)"
         bodies = (
@@ -41,7 +41,9 @@ class ConstructGenerator(Generator):
     def read(self, floating: bool) -> str:
         r = self.random
         if r.random() < 0.1:
-            return self.of_structure(floating)
+            return self.of_structure(floating) if r.random() < 0.4 else self.of_several_types(floating)
+        if r.random() < 0.1:
+            return self.of_table(floating)
         if r.random() > 0.15:
             return super().read(floating)
         element = r.choice(FLOATING if floating else INTEGER)
@@ -65,6 +67,49 @@ class ConstructGenerator(Generator):
         at = "".join(f"[p{axis}{r.choice(('', ' + 1'))}]" for axis in range(self.rank))
         parts = [self.masked(f"{name}{at}.{r.choice(members)}", element) for _ in range(r.randint(1, 3))]
         return f"({' + '.join(parts)})"
+
+    def of_several_types(self, floating: bool) -> str:
+        """Members of several types, some of them arrays, of an element of an array of structures.
+
+        Floating-point members are of one type and come first, so that what fills the array fills them with numbers.
+        """
+        r = self.random
+        tag = f"{self.name}_s{len(self.functions)}"
+        first = [r.choice(FLOATING)] * r.randint(1, 2) if floating or r.random() < 0.5 else []
+        types = [*first, *(r.choice(INTEGER) for _ in range(r.randint(1, 3)))]
+        sizes = [r.choice((0, 0, 2, 3)) for _ in types]
+        members = "".join(
+            f" {kind} m{at}{f'[{size}]' if size else ''};"
+            for at, (kind, size) in enumerate(zip(types, sizes, strict=True))
+        )
+        self.functions.append(f"struct {tag} {{{members} }};")
+        name = self.array("a", f"struct {tag}", [f"N{axis} + 1" for axis in range(self.rank)], const=True)
+        self.cacheable.remove(name)
+        usable = [at for at, kind in enumerate(types) if (kind in FLOATING) == floating]
+        parts = []
+        for _ in range(r.randint(1, 3)):
+            at = "".join(f"[p{axis}{r.choice(('', ' + 1'))}]" for axis in range(self.rank))
+            member = r.choice(usable)
+            size = sizes[member]
+            place = f"[{r.choice(('0', f'u0 % {size}', f'{size} - 1'))}]" if size else ""
+            parts.append(self.masked(f"{name}{at}.m{member}{place}", types[member]))
+        return f"({' + '.join(parts)})"
+
+    def of_table(self, floating: bool) -> str:
+        """An element of a constant table of the file, which all threads read together, or each for itself."""
+        r = self.random
+        element = r.choice(FLOATING if floating else INTEGER)
+        name, size = f"{self.name}_t{len(self.functions)}", r.randint(2, 9)
+        numbers = [
+            r.choice((f"{r.randint(0, 99)}", f"{r.randint(1, 99)} / {2 ** r.randint(0, 3)}.0f")) for _ in range(size)
+        ]
+        given = numbers if floating else [str(r.randint(0, 60)) for _ in range(size)]
+        values = ", ".join(given[: r.randint(1, size)])
+        if r.random() < 0.3:
+            values += f", [{size - 1}] = {given[0]}"
+        self.functions.append(f"static const {element} {name}[{size}] = {{{values}}};")
+        index = r.choice((f"g0 % {size}", f"g{self.rank - 1} % {size}", "1", f"u0 % {size}", f"p0 % {size}"))
+        return self.masked(f"{name}[{index}]", element)
 
     def wrapped(self, axis: int) -> str:
         """An index that wraps at the border, of any form."""

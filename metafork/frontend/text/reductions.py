@@ -70,6 +70,7 @@ class Reductions:
         parts: list[_Part] = []
         ends: list[ir.Stmt] = []
         for array, clause in results:
+            self._check_members(array, clause)
             self.check_type(array.element, clause)
             if not phases or not _single(array):
                 body = over_phases(body, partial(self.of_array, array=array, clause=clause))
@@ -85,6 +86,7 @@ class Reductions:
 
     def of_array(self, phase: ir.Phase, array: ir.Array, clause: syntax.Reduction) -> ir.Phase:
         """Return a phase that updates the elements of an array atomically; raises ``RefusedError``."""
+        self._check_members(array, clause)
         self.check_type(array.element, clause)
         self._check_atomic(array, clause)
         body = self.updates(phase.body, array.name, clause, lambda one: one)
@@ -121,6 +123,17 @@ class Reductions:
             way_out = "make it an `int`."
             raise self.reporter.refuse(
                 "MF0225", clause.span, message, reason="what is added up are numbers.", way_out=way_out
+            )
+
+    def _check_members(self, array: ir.Array, clause: syntax.Reduction) -> None:
+        """Refuse structures of several types; raises ``RefusedError``."""
+        if array.slots:
+            raise self.reporter.refuse(
+                "MF0225",
+                clause.span,
+                f"`{array.name}` has structures of several types",
+                reason="what is added up are numbers of one type.",
+                way_out="write `meta_atomic` in front of each update of a member that is an integer.",
             )
 
     def check_single(self, array: ir.Array, clause: syntax.Reduction) -> None:

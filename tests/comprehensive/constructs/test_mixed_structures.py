@@ -22,6 +22,7 @@ from metafork.printing.metafork_text import metafork_text
 from tests.comprehensive.emit.targets.conftest import driver  # noqa: F401
 from tests.comprehensive.emit.targets.opencl.conftest import opencl  # noqa: F401
 from tests.comprehensive.emit.targets.programs import program
+from tests.metafork.frontend.marked import assert_refused
 from tests.metafork.kernel_runs import INCLUDE
 
 BODIES = """
@@ -181,6 +182,13 @@ def test_members_of_different_types_never_meet():
         check_races(parse(Source("s.mf", schedule("a[k].w = a[n - 1 - k].w;"))), strict=True)
     with pytest.raises(DiagnosticsError, match="MF0402"):
         check_races(parse(Source("s.mf", schedule("a[k] = a[0];"))))
+
+
+def test_members_are_added_up_one_by_one():
+    reduced = schedule("a[0].x[0] += 1;").replace("meta_for", "«meta_reduction(+: a)» meta_for", 1)
+    assert_refused(reduced, "MF0225")
+    assert_refused(schedule("«meta_atomic a[0].x[1] += 1;»"), "MF0224")
+    assert parse(Source("s.mf", schedule("meta_atomic a[0].key += 1;"))).schedules
 
 
 def test_a_promise_about_structures_is_one_about_their_views():
