@@ -143,6 +143,8 @@ def _private(program: Program, prover: Prover, array: Array, own: Sequence[Refer
     )
     if window.count > LARGEST_PRIVATE:
         return f"a thread's {window.count} elements of it are more than the {LARGEST_PRIVATE} that have registers"
+    if not certain and window.loaded and not all(_alone(one, factors, prover, of_grid=True) for one in own):
+        return "a condition leaves out threads whose elements of it may be those of another block"
     if window.count == 1 or certain or all(_all_or_none(one, factors, prover) for one in own if one.writes):
         return window
     return "a condition decides which of a thread's elements of it are written"
@@ -196,9 +198,13 @@ def _shape(reference: Reference, factors: Sequence[Polynomial]) -> _Shape | str 
     return bases, tuple(digits)
 
 
-def _alone(reference: Reference, factors: Sequence[Polynomial], prover: Prover) -> bool:
-    """Say whether different iterations of the thread loops and digits are proved to touch different elements."""
-    threads = [loop for loop in reference.loops if loop.kind is LoopKind.THREAD]
+def _alone(reference: Reference, factors: Sequence[Polynomial], prover: Prover, *, of_grid: bool = False) -> bool:
+    """Say whether different iterations of the thread loops and digits are proved to touch different elements.
+
+    ``of_grid``: in different blocks too.
+    """
+    kinds = (LoopKind.THREAD, LoopKind.GRID) if of_grid else (LoopKind.THREAD,)
+    threads = [loop for loop in reference.loops if loop.kind in kinds]
     digits = [*threads, *digits_of(reference, factors)]
     used: set[str] = set()
     for index in coordinates(reference, factors):
@@ -208,7 +214,7 @@ def _alone(reference: Reference, factors: Sequence[Polynomial], prover: Prover) 
         used |= {loop.var for loop in occurring}
         if not is_mixed_radix(index, occurring, prover):
             return False
-    return used >= {loop.var for loop in threads}
+    return used >= {loop.var for loop in threads if loop.trips != ONE}
 
 
 def _always(reference: Reference, prover: Prover) -> bool:

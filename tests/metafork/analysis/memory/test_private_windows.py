@@ -129,3 +129,16 @@ void several(int n, int B, int m, int p, const float a[n + m], float c[n]) {
 
 def test_arrays_that_are_only_read_are_not_private():
     assert [window.array.name for window in private()] == ["c"]
+
+
+def test_threads_that_a_condition_leaves_out_load_nothing_of_another_block():
+    idle = "meta_for (int u = 0; u < B + 2; u++) if (u < B) c[i * B + u] += a[i * B + u];"
+    text = """
+void f(int n, int B, const float a[n], float c[n]) {
+  int dim = n / B;
+  meta_schedule { meta_for (int i = 0; i < dim; i++) for (int k = 0; k < 3; k++) LOOP }
+}"""
+    (plan,) = block_memory(program(text.replace("LOOP", idle))).paths
+    assert plan.private == ()
+    (plan,) = block_memory(program(text.replace("LOOP", idle.replace("B + 2", "B")))).paths
+    assert [window.certain for window in plan.private] == [False]
