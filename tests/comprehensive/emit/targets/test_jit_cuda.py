@@ -24,10 +24,13 @@ from comprehensive.verification.driver import (
 )
 from metafork.ir.messages.source import Source
 from tests.comprehensive.emit.targets.nvrtc import nvrtc
+from tests.comprehensive.emit.targets.standin import LATE
 from tests.runtime.compiling import needs_nvcc, succeed
 
 HERE = Path(__file__).parent
-STANDIN = (f"-I{HERE / 'cuda'}", f"-I{HERE}", "-Imetafork/runtime/include", "-include", "cuda_runtime.h")
+STANDIN = (
+    f"-I{HERE / 'cuda'}", f"-I{HERE}", f"-I{LATE}", "-Imetafork/runtime/include", "-include", "cuda_runtime.h"
+)  # fmt: skip
 CXX = ("-std=c++17", "-O0", "-D__CUDACC__", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
 TEXT = """
 void own(int n, short s, unsigned B, long long K, const float x[n], float y[n], unsigned char h[8])
@@ -52,7 +55,7 @@ LAUNCH = """
 static const hip_standin::kernel whole({name}), large({name}_large);
 extern "C" bool standin_launch(const char *name, dim3 grid, dim3 block, int64_t shared_bytes, void **arguments) {{
   const void *const function = strcmp(name, "{name}") == 0 ? (const void *){name} : (const void *){name}_large;
-  return metafork_cpu::launch(name, grid, block, shared_bytes, [&] {{ hip_standin::kernels()[function](arguments); }});
+  return metafork_cpu::launch(name, grid, block, shared_bytes, hip_standin::kernels()[function](arguments).run);
 }}
 """
 

@@ -35,6 +35,9 @@ inline hipError_t run(const void *function, dim3 grid, dim3 block, void **argume
     const auto found = loaded().find(function);
     if (found == loaded().end()) return hipLaunchKernel(function, grid, block, arguments, shared_bytes, stream);
     HIP_STANDIN_BEGIN();
+    // What comes before it on its stream takes effect now.
+    const hipError_t error = stream == nullptr ? hipSuccess : hipStreamSynchronize(stream);
+    if (error != hipSuccess) return error;
     hip_standin::allow(true);
     const bool ran = found->second.run(found->second.name.c_str(), grid, block, (int64_t)shared_bytes, arguments);
     hip_standin::allow(false);
