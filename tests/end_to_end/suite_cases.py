@@ -32,7 +32,7 @@ CASES = {
     "atax": Case(at(m=(13, 9, 5), n=(11, 16, 132), B=(4, 8, 128))),
     "attention": Case(at(heads=(2, 1, 1), len=(9, 8, 19), dim=(10, 4, 9), T=(4, 2, 8))),
     "backprop": Case(at(**{"in": (9, 16)}, hid=(11, 8), B=(4, 8))),
-    "batched_small": Case(at(batch=(5, 3), n=(3, 4))),
+    "batched_small": Case(at(batch=(5, 3, 2), n=(3, 4, 12))),
     "bfs": Case(
         at(nodes=(17, 8), edges=(34, 16), B=(4, 8), depth=(1, 0)),
         {**ROWS, "edge": "k * 7 % nodes", "level": "k % 3 == 0 ? k % 2 : -1"},
