@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
 
 namespace {
@@ -34,6 +35,7 @@ int current_module;
 std::map<const void *, Kernel> kernels;
 std::map<const void *, int> dynamic_shared;
 std::map<char *, size_t> allocations;
+std::set<void *> pinned;
 Launch configured;
 cudaError_t last;
 
@@ -162,9 +164,16 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 }
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned) {
     *out = malloc(bytes);
-    return *out != nullptr ? cudaSuccess : returned(cudaErrorMemoryAllocation);
+    if (*out == nullptr) return returned(cudaErrorMemoryAllocation);
+    pinned.insert(*out);
+    return cudaSuccess;
+}
+cudaError_t cudaHostGetFlags(unsigned *flags, void *memory) {
+    *flags = 0;
+    return pinned.count(memory) != 0 ? cudaSuccess : returned(cudaErrorInvalidValue);
 }
 cudaError_t cudaFreeHost(void *memory) {
+    if (pinned.erase(memory) == 0) return returned(cudaErrorInvalidValue);
     free(memory);
     return cudaSuccess;
 }
