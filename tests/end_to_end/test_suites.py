@@ -112,6 +112,7 @@ def built(name: str, folder: Path) -> Built:
         ["g++", "-std=c++17", "-x", "c++", *FLAGS, *include, "-c", f"{name}.cu", "-o", "device.o"],
         ["gcc", "-std=gnu11", *FLAGS, *include, "-c", f"{name}_host.c", "-o", "host.o"],
         ["gcc", "-std=gnu11", *FLAGS, *WORDS, "-c", "main.c", "-o", "main.o"],
+        ["objcopy", "--keep-global-symbol=main", "main.o"],  # the source's own functions are in it too
         ["g++", "main.o", "host.o", "device.o", "-lm", "-o", "ours"],
         ["gcc", "-std=gnu11", *FLAGS, *elision, "-x", "none", "main.o", "-lm", "-o", "theirs"],
     ):
