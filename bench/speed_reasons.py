@@ -1,8 +1,9 @@
 """Why a program of instructions.py is above its goal, as read from its kernel; shown only where it is."""
 
 _ROW = (
-    "a thread has four results of a row at a time: each product reads `b` from shared memory, with a symbolic stride, "
-    "and `c` is read and written in every step of `k`; a static instance keeps them in registers"
+    "a thread has four rows of four columns, whose products share eight loads, for a tile of steps only: `c` is read "
+    "and written in every step of `k`, at sixteen addresses, and loops and strides are symbolic; a static instance "
+    "keeps the sixteen in registers"
 )
 _CUBE = (
     "eight planes a thread, of one row and column: five loads a result, and an address for each of its rows; the "
@@ -12,8 +13,8 @@ _CUBE = (
 REASONS = {
     "matmul": _ROW,
     "matmul, s0 by s1 a thread": (
-        "4 by 4 results have registers for a tile of `K` steps only, since `s0` and `s1` are no constants: `c` is "
-        "read and written in every step of `k`; indices and copies have symbolic strides"
+        "four rows by four columns have registers for a tile of `K` steps only, since `s0` and `s1` are no constants: "
+        "`c` is read and written in every step of `k`; indices and copies have symbolic strides"
     ),
     "matmul, literal 4 by 4": (
         "the results are in registers; what is left are shared memory read 4 bytes at a time, its indices, and "

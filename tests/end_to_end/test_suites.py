@@ -94,7 +94,7 @@ def main_text(case: Case, function, source: Path) -> str:
     called = ", ".join(f"(void *){p.name}" if p.array is not None else p.name for p in function.parameters)
     lines.append(f"  {function.name}({called});")
     lines += [f"  print({p.name}, size_of_{p.name} * sizeof *{p.name}); free({p.name});" for p in arrays]
-    signature = re.search(rf"^void {function.name}\([^{{]*?\)", source.read_text(), re.MULTILINE).group()
+    signature = re.search(rf"^void {function.name}\([^{{]*", source.read_text(), re.MULTILINE).group().rstrip()
     return MAIN.format(name=function.name, source=source, signature=signature, body="\n".join(lines))
 
 

@@ -217,7 +217,7 @@ def _program(one: Prepared) -> list[str]:
     for array, integral in [*((p.array, p.array.element.integer) for p in arrays), *((part, False) for part in parts)]:
         element = array.element
         fill = f"driver_fill_{'integer' if integral else element.spelling}"
-        extents = " * ".join(f"(size_t)({_in_parameters(extent, one)})" for extent in array.extents)
+        extents = " * ".join(f"elements({_in_parameters(extent, one)})" for extent in array.extents)
         size = element.size
         lines.append(f'    array of_{array.name} = made("{array.name}", {extents} * {size}, {size}, {fill});')
     names = [*(p.name for p in arrays), *(part.name for part in parts)]

@@ -12,6 +12,9 @@ typedef struct { const char *name; size_t bytes, size; char *before, *theirs, *o
 static int wrongs;
 static long launches;
 
+/* What accesses say of an extent is negative where there are none. */
+static size_t elements(long long count) { return count < 0 ? 0 : (size_t)count; }
+
 static array made(const char *name, size_t bytes, size_t size, void (*fill)(void *, size_t, int)) {
   array a = {name, bytes, size, malloc(bytes + 1), malloc(bytes + 1), malloc(bytes + 2 * MARGIN)};
   if (!a.before || !a.theirs || !a.ours) exit(3);
