@@ -40,7 +40,7 @@ class PointerGenerator(ConstructGenerator):
         lines = [*before, f"{kind} {name}[4] = {{1, 2}};", f"int {at} = {r.choice(('0', '1', 'u0 & 1'))};"]
         steps = (
             f"for (int l = 0; l < 2; l++) {name}[{at}++ & 3] = {part} - l;",
-            f"while (++{at} < 4) {name}[{at}] += {at};",
+            f"while (++{at} < 4) {name}[{at} & 3] += {at};",
             f"do {{ if ({at} == 2) continue; {name}[0] += 1; }} while ({at}-- > 1);",
             f"for (int l = 0, h = 5; l < h; l++, h--) {{ if (h == 4) continue; {name}[l] -= h; }}",
             f"{name}[({at} -= 1) & 3] += {part};",
