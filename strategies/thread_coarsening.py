@@ -10,9 +10,10 @@
 Legal always, by what ``meta_for`` promises; ``metafork.lowering.coarsening`` does it and says how.  Thread loops are
 taken but the innermost, whose threads stay neighbours in memory, and of them the one of whose neighbouring iterations
 the most loads are the same: a row's factor, a weight, the rows of a stencil that the next result needs too.  Where
-these lie in shared memory (a tile of a matrix), a thread runs fewer iterations, so that what it keeps of all of them
-across a block-level loop still has registers.  Blocks with arrays of their own or structures in shared memory stay as
-they are, and so do those that keep nothing but elements in registers.
+these come from shared memory, in a loop of the thread (a tile of a matrix), a thread runs fewer iterations, so that
+what it keeps of all of them across a block-level loop still has registers; a stencil's tile, of which a thread reads
+each element once, leaves threads as they are.  So do arrays of a block's own, structures in shared memory, and
+elements kept in registers without a tile.
 
 Registers are spent to save loads and indices: a leaf that the strategy applies to is split in two, with it where the
 registers are there and a block still fills a warp, and without.
@@ -66,9 +67,10 @@ class ThreadCoarsening:
         tiles = any(path.windows for path in memory.paths)
         if not tiles and any(path.private for path in memory.paths):
             return NotApplied("a thread keeps elements in registers across a block-level loop, and no tile is shared")
-        best = rows_that_share(program, memory)
+        best = rows_that_share(program, memory, in_loops=tiles)
         if best is None:
-            return NotApplied("neighbouring iterations of thread loops but the innermost share no loads")
+            where = " in a loop of a thread" if tiles else ""
+            return NotApplied(f"neighbouring iterations of thread loops but the innermost share no loads{where}")
         for count in [rows for rows in OF_TILES if rows <= self.most] if tiles else [self.most]:
             coarsened = program.mapped(coarsened=(best, count))
             try:
@@ -105,19 +107,25 @@ def _in_registers(memory: BlockMemory) -> list[set[str]]:
     return [{window.array.name for window in path.private} for path in memory.paths]
 
 
-def rows_that_share(program: Program, memory: BlockMemory) -> int | None:
-    """Return the outer thread loop whose iterations share the most loads; ``None`` where those of none do."""
+def rows_that_share(program: Program, memory: BlockMemory, *, in_loops: bool = False) -> int | None:
+    """Return the outer thread loop whose iterations share the most loads; ``None`` where those of none do.
+
+    ``in_loops``: loads in a serial loop of a thread alone.
+    """
     saved = {
-        loop: saved_loads(program, memory, loop) for loop in range(len(program.grid)) if is_coarsenable(program, loop)
+        loop: saved_loads(program, memory, loop, in_loops=in_loops)
+        for loop in range(len(program.grid))
+        if is_coarsenable(program, loop)
     }
     best = max(saved, key=lambda loop: saved[loop], default=None)
     return best if best is not None and saved[best] else None
 
 
-def saved_loads(program: Program, memory: BlockMemory, loop: int) -> int:
+def saved_loads(program: Program, memory: BlockMemory, loop: int, *, in_loops: bool = False) -> int:
     """Return how many loads in the text the next iteration of a thread loop has in common with this one."""
     names = [phase.threads[loop].var for phase in phases(program)]
-    return sum(len(list(_shared(path.references, names))) for path in memory.paths)
+    shared = [one for path in memory.paths for one in _shared(path.references, names)]
+    return sum(not in_loops or any(around.kind is LoopKind.SERIAL for around in one.loops) for one in shared)
 
 
 def _shared(references: Sequence[Reference], names: Sequence[str]) -> Iterator[Reference]:

@@ -91,6 +91,13 @@ def test_of_tiles_as_many_iterations_as_have_registers(width, rows):
         assert found.version.program.mapping.coarsened == (0, rows)
 
 
+def test_of_a_tile_that_is_read_outside_of_loops_threads_stay():
+    found = applied(TAKEN["the_outermost_of_equals"][1], cached="a")
+    assert isinstance(found, NotApplied)
+    assert "in a loop of a thread" in found.reason
+    assert isinstance(applied(TAKEN["a_window_that_slides"][1], cached="a"), Applied)
+
+
 def test_without_tiles_what_a_thread_keeps_across_a_loop_stays():
     found = STRATEGY.apply(Version(program(TILES.format(width=4, cached=""))), Analyses())
     assert isinstance(found, NotApplied)
