@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+_AGAIN = 0.25
+"""Seconds after which the error is raised once more: Python drops one raised in a finalizer."""
+
 
 class TimeLimitError(Exception):
     """The time limit was reached."""
@@ -28,7 +31,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         raise TimeLimitError
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
     try:
         yield
     finally:
