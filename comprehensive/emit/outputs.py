@@ -28,7 +28,7 @@ from comprehensive.emit.generation import (
     runtime_marked,
 )
 from comprehensive.emit.header_file import header_file
-from comprehensive.emit.host_file import host_file
+from comprehensive.emit.host.host_file import host_file
 from comprehensive.emit.leaf_code import CodeOf, LeafCode, with_instances
 from comprehensive.emit.targets.cuda import TARGET as CUDA
 from comprehensive.emit.targets.target import Target, handles_of

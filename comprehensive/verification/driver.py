@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from comprehensive.emit.header_file import OWN_HEADERS, shadows_a_header
-from comprehensive.emit.stated_order import in_order, places
+from comprehensive.emit.host.stated_order import in_order, places
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Expr, IntConst, Var
 from metafork.ir.rewriting import map_expression

@@ -37,9 +37,9 @@ from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.cut_statements import Simple, cut_statement
 from metafork.frontend.text.definitions import FunctionText, declared_name, definitions, split_commas
-from metafork.frontend.text.headers import Headers
-from metafork.frontend.text.macros import ExpansionError
-from metafork.frontend.text.preprocessor import Included, Preprocessed
+from metafork.frontend.text.preprocessing.headers import Headers
+from metafork.frontend.text.preprocessing.macros import ExpansionError
+from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structure import Structure
 from metafork.frontend.text.tokens import (

@@ -11,10 +11,11 @@ from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Variable, declared
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.definitions import FunctionText, split_commas
-from metafork.frontend.text.macros import ExpansionError
-from metafork.frontend.text.preprocessor import Preprocessed
+from metafork.frontend.text.keywords import is_schedule_keyword
+from metafork.frontend.text.preprocessing.macros import ExpansionError
+from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
 from metafork.frontend.text.reporter import RefusedError, SilentReporter
-from metafork.frontend.text.structure import Structure, is_schedule_keyword
+from metafork.frontend.text.structure import Structure
 from metafork.frontend.text.tokens import BracketError, Token, hull
 
 _MOST_TOKENS = 5000

@@ -10,8 +10,8 @@ from metafork.frontend.host.variables import Variable, declare_under_condition, 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.definitions import definitions
-from metafork.frontend.text.macros import ExpansionError
-from metafork.frontend.text.preprocessor import Included, Preprocessed
+from metafork.frontend.text.preprocessing.macros import ExpansionError
+from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed
 from metafork.frontend.text.structures import TypeNames, note_structure
 from metafork.frontend.text.tokens import BracketError, Token, TokenKind, match_brackets
 from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES

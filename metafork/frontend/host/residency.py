@@ -22,7 +22,7 @@ from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.named_elements import Scopes
 from metafork.frontend.host.variables import Variable
 from metafork.frontend.text import syntax
-from metafork.frontend.text.preprocessor import Directive
+from metafork.frontend.text.preprocessing.preprocessor import Directive
 from metafork.frontend.text.tokens import Token
 from metafork.ir.messages.source import Span
 from metafork.ir.translation_unit import HostAccess, HostAccesses, HostArray, HostPlace

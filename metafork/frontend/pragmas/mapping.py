@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from metafork.frontend.text.preprocessor import Directive
+from metafork.frontend.text.preprocessing.preprocessor import Directive
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import Token
 from metafork.ir.invariants import has_columns, is_coarsenable

@@ -19,8 +19,8 @@ from metafork.frontend.schedules.structure_views import Views, accessed
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
 from metafork.frontend.schedules.tables import ConstantMemory
 from metafork.frontend.text import syntax
+from metafork.frontend.text.keywords import similar
 from metafork.frontend.text.reporter import RefusedError, Reporter
-from metafork.frontend.text.structure import similar
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType

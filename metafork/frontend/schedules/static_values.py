@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 
 from metafork.frontend.text import syntax
+from metafork.frontend.text.keywords import similar
 from metafork.frontend.text.reporter import Reporter
-from metafork.frontend.text.structure import similar
 from metafork.ir.messages.source import Span
 from metafork.ir.program import ParameterKind, Program
 from metafork.ir.static_values import MOST_COMBINATIONS, static_parameters

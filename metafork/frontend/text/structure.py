@@ -10,10 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import SequenceMatcher
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.text.keywords import (
+    AFTER_SCHEDULE,
+    CLAUSES,
+    KEYWORDS,
+    TYPE_WORDS,
+    closest_clause,
+    is_atomic_keyword,
+    is_reduction_keyword,
+    is_schedule_keyword,
+    similar,
+)
 from metafork.frontend.text.reductions import OPERATORS as REDUCTIONS
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.static_clauses import WORD as STATIC
@@ -24,64 +34,6 @@ from metafork.ir.messages.source import Span
 
 NESTING_LIMIT = 80
 """Most statements inside each other."""
-
-_TYPE_WORDS = frozenset({"char", "short", "int", "long", "float", "double", "signed", "unsigned", "const", "void"})
-_KEYWORDS = frozenset(
-    {"if", "else", "for", "while", "do", "switch", "case", "default", "goto", "break", "continue", "return"}
-)
-
-
-def similar(word: str, candidates: Sequence[str], least: float = 0.7) -> str | None:
-    """Return the candidate that a word was probably meant to be, ``None`` where none is close."""
-    best = max(((_likeness(word, candidate), candidate) for candidate in candidates), default=(0.0, ""))
-    return best[1] if best[0] >= least else None
-
-
-def _likeness(word: str, candidate: str) -> float:
-    """Return how alike two words are, from 0 to 1; letters in another order are a likely slip in short words."""
-    swapped = 0.9 if word != candidate and sorted(word) == sorted(candidate) else 0.0
-    return max(swapped, SequenceMatcher(None, word, candidate).ratio())
-
-
-def _closest(word: str) -> str:
-    return max(CLAUSES, key=lambda clause: _likeness(word, clause))
-
-
-CLAUSES = ("cache", "meta_grid")
-"""Words of what may stand between ``meta_schedule`` and its nest."""
-AFTER_SCHEDULE = ("{", *CLAUSES, STATIC, "meta_for")
-"""What follows ``meta_schedule`` where that is a word of the language."""
-
-
-def is_schedule_keyword(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether the token at an index is ``meta_schedule`` used as a word of the language."""
-    token = tokens[index]
-    if token.kind is not TokenKind.NAME or token.text != "meta_schedule":
-        return False
-    after = tokens[index + 1] if index + 1 < len(tokens) else None
-    if after is not None and after.text in AFTER_SCHEDULE:
-        return True
-    before = tokens[index - 1] if index else None
-    if before is not None and before.text not in ("{", "}", ";", ")", ":", "else", "do", "meta_schedule"):
-        return False
-    return after is None or after.text == ";" or after.kind is TokenKind.NAME
-
-
-def is_reduction_keyword(tokens: Sequence[Token], index: int, end: int) -> bool:
-    """Return whether a statement begins with ``meta_reduction`` used as a word of the language."""
-    if tokens[index].text != "meta_reduction" or index + 2 >= end or tokens[index + 1].text != "(":
-        return False
-    return tokens[index + 2].text in REDUCTIONS or any(one.text == ":" for one in tokens[index + 2 : index + 5])
-
-
-def is_atomic_keyword(tokens: Sequence[Token], index: int, end: int) -> bool:
-    """Return whether a statement begins with ``meta_atomic`` used as a word of the language."""
-    if tokens[index].text != "meta_atomic" or index + 1 >= end:
-        return False
-    after = tokens[index + 1]
-    if after.text in ("++", "--") and index + 2 < end:
-        after = tokens[index + 2]
-    return after.kind is TokenKind.NAME or after.text == "*"
 
 
 class Structure:
@@ -164,11 +116,11 @@ class Structure:
             return self._conditional(index, end, inside, depth)
         if word == "do":
             return self._do(index, end, inside, depth)
-        if word in ("case", "default") or (following == ":" and word not in _KEYWORDS):
+        if word in ("case", "default") or (following == ":" and word not in KEYWORDS):
             return self._label(index, end, inside, depth)
         if word in ("break", "continue", "goto", "return"):
             return self._jump(index, end, inside)
-        if word not in _KEYWORDS and word not in _TYPE_WORDS:
+        if word not in KEYWORDS and word not in TYPE_WORDS:
             return self._misspelled(index, end, inside, depth)
         return None
 
@@ -268,11 +220,11 @@ class Structure:
                 message = "`meta_static` stands in front of `meta_schedule`, not behind it"
                 self._reporter.error("MF0226", self._hull(here, close + 1), message)
                 here = close + 1
-            elif word not in ("meta_for", *_KEYWORDS) and self._text(close + 1, end) == "{":
+            elif word not in ("meta_for", *KEYWORDS) and self._text(close + 1, end) == "{":
                 self._reporter.error(
                     "MF0011",
                     self._tokens[here].span,
-                    f"`{word}` cannot follow `meta_schedule`; did you mean `{_closest(word)}`?",
+                    f"`{word}` cannot follow `meta_schedule`; did you mean `{closest_clause(word)}`?",
                 )
                 here = close + 1
             else:
@@ -498,7 +450,7 @@ class Structure:
             return self._grammar.simple_statement(tokens, self._types)
         except GrammarError:
             words = [token for token in tokens if token.text not in ("const", "static", "volatile", "register")]
-            if len(words) < 3 or words[0].kind is not TokenKind.NAME or words[0].text in _KEYWORDS:
+            if len(words) < 3 or words[0].kind is not TokenKind.NAME or words[0].text in KEYWORDS:
                 raise
             if words[0].unknown:
                 raise
@@ -513,7 +465,7 @@ class Structure:
     def _nameless(self, index: int, stop: int) -> tuple[str, Span] | None:
         """Return what is wrong with a declaration whose type is followed by no name: ``int = n / 2;``."""
         here = index
-        while here < stop and self._tokens[here].text in _TYPE_WORDS:
+        while here < stop and self._tokens[here].text in TYPE_WORDS:
             here += 1
         if here == index or self._text(here, stop) not in ("=", ","):
             return None
@@ -521,12 +473,12 @@ class Structure:
 
     def _trailing_comma(self, index: int, stop: int) -> int | None:
         """Return the index of a comma that ends a declaration where the next one follows on a line of its own."""
-        if self._tokens[index].text not in _TYPE_WORDS:
+        if self._tokens[index].text not in TYPE_WORDS:
             return None
         for here in range(index, stop):
             if self._tokens[here].text == "=":
                 return None  # an initialised declaration stays in the host text, so it must be proper C
-            if self._tokens[here].text == "," and self._tokens[here + 1].text in _TYPE_WORDS:
+            if self._tokens[here].text == "," and self._tokens[here + 1].text in TYPE_WORDS:
                 return here
         return None
 

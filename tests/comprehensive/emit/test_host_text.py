@@ -5,7 +5,7 @@ import re
 import pytest
 
 from comprehensive.emit.header_file import header_file
-from comprehensive.emit.host_file import host_file
+from comprehensive.emit.host.host_file import host_file
 from comprehensive.emit.identifiers import c_string, safe_identifiers
 from comprehensive.tree.schedule_tree import NoLeaf, ScheduleTree
 from metafork.frontend import parse

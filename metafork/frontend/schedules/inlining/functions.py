@@ -10,10 +10,11 @@ from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.definitions import FunctionText, definitions, split_commas
-from metafork.frontend.text.macros import ExpansionError
-from metafork.frontend.text.preprocessor import Included, Preprocessed
+from metafork.frontend.text.keywords import is_schedule_keyword
+from metafork.frontend.text.preprocessing.macros import ExpansionError
+from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter, SilentReporter
-from metafork.frontend.text.structure import Structure, is_schedule_keyword
+from metafork.frontend.text.structure import Structure
 from metafork.frontend.text.tokens import BracketError, Token, TokenKind, hull, match_brackets
 from metafork.ir.messages.source import Span
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from metafork.frontend import parse
-from metafork.frontend.text.preprocessor import Preprocessed
+from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
 from metafork.frontend.text.tokens import tokenize
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType

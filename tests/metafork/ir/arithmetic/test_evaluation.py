@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from metafork.frontend.text.directive_conditions import condition_holds
+from metafork.frontend.text.preprocessing.directive_conditions import condition_holds
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, operation
 from metafork.ir.arithmetic.types import ScalarType
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from metafork.frontend.text.definitions import split_commas
-from metafork.frontend.text.directive_conditions import condition_holds
-from metafork.frontend.text.headers import Header, Headers, is_of_the_system
-from metafork.frontend.text.macros import (
+from metafork.frontend.text.preprocessing.directive_conditions import condition_holds
+from metafork.frontend.text.preprocessing.headers import Header, Headers, is_of_the_system
+from metafork.frontend.text.preprocessing.macros import (
     NEVER_EXPANDED,
     TOKEN_LIMIT,
     VARIABLE,

@@ -1,5 +1,5 @@
 /* NAME_launch on device memory of our own, on the device that the driver's calls of this program choose. */
-#include "interface.h"
+#include "../interface.h"
 
 int main(int argc, char **argv) {
     (void)argv;

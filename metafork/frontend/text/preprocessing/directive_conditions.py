@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from metafork.frontend.text.macros import Macro
+from metafork.frontend.text.preprocessing.macros import Macro
 from metafork.frontend.text.tokens import Token, TokenKind, UnterminatedCommentError, tokenize
 from metafork.ir.arithmetic.evaluation import NoValueError, fitted, operation
 from metafork.ir.arithmetic.types import ScalarType

@@ -3,9 +3,9 @@
 The text outside of the schedules is carried over as it stands.  A schedule becomes a block that hands the host arrays
 to ``metafork_run_NAME`` and runs the schedule's own text, ``meta_for`` read as ``for``, where that returns 0.
 
-What the host is about to touch is announced in front of it (``comprehensive.emit.host_touches``), so that arrays may
-stay on the device until the function is left.  In a function whose host code is not known well enough
-(``Function.accesses`` is ``None``) everything comes back behind each schedule, or behind the loop of a ``Transfer``.
+What the host is about to touch is announced in front of it (``host_touches``), so that arrays may stay on the device
+until the function is left.  In a function whose host code is not known well enough (``Function.accesses`` is ``None``)
+everything comes back behind each schedule, or behind the loop of a ``Transfer``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from comprehensive.emit.header_file import OWN_HEADERS, declarations, shadows_a_header, source_name
-from comprehensive.emit.host_touches import Edit, byte_size, entry_sizes, touches
+from comprehensive.emit.host.host_touches import Edit, byte_size, entry_sizes, touches
+from comprehensive.emit.host.stated_order import in_order, places
 from comprehensive.emit.identifiers import c_comment, c_string
 from comprehensive.emit.launch_text import run_types
 from comprehensive.emit.signature import host_arrays, signature_of
-from comprehensive.emit.stated_order import in_order, places
 from comprehensive.tree.schedule_tree import ScheduleTree
-from metafork.frontend.text.structure import CLAUSES
+from metafork.frontend.text.keywords import CLAUSES
 from metafork.ir.arithmetic.exact_constants import NAMED
 from metafork.ir.atomic_updates import atomic_arrays
 from metafork.ir.program import Array, Call, FloatConst, expressions_of, walk_expression, walk_statements

@@ -1,0 +1,1 @@
+"""Preprocessing: directives, included files, macros; what is left are tokens with their places."""
