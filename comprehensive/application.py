@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import check_program, checking
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Program, Version
+from metafork.lazy_dataclass import dataclass
 from strategies.caching import with_cached_arrays
 from strategies.strategy import NotApplied, Strategy
 

@@ -10,7 +10,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from html import escape
 from os import PathLike
@@ -54,6 +54,7 @@ from metafork.ir.messages.diagnostics import Diagnostic
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Program, Version
 from metafork.ir.translation_unit import TranslationUnit
+from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import Between
 from strategies.caching import with_cached_arrays
 from strategies.strategy import Remark, Strategy

@@ -13,12 +13,13 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from evaluators.counter import Counter, details_of
+from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import FIELDS, SYMBOLS
 from strategies.strategy import Strategy
 

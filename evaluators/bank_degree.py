@@ -9,7 +9,6 @@ degree 1 whatever the shape of the block; for others the value is the maximum ov
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -21,6 +20,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import UnknownShapeError
 from metafork.ir.program import Program, Version
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ accepted when ``target <= value`` (DESIGN section 4).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from typing import Literal, Protocol
@@ -16,6 +15,7 @@ from metafork.algebra.polynomial import ONE, Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import OwnLimit
 
 

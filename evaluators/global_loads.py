@@ -12,7 +12,6 @@ original loads besides; they are not counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -32,6 +31,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.leaf_ptx import LeafPtx, covering_only, leaf_ptx, load_places, made
 from metafork.llvm.ptx_target import TargetError
 from metafork.lowering.lowering import CannotLowerError, lower

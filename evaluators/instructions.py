@@ -8,7 +8,6 @@ the value is a number, and says of what.  Loops count by their iterations there;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
@@ -18,6 +17,7 @@ from evaluators.sample_launch import executed
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.leaf_ptx import leaf_ptx
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import TargetError, emit_ptx, optimize

@@ -7,7 +7,6 @@ is a ceiling, so a derived symbol: ``B0*B1`` threads of 20 registers take ``640*
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -18,6 +17,7 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ for sm_80 is measured by ``bench/registers``.  Other hardware counts for itself 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -16,6 +15,7 @@ from evaluators.registers.model import measure, shipped_model
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses, NotCountedError
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.ptx_target import TargetError
 from metafork.lowering.lowering import CannotLowerError, lower
 

@@ -7,7 +7,6 @@ the kernel's layout is made from the same plan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -15,6 +14,7 @@ from evaluators.counter import CounterValue, Details, NotKnown
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -12,6 +11,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_shape import UnknownShapeError, block_shape
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

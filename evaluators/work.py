@@ -19,7 +19,7 @@ has what an earlier iteration loaded is not assumed.  Stores go through, and eac
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from evaluators.counter import NotKnown
 from evaluators.kernel_walk import KernelWalk, UnknownCountError
@@ -28,6 +28,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Facts
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import Cast, Element, Expr, Stmt, Version, walk_expression
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 
 SECTOR_BYTES = 32

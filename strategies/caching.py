@@ -17,7 +17,7 @@ serves these; nor where a box has far more elements than are read (a wavefront's
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from metafork.algebra.polynomial import ONE, Polynomial
@@ -35,6 +35,7 @@ from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import Reference
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
+from metafork.lazy_dataclass import dataclass
 from strategies.hints import bounded_loop_hint, wrapped_index_hint
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign
 

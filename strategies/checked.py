@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Applied, Least, NotApplied, Sign, Strategy, at_fork, by_choice, least, sign_of
 
 

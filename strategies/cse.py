@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from metafork.analysis.analyses import Analyses
@@ -60,6 +60,7 @@ from metafork.ir.rewriting import (
     names_of,
     variables,
 )
+from metafork.lazy_dataclass import dataclass
 from strategies.loops.simplification import factors, summands
 from strategies.loops.spine import counted_extent
 from strategies.strategy import Applied, Effect, NotApplied, Sign

@@ -30,7 +30,7 @@ after the other, so that a second application finds none.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -61,6 +61,7 @@ from metafork.ir.rewriting import (
     substitute_body,
     variables,
 )
+from metafork.lazy_dataclass import dataclass
 from metafork.printing.expressions import expression
 from strategies.hints import loop_hint, loop_name, loops_off_the_spine
 from strategies.loops.dependence import iterations_independent

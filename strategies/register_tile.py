@@ -18,11 +18,11 @@ where they fit as compiled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Program, Version
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, NotApplied
 

@@ -31,7 +31,7 @@ element sees its updates in the same order as before, and results are the same b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
@@ -73,6 +73,7 @@ from metafork.ir.rewriting import (
     substitute,
     variables,
 )
+from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Applied, Effect, NotApplied, Remark
 
 Body = tuple[Stmt, ...]

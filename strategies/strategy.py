@@ -9,12 +9,12 @@ frozen dataclass; its fields beyond those of the protocol below, where they have
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from metafork.analysis.analyses import Analyses
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 
 Topic = Literal["shared memory", "registers", "grid", "constant memory"]
 

@@ -25,7 +25,7 @@ conflicts.  ``metafork.analysis.memory.structures`` says when it is legal.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from evaluators.bank_degree import bank_accesses
 from evaluators.banks.shared_accesses import SharedAccess, UnknownAccessError
@@ -35,6 +35,7 @@ from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import UnknownShapeError
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Program, Version
+from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Applied, Effect, NotApplied
 
 TILES = (Layout(), Layout("row"), Layout("reversed"), Layout(padding=1))

@@ -22,7 +22,7 @@ registers are there and a block still fills a warp, and without.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from metafork.algebra.polynomial import ONE, Polynomial
@@ -34,6 +34,7 @@ from metafork.analysis.references import Reference
 from metafork.ir.invariants import is_coarsenable
 from metafork.ir.program import Program, Version
 from metafork.ir.rewriting import private_arrays
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, Least, NotApplied

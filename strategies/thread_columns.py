@@ -22,13 +22,14 @@ in two.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_shape import phases
 from metafork.ir.invariants import has_columns
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, Least, NotApplied
 from strategies.thread_coarsening import memory_of_lone_threads, rows_that_share, saved_loads

@@ -20,11 +20,12 @@ work allow (256 at most).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Applied, Effect, NotApplied
 
 

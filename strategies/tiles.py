@@ -18,7 +18,7 @@ limit asks for this strategy: its version is preferred where the order by cost f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from metafork.algebra.prover import Prover
@@ -28,6 +28,7 @@ from metafork.analysis.memory.thread_use import used_once_along_rows, with_colum
 from metafork.analysis.memory.windows import Window
 from metafork.ir.mapping import ROW_BY_ROW, Layout
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Applied, Effect, NotApplied
 
 PADDED = Layout(padding=1)

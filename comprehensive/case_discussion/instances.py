@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from comprehensive.case_discussion.quintuple import Case
@@ -23,6 +23,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Version
 from metafork.ir.static_values import StaticValues, with_static_values
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Strategy
 

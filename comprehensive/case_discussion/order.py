@@ -10,7 +10,6 @@ What is not proved stays as the paper's algorithm has it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from comprehensive.case_discussion.quintuple import Precedence
 from evaluators.counter import NotKnown
@@ -20,6 +19,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import block_memory
 from metafork.analysis.memory.thread_use import with_column_conflicts
 from metafork.ir.program import Program, Version
+from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Applied, Strategy, at_fork
 
 

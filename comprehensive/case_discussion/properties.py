@@ -8,7 +8,7 @@ as yes.  The solver here is told only the start system and what the tree display
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 
 from comprehensive.case_discussion.quintuple import CounterOf, Outcome, StrategyOf, V
@@ -30,6 +30,7 @@ from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
+from metafork.lazy_dataclass import dataclass
 from strategies.strategy import NotApplied
 
 EFFORT = 4_000_000

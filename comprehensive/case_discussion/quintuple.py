@@ -7,7 +7,7 @@ transform.  For real programs the protocols below are those of ``evaluators.coun
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Generic, Literal, Protocol, TypeVar
 
@@ -17,6 +17,7 @@ from comprehensive.tree.schedule_tree import Statistics, Tree
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
+from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Effect, NotApplied
 
 V = TypeVar("V", bound=Hashable)

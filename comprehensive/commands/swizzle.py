@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import click
 
 from comprehensive.commands.faults import INCOMPLETE, diagnostics_option, print_diagnostics, read_source
 from comprehensive.commands.stopping import TimeLimitError, time_limit
+from metafork.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from metafork.ir.messages.source import Source

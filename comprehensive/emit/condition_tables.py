@@ -8,11 +8,12 @@ factor, and a target n/d by multiplying every term with a power of d.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import lcm
 
 from comprehensive.emit.identifiers import c_comment, c_string
 from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.lazy_dataclass import dataclass
 
 MAX_DEGREE = 15
 _RELATIONS = {"<=": "METAFORK_AT_MOST", "<": "METAFORK_LESS", "==": "METAFORK_EQUAL"}

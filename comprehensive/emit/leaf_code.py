@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

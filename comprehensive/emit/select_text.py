@@ -7,7 +7,6 @@ symbols are computed in the tree's order, opaque derived scalars by their C expr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
@@ -30,6 +29,7 @@ from evaluators.counter import Measure
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.ir.program import Derived, Var, walk_expression
+from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import FIELDS, SYMBOLS, OwnLimit
 
 _MEASURES = {

@@ -7,11 +7,12 @@ and arrays in declaration order.  ``select`` takes the integers alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from comprehensive.emit.identifiers import safe_identifiers
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Array, Assign, Element, Program, Slot, expressions_of, walk_expression, walk_statements
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

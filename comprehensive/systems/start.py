@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.exactness import irredundant
 from metafork.analysis.facts import Scope, program_facts
 from metafork.ir.program import ParameterKind, Phase, Program, walk_statements
+from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import SYMBOLS as LIMITS
 from metafork.runtime.machine import Between
 

@@ -9,7 +9,7 @@ emptiness, and Z3 (``solver``) decides the rest, over the reals first and then o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from comprehensive.systems.points import Number, Points
 from comprehensive.systems.signs import Signs, integral
@@ -19,6 +19,7 @@ from metafork.algebra.polynomial import Constraint, Polynomial, equal
 from metafork.algebra.positivity import Positivity, whole
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.lazy_dataclass import dataclass
 
 System = tuple[Constraint, ...]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from comprehensive.systems.points import Number
 from comprehensive.systems.signs import Signs
@@ -13,6 +13,7 @@ from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.ir.program import ParameterKind
+from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import SYMBOLS as LIMITS
 
 

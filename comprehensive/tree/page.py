@@ -14,7 +14,6 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 from pathlib import Path
@@ -24,6 +23,7 @@ from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocu
 from comprehensive.tree.schedule_tree import CounterInfo, Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Tree
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import PRESETS
 
 ASSETS = Path(__file__).parent / "assets"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from evaluators.counter import CounterValue, Measure
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.ir.program import Program, Version
+from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import OwnLimit
 from strategies.strategy import Remark
 

@@ -7,13 +7,14 @@ the other; all arithmetic is exact.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 from comprehensive.systems.points import Number
 from comprehensive.tree.document import InstanceDocument, LeafDocument, ScheduleDocument
 from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf
 from metafork.algebra.polynomial import Constraint
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
 
 from comprehensive.systems.points import Number
+from metafork.lazy_dataclass import dataclass
 
 MOST_CHARACTERS = 2**25
 """The size of a document that is still read."""

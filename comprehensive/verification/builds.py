@@ -13,7 +13,7 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from comprehensive.verification.driver import (
 )
 from comprehensive.verification.instrumented import instrumented
 from metafork.ir.translation_unit import Function
+from metafork.lazy_dataclass import dataclass
 from metafork.printing.cuda import kernel_text
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")

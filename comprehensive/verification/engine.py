@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from random import Random
@@ -35,6 +35,7 @@ from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.prover import Verdict
 from metafork.ir.messages.source import Source
 from metafork.ir.translation_unit import Function
+from metafork.lazy_dataclass import dataclass
 
 POINTS = 50
 """Points a leaf, where so many exist."""

@@ -10,7 +10,7 @@ than the leaf's, so that blocks walk it.  Everything is small enough to run in m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import lcm, prod
 from random import Random
 
@@ -28,6 +28,7 @@ from metafork.analysis.facts import Scope, program_facts
 from metafork.analysis.memory.lane_transpose import WARP
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.program import Phase, walk_statements
+from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import DEFAULT
 
 MOST_ELEMENTS = 20_000

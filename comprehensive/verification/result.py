@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from comprehensive.case_discussion.properties import Check
 from comprehensive.tree.schedule_tree import AS_WRITTEN, leaf_name
 from comprehensive.verification.translation.translation import Validation
 from metafork.algebra.prover import Verdict
+from metafork.lazy_dataclass import dataclass
 
 FORMAT, VERSION = "metafork-verification", 1
 CHECKS = ("guards", "resources", "code", "races", "dataflow")

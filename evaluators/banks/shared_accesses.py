@@ -8,7 +8,7 @@ symbols and in parameters.  The lowering makes the same accesses of the same pla
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, less_than
 from metafork.analysis.analyses import Analyses
@@ -24,6 +24,7 @@ from metafork.analysis.references import Reference
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Program
+from metafork.lazy_dataclass import dataclass
 
 THREADS = ("thread.x", "thread.y", "thread.z")
 """Symbols of the thread variables; no names of C."""

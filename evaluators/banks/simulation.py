@@ -12,7 +12,6 @@ assertion or another fact of the program fails, are left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import assert_never
 
@@ -28,6 +27,7 @@ from metafork.analysis.memory.tile_layout import BANKS, WORD, line_shift, movabl
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
 from metafork.ir.program import ParameterKind, Program
+from metafork.lazy_dataclass import dataclass
 
 WARP = 32
 THREAD_LIMIT = 1024

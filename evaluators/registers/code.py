@@ -7,9 +7,9 @@ The text is read by ``metafork.ptx``; what is added here are views of it.  Passe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text.cfg import basic_blocks
 from metafork.ptx.text.flatten import FlatBody, flatten
 from metafork.ptx.text.graph import EXIT

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from evaluators.registers.code import PtxBlock, PtxInstruction
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text import graph
 from metafork.ptx.text.parser import integer_literal
 from metafork.ptx.text.syntax import Immediate, Name, Operand

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from functools import cache
 from importlib.resources import files
 from math import exp, log
@@ -35,6 +35,7 @@ from evaluators.registers.schedule import arrangement
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, Pipeline, pipeline_of
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Element, expressions_of, walk_expression, walk_statements
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.leaf_ptx import covering_first, shuffle_options
 from metafork.llvm.optimized import Forgetful, Memory, kernel_ir, optimized
 from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline, strip_names

@@ -10,10 +10,10 @@ address of shared memory) takes one register; predicates take none.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from evaluators.registers.code import PtxCode, PtxInstruction, liveness
 from evaluators.registers.loops import natural_loops
+from metafork.lazy_dataclass import dataclass
 
 _UNIFORM_REGISTERS = frozenset({"%ctaid", "%ntid", "%nctaid"})
 # Operations of which the lower half of the result needs the lower halves of the operands only.

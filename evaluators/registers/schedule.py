@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction, Slow, liveness
 from evaluators.registers.loops import chain_of, copies, iterations, natural_loops, original, unrolled_whole
 from evaluators.registers.pressure import weights
+from metafork.lazy_dataclass import dataclass
 
 ALL_WARPS = 32
 BUDGET = 28

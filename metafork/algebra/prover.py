@@ -8,7 +8,7 @@ there holds over the integers too), then over the integers for a counterexample.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from random import Random
 from typing import Any, TypeAlias
@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import Positivity, whole
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.lazy_dataclass import dataclass
 
 
 class Verdict(Enum):

@@ -7,12 +7,12 @@ its defining constraints join the system, and generated C computes it (DESIGN se
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 from typing import Literal
 
 from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, at_most, equal, less_than
+from metafork.lazy_dataclass import dataclass
 
 DerivedKind = Literal["floor", "ceiling", "maximum", "minimum"]
 

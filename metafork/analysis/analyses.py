@@ -10,7 +10,7 @@ A run is for one kind of hardware: counters and strategies ask here how wide war
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from metafork.algebra.polynomial import Constraint
@@ -22,6 +22,7 @@ from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel
 from metafork.ir.mapping import UNMAPPED
 from metafork.ir.program import Program
+from metafork.lazy_dataclass import dataclass
 
 S = TypeVar("S", bound=Hashable)
 T = TypeVar("T")

@@ -7,12 +7,12 @@ plain comparison is a choice of one case.  What is no polynomial comparison says
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, equal, less_than
 from metafork.analysis.facts import Scope
 from metafork.ir.program import COMPARISONS, Binary, Expr, Unary
+from metafork.lazy_dataclass import dataclass
 
 Case = tuple[Constraint, ...]
 """A conjunction."""

@@ -9,7 +9,6 @@ conditions say of m is a question of ranges (``metafork.analysis.loop_ranges``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import (
@@ -24,6 +23,7 @@ from metafork.ir.program import (
     binary,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables, variables
+from metafork.lazy_dataclass import dataclass
 
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!=", "==": "=="}
 """What ``a op b`` is called from the other side."""

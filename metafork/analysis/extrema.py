@@ -6,7 +6,6 @@ The condition need not compare the values themselves: ``i > 0 ? i - 1 : 0`` is t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
@@ -14,6 +13,7 @@ from metafork.algebra.symbols import AtMost, Extremum
 from metafork.analysis.facts import Scope
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import Binary, Cast, Conditional, Expr, Var
+from metafork.lazy_dataclass import dataclass
 
 _OTHER: dict[Literal["maximum", "minimum"], Literal["maximum", "minimum"]] = {
     "maximum": "minimum",

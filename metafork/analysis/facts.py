@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil, floor
 from typing import Protocol, TypeVar
 
@@ -48,6 +48,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
+from metafork.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

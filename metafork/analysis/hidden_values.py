@@ -11,13 +11,13 @@ Every symbol is a non-negative integer; a value that may be negative is the diff
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.symbols import Wrap
 from metafork.analysis.facts import Scope
 from metafork.analysis.wraps import wrap_of
 from metafork.ir.program import Binary, Conditional, Expr, IntConst, Unary
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ of several values is several bounds, ``!=`` is ``<`` where the variable would ot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
@@ -18,6 +17,7 @@ from metafork.analysis.extrema import extremum_of
 from metafork.analysis.facts import Scope
 from metafork.ir.arithmetic.types import common_type
 from metafork.ir.program import Binary, Break, Expr, For, Var, walk_statements
+from metafork.lazy_dataclass import dataclass
 
 FARTHEST = 8
 """An index that is clamped by more than so much is not followed."""

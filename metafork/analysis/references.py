@@ -11,7 +11,7 @@ the same name, so that every loop symbol starts at 0.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
@@ -50,6 +50,7 @@ from metafork.ir.program import (
     binary,
 )
 from metafork.ir.rewriting import private_arrays
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from metafork.frontend.text.definitions import FunctionText
 from metafork.frontend.text.keywords import AFTER_SCHEDULE, is_schedule_keyword, similar
@@ -13,6 +12,7 @@ from metafork.frontend.text.static_clauses import WORD as STATIC
 from metafork.frontend.text.static_clauses import begins
 from metafork.frontend.text.tokens import TokenKind
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 _OF_THE_DISPATCH = frozenset(
     f"metafork_{word}"

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from metafork.ir.arithmetic.types import ScalarType, common_type
@@ -61,6 +61,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
+from metafork.lazy_dataclass import dataclass
 
 SWITCH = "METAFORK_VERIFY"
 """The environment variable that, set to 1, has every program and kernel checked as it is made."""

@@ -8,7 +8,8 @@ counts, lowers or prints a leaf reads from it what to do: no name is looked up a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from metafork.lazy_dataclass import dataclass
 
 STANDARD = ("O3",)
 """What is run on the IR of a leaf without a pipeline of its own."""

@@ -19,7 +19,7 @@ differences:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from metafork.ir.arithmetic.types import ScalarType
@@ -35,6 +35,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
+from metafork.lazy_dataclass import dataclass
 
 SHUFFLE = "METAFORK_SHUFFLE"
 """The function of ``metafork/device.h`` that exchanges values within a warp."""

@@ -6,8 +6,9 @@ programs that differ in their mappings alone have the same accesses, dependences
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ code only, ``Barrier`` only in a kernel (``metafork.ir.kernel``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from operator import attrgetter
 from typing import Any
@@ -30,6 +30,7 @@ from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.mapping import UNMAPPED, Mapping
 from metafork.ir.messages.source import NOWHERE, Span
+from metafork.lazy_dataclass import dataclass
 
 INT = ScalarType.INT
 

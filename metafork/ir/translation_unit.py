@@ -5,12 +5,12 @@ Whoever prints the host side replaces the span of each schedule in the text and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.program import Array, Expr, Program, Slot
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

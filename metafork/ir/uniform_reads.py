@@ -9,7 +9,7 @@ array of the thread.  The variable of such a loop does not: the threads that sta
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metafork.ir.program import (
     Assign,
@@ -29,6 +29,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import private_arrays
+from metafork.lazy_dataclass import dataclass
 
 
 def reads_by_thread(body: tuple[Stmt, ...], names: Collection[str]) -> dict[str, Element]:

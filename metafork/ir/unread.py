@@ -6,9 +6,9 @@ Compilers warn of such variables; ``metafork.printing.cuda`` marks them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from metafork.ir.program import Assign, Declare, Element, Expr, For, If, Stmt, Var, While, walk_expression
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from metafork.lazy_dataclass import dataclass
 
 _NOTES, _METADATA = 7, 32
 """``SHT_NOTE`` of ELF, and ``NT_AMDGPU_METADATA``."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import llvmlite.binding as llvm
 
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, passes_of
 from metafork.ir.kernel import Kernel
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.amdgpu_notes import Resources, resources_of
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import ExternalFunctionError, TargetError, external_functions, parsed, run_passes

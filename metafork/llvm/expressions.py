@@ -6,7 +6,6 @@ The half of ``metafork.llvm.llvm_ir`` that knows C's expressions; statements and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 from llvmlite import ir
@@ -29,6 +28,7 @@ from metafork.ir.program import (
     Unary,
     Var,
 )
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.targets import SPECIAL_REGISTERS, Target
 
 INT = ScalarType.INT

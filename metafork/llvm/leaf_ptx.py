@@ -16,7 +16,7 @@ launch with fewer blocks than the grid takes the loops, and its loads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from metafork.ir.arithmetic.types import ScalarType
@@ -38,6 +38,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.optimized import Forgetful, Memory, kernel_ir, named, optimized
 from metafork.llvm.ptx_target import emit_ptx
 from metafork.llvm.targets import Nvptx

@@ -13,10 +13,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from metafork.ir.ir_strategies import STANDARD
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.ptx_target import (
     ExternalFunctionError,
     TargetError,

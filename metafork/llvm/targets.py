@@ -7,10 +7,11 @@ A target knows how IR reads the built-in variables, where memories live and what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from llvmlite import ir
+
+from metafork.lazy_dataclass import dataclass
 
 # llvmlite calls only through pointers of which it knows the type; to LLVM they are all alike.
 _BARRIER = ir.FunctionType(ir.VoidType(), ()).as_pointer()

@@ -26,7 +26,7 @@ within one iteration, and each row has its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from metafork.algebra.polynomial import Polynomial
@@ -51,6 +51,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, names_in, substitute, variables
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.jam import copied, side_by_side
 from metafork.lowering.shared_loads import exact_polynomial, read_always, with_shared_loads
 

@@ -22,7 +22,6 @@ by one.  ``metafork.lowering.coarsening`` says why that is legal, for rows and c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import product
 
 from metafork.algebra.polynomial import Polynomial
@@ -46,6 +45,7 @@ from metafork.ir.program import (
     binary,
 )
 from metafork.ir.rewriting import variables
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.coarsening import (
     LARGEST_TEST,
     Rows,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
@@ -29,6 +29,7 @@ from metafork.ir.program import (
     Var,
     binary,
 )
+from metafork.lazy_dataclass import dataclass
 
 UNSIGNED = ScalarType.UNSIGNED_INT
 INT = ScalarType.INT

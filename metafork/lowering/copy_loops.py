@@ -15,7 +15,7 @@ In other copies each round computes its coordinates, which conditions compare wi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from metafork.algebra.polynomial import Polynomial
@@ -25,6 +25,7 @@ from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of
 from metafork.ir.program import Assign, Conditional, Declare, Expr, For, If, IntConst, Stmt, Var, binary
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copy import INT, Site, as_int, builtin, kept_column, linear_index, product_of, window_offset
 
 MOST_STRIPS = 16

@@ -23,7 +23,7 @@ sees its updates in the same order.  A loop that is not proved to be so stays as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from metafork.algebra.prover import Prover
@@ -47,6 +47,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables, substitute, variables
+from metafork.lazy_dataclass import dataclass
 
 INT = ScalarType.INT
 MOST_RESULTS = 16

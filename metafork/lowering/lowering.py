@@ -8,7 +8,7 @@ nest asks for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from metafork.algebra.polynomial import Polynomial
@@ -60,6 +60,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copy import RowPlaces, Site, builtin
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode

@@ -8,7 +8,7 @@ iterations of a block-level loop.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, assert_never
 
 from metafork.algebra.polynomial import ONE, Polynomial
@@ -54,6 +54,7 @@ from metafork.ir.program import (
     walk_expression,
 )
 from metafork.ir.rewriting import names_in
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.coarsening import coarsened
 from metafork.lowering.columns import Around, Several, in_columns
 from metafork.lowering.copy import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
@@ -11,6 +10,7 @@ from metafork.analysis.memory.private_windows import THREAD_SYMBOLS, PrivateWind
 from metafork.analysis.references import Reference
 from metafork.ir.polynomial_code import code_of, conjunction, may_be_negative
 from metafork.ir.program import Assign, Declare, Element, Expr, For, If, IntConst, Stmt, Var, binary
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copy import (
     INT,
     Site,

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from operator import is_
 
@@ -44,6 +44,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import assigned_variables, map_body, map_expression
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.jam import copied
 
 Body = tuple[Stmt, ...]

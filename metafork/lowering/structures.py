@@ -8,7 +8,7 @@ own.  Other warps load directly.  Stores go the other way, at the end of the pha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.algebra.ranges import stays_within
@@ -35,6 +35,7 @@ from metafork.ir.program import (
     Var,
     binary,
 )
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copy import INT, Site, as_int, as_long, builtin, zero
 
 

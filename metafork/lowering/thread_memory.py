@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metafork.ir.kernel import Memory, Space
 from metafork.ir.names import fresh
 from metafork.ir.program import Array, Element, Expr, IntConst, binary
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

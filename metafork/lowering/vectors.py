@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from metafork.algebra.polynomial import Polynomial
@@ -44,6 +44,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, map_expression
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
 
 Body = tuple[Stmt, ...]

@@ -7,7 +7,6 @@ of a box (coordinates, conditions, offsets), and ``metafork.lowering.copy_loops`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.ranges import extreme, stays_within
@@ -31,6 +30,7 @@ from metafork.ir.program import (
     Var,
     binary,
 )
+from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copy import (
     INT,
     Site,

@@ -8,7 +8,7 @@ plain C unless a ``Spelling`` says otherwise; ``metafork.printing.cuda`` prints 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 from metafork.ir.arithmetic.math_functions import SIGNATURES
@@ -44,6 +44,7 @@ from metafork.ir.program import (
     Var,
     While,
 )
+from metafork.lazy_dataclass import dataclass
 
 _PRIMARY, _UNARY, _CONDITIONAL = 16, 14, 3
 _PRECEDENCE = {

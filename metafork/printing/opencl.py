@@ -16,7 +16,7 @@ argument is the dynamic shared memory, where the kernel has any.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type
@@ -39,6 +39,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import map_body, map_expression
+from metafork.lazy_dataclass import dataclass
 from metafork.printing.cuda import identifiers, known_threads, table_name
 from metafork.printing.expressions import Spelling, expression, statements, table_rows
 from metafork.printing.launches import for_both

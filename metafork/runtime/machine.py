@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from fractions import Fraction
 from types import MappingProxyType
+
+from metafork.lazy_dataclass import dataclass
 
 SYMBOLS: Mapping[str, str] = MappingProxyType(
     {

@@ -16,7 +16,7 @@ operations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from evaluators.counter import NotKnown
 from evaluators.instructions import instructions
@@ -24,6 +24,7 @@ from evaluators.registers_per_thread import registers
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import STANDARD, Pipeline, pipeline_of
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.switches import SHARING, SPECULATION, STRAIGHT_LINE, UNROLLING
 from strategies.llvm.ir_code import why_no_ptx
 from strategies.strategy import Applied, Effect, NotApplied

@@ -14,7 +14,7 @@ are not complete, make the original load, so that blocks of any shape and size a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from evaluators.counter import CounterValue, NotKnown
 from evaluators.global_loads import global_loads, ptx_of_version
@@ -24,6 +24,7 @@ from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.program import Version
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.leaf_ptx import LeafPtx, load_places
 from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
 from metafork.lowering.lowering import CannotLowerError

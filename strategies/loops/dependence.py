@@ -16,8 +16,6 @@ Atomic updates of one kind may meet: they give the same in any order.  Whether o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, uniform_paths
@@ -28,6 +26,7 @@ from metafork.analysis.meeting.meeting import Meetings
 from metafork.analysis.meeting.points import Points
 from metafork.analysis.references import Reference
 from metafork.ir.program import Program
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ the new index alone, and rewrites the program for it on the way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
@@ -47,6 +47,7 @@ from metafork.ir.rewriting import (
     variables,
     with_operands,
 )
+from metafork.lazy_dataclass import dataclass
 from strategies.loops.simplification import factors, product, simplified, summands
 
 Body = tuple[Stmt, ...]

@@ -9,7 +9,7 @@ compute for itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.analysis.counted_loops import counted_loop
 from metafork.ir.messages.source import Span
@@ -33,6 +33,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables
+from metafork.lazy_dataclass import dataclass
 
 Body = tuple[Stmt, ...]
 

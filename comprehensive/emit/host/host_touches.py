@@ -7,10 +7,9 @@ computed in integers, so that no pointer leaves its array in code that is not re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from metafork.ir.program import Array, Var, walk_expression
 from metafork.ir.translation_unit import Function, HostAccess, HostAccesses
+from metafork.lazy_dataclass import dataclass
 from metafork.printing.expressions import Spelling, expression
 
 

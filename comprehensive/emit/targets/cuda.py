@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from comprehensive.emit import jit_text
 from comprehensive.emit.identifiers import c_string
@@ -12,6 +12,7 @@ from comprehensive.emit.targets.target import Attempt, Package, Target, embedded
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.ir.kernel import Kernel
+from metafork.lazy_dataclass import dataclass
 
 _OPENING = """\
  *   nvcc -arch=native -fmad=false -I"$(metafork include-dir)" -c @NAME@.cu

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from comprehensive.emit.leaf_code import LeafCode, kernel_of
@@ -25,6 +25,7 @@ from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses, Hardware, NotCountedError
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel
+from metafork.lazy_dataclass import dataclass
 
 _OPENING = """\
  *   hipcc -std=c++17 -O3 -ffp-contract=off -I"$(metafork include-dir)" -c @NAME@_hip.cpp

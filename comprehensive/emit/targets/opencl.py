@@ -9,7 +9,7 @@ kernel needs of the device (doubles, exact division) is asked when it is built.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode, kernel_of
@@ -17,6 +17,7 @@ from comprehensive.emit.targets.target import Attempt, Handles, NoCodeError, Pac
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses, Hardware
 from metafork.ir.kernel import Kernel
+from metafork.lazy_dataclass import dataclass
 from metafork.printing.opencl import NoOpenClError, OpenClText, kernel_text
 
 _OPENING = """\

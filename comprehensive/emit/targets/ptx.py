@@ -8,7 +8,7 @@ device library of CUDA has no code.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from comprehensive.emit import jit_text
 from comprehensive.emit.leaf_code import EMBEDDED_TARGET, LeafCode, kernel_of, ptx_code
@@ -24,6 +24,7 @@ from comprehensive.emit.targets.target import (
 )
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
+from metafork.lazy_dataclass import dataclass
 
 _OPENING = """\
  *   cc -std=gnu11 -O2 -ffp-contract=off -I"$(metafork include-dir)" -c @NAME@_ptx.c      (link with -ldl -lpthread)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol
 
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses, Hardware
+from metafork.lazy_dataclass import dataclass
 
 
 class NoCodeError(Exception):

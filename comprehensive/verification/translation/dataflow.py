@@ -12,7 +12,6 @@ their values; others are memory of their own, one cell for each run of their dec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from comprehensive.verification.translation.affine import AffineScope, NotAffineError, is_number, number_of
@@ -48,6 +47,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
+from metafork.lazy_dataclass import dataclass
 
 MOST_UNROLLED = 64
 """Iterations of a loop with known numbers, whatever its step, that are taken apart."""

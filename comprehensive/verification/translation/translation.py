@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 
 from comprehensive.tree.schedule_tree import ScheduleTree
@@ -47,6 +46,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import variables
+from metafork.lazy_dataclass import dataclass
 
 SHAPES = 3
 """Block shapes for which a proof is tried."""

@@ -8,7 +8,7 @@ at an available site can be read at the point (the site dominates it).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from metafork.analysis.cfg.source_cfg import (
@@ -43,6 +43,7 @@ from metafork.ir.program import (
     walk_expression,
 )
 from metafork.ir.rewriting import variables, with_operands
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

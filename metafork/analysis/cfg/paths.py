@@ -10,7 +10,7 @@ paths where a condition reads a grid variable; ``launch_paths`` decides only wha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
@@ -46,6 +46,7 @@ from metafork.ir.rewriting import (
     substitute,
     variables,
 )
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ those that a whole launch does.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, assert_never
 
 from metafork.analysis.cfg.paths import UniformPath, launch_paths, uniform_paths
@@ -34,6 +34,7 @@ from metafork.ir.program import (
     Stmt,
     While,
 )
+from metafork.lazy_dataclass import dataclass
 
 __all__ = [
     "BasicBlock",

@@ -10,7 +10,7 @@ caller's memory may end behind it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.prover import Prover
@@ -22,6 +22,7 @@ from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.references import Guard, Reference, references_and_quotients
 from metafork.ir.program import Array, Element, Expr, Program
 from metafork.ir.rewriting import map_body, map_expression
+from metafork.lazy_dataclass import dataclass
 
 WAYS = 64
 """Steps of the search for bounds, an access."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 
@@ -11,6 +10,7 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.facts import Facts
 from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.references import Guard, Reference
+from metafork.lazy_dataclass import dataclass
 
 POINTS = 8
 """Launches that are tried."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
 from math import gcd
@@ -36,6 +35,7 @@ from metafork.analysis.meeting.remainders import contradict
 from metafork.analysis.memory.windows import coordinates, index_steps, split_factors
 from metafork.analysis.references import Reference
 from metafork.ir.program import Array, Program
+from metafork.lazy_dataclass import dataclass
 
 MOST_CASES = 40
 """Cases of conditions that the solver looks at for one pair of accesses."""

@@ -7,13 +7,14 @@ Symbols of the second access that may have another value than at the first are p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.analysis.conditions import Choice
 from metafork.analysis.hidden_values import HiddenValues
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.references import Reference
+from metafork.lazy_dataclass import dataclass
 
 PRIME = "'"
 """Ends the name of a symbol of the second point."""

@@ -7,7 +7,7 @@ Shared memory is laid out for each path by itself, from 0; a block needs the max
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.prover import Prover
@@ -22,6 +22,7 @@ from metafork.analysis.memory.windows import NotCacheableError, Window, array_wi
 from metafork.analysis.references import Reference
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Array, BlockArray, Expr, Program, walk_statements
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ bank conflicts asks for the same walk.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from metafork.algebra.polynomial import ONE, Polynomial
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

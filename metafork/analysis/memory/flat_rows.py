@@ -15,7 +15,7 @@ wrap.  An index that is a polynomial is split by ``windows`` itself: an array wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
@@ -44,6 +44,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import map_body, variables
+from metafork.lazy_dataclass import dataclass
 
 Split = tuple[Expr | None, Expr | None]
 """Row and column, ``None`` for 0."""

@@ -19,8 +19,9 @@ rotation, ``gcd(stride, WARP)`` of them.  A test compares every stride with the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
+
+from metafork.lazy_dataclass import dataclass
 
 WARP = 32
 LARGEST_STRIDE = 31

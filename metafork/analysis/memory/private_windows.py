@@ -9,7 +9,7 @@ a digit is at least the span of the digits below it; so no two iterations of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
@@ -18,6 +18,7 @@ from metafork.analysis.loop_ranges import LoopKind, LoopRange, all_run
 from metafork.analysis.memory.windows import coordinates, split_factors
 from metafork.analysis.references import Reference
 from metafork.ir.program import Array, Program
+from metafork.lazy_dataclass import dataclass
 
 LARGEST_PRIVATE = 16
 """Most elements of one private window; more would not stay in registers."""

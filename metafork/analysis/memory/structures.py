@@ -13,7 +13,6 @@ access of the phase lies in one structure, all of whose fields every thread writ
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.prover import Prover
@@ -22,6 +21,7 @@ from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.lane_transpose import LARGEST_STRIDE
 from metafork.analysis.references import Reference
 from metafork.ir.program import Array, Program
+from metafork.lazy_dataclass import dataclass
 
 
 class NoStructureError(Exception):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metafork.analysis.counted_loops import counted_loop
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
@@ -32,6 +32,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables, private_arrays, variables
+from metafork.lazy_dataclass import dataclass
 
 MOST_REGISTERS = 64
 """Most 4-byte registers for one array: a thread has 255 at most, and needs others."""

@@ -10,7 +10,6 @@ once; right for every program, at the price of an uncoalesced store.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, equal
@@ -18,6 +17,7 @@ from metafork.algebra.prover import Prover
 from metafork.analysis.loop_ranges import LoopRange, all_run
 from metafork.analysis.memory.windows import Window, coordinates
 from metafork.analysis.references import Reference
+from metafork.lazy_dataclass import dataclass
 
 
 class Store(Enum):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, product
 from math import gcd
 
@@ -25,6 +25,7 @@ from metafork.analysis.memory.wrapped_windows import CannotUnwindError, Periods,
 from metafork.analysis.references import Reference
 from metafork.ir.mapping import ROW_BY_ROW, Layout
 from metafork.ir.program import Array, ParameterKind, Program
+from metafork.lazy_dataclass import dataclass
 
 _VARYING = (LoopKind.THREAD, LoopKind.SERIAL)
 

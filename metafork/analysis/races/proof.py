@@ -7,7 +7,6 @@ threads of a block have its grid variables and, between two barriers, all that t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from metafork.algebra.polynomial import ONE, Polynomial
@@ -21,6 +20,7 @@ from metafork.analysis.meeting.meeting import Meetings
 from metafork.analysis.meeting.points import Points
 from metafork.analysis.references import Reference
 from metafork.ir.translation_unit import Promise
+from metafork.lazy_dataclass import dataclass
 
 MOST_QUESTIONS = 12
 """Pairs of accesses, for each path, about which the solvers are asked."""

@@ -14,7 +14,7 @@ of unknown shape, take no part: they may not happen.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metafork.algebra.prover import sample_points
 from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_paths
@@ -25,6 +25,7 @@ from metafork.analysis.references import Reference, references_and_quotients
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.program import Program
 from metafork.ir.translation_unit import Promise
+from metafork.lazy_dataclass import dataclass
 
 MOST_ACCESSES = 4000
 """Accesses that are played through at one parameter point; larger points are skipped."""

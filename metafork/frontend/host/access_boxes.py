@@ -7,12 +7,13 @@ in small constants alone become a box around them, which is read as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Literal
 
 from metafork.frontend.host.linear_indices import Amount, Linear, Trips
 from metafork.ir.translation_unit import HostAccess, HostIndex
+from metafork.lazy_dataclass import dataclass
 
 Kind = Literal["parameter", "object", "pointer", "everything", "freed"]
 _NEAR = 16

@@ -8,11 +8,10 @@ checked when the program runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Change, Site, Variable, Write
 from metafork.frontend.text import syntax
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ body is a ``Callee``: what it touches is told in the caller's names, as if its b
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.linear_indices import Linear
@@ -15,6 +15,7 @@ from metafork.frontend.host.variables import Variable
 from metafork.frontend.text import syntax
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

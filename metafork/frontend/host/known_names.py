@@ -8,7 +8,6 @@ command line, and may stand for anything.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from metafork.frontend.text.tokens import Token, TokenKind
 from metafork.frontend.text.vocabulary import (
@@ -19,6 +18,7 @@ from metafork.frontend.text.vocabulary import (
     PRINTING_FUNCTIONS,
     SCANNING_FUNCTIONS,
 )
+from metafork.lazy_dataclass import dataclass
 
 C_WORDS = frozenset(
     {

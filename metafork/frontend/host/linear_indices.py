@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
+from metafork.lazy_dataclass import dataclass
 
 _NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)([uUlL]{0,3})")
 _MOST = 2**31

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
@@ -17,6 +16,7 @@ from metafork.frontend.text import syntax
 from metafork.ir.messages.source import Span
 from metafork.ir.program import Program
 from metafork.ir.translation_unit import Transfer
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

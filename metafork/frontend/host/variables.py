@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.structures import StructureType, TypeNames, enter_structure, structure_of
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(eq=False)

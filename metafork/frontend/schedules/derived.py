@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.schedules.expressions import ExpressionBuilder
@@ -15,6 +13,7 @@ from metafork.frontend.text.reporter import RefusedError, SilentReporter
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source
+from metafork.lazy_dataclass import dataclass
 
 MOST_NESTED = 8
 """Functions that call each other, in the definition of a derived scalar."""

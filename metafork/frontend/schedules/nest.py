@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
 
 from metafork.frontend.schedules.expressions import integer_constant
 from metafork.frontend.schedules.inlining.functions import Functions
@@ -26,6 +25,7 @@ from metafork.frontend.text.structures import TypeNames
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 MOST_DIMENSIONS = 3
 """Dimensions of a grid and of a block."""

@@ -31,7 +31,7 @@ and every strategy and every back end keeps it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from metafork.frontend.text import syntax
@@ -40,6 +40,7 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import updated
 from metafork.ir.rewriting import names_in
+from metafork.lazy_dataclass import dataclass
 
 WIDTH = 256
 """Threads of the block that adds up what the blocks have added up."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from metafork.frontend.schedules.symbols import ArraySymbol, ScalarSymbol, Symbol, UnusableSymbol
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.vocabulary import DEVICE_WORDS
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.inlining.calls import Calls
@@ -25,6 +25,7 @@ from metafork.frontend.text.structures import StructureType, TypeNames
 from metafork.ir import program as ir
 from metafork.ir.atomic_updates import updated
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 
 from metafork.frontend.text import syntax
@@ -12,6 +11,7 @@ from metafork.frontend.text.reporter import Reporter
 from metafork.ir.messages.source import Span
 from metafork.ir.program import ParameterKind, Program
 from metafork.ir.static_values import MOST_COMBINATIONS, static_parameters
+from metafork.lazy_dataclass import dataclass
 
 Listed = tuple[tuple[str, tuple[int, ...]], ...]
 

@@ -13,11 +13,12 @@ members of their type alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import arrays_read, fresh_name, map_body, map_expression
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.frontend.host.variables import Variable
 from metafork.frontend.schedules.expressions import ExpressionBuilder
@@ -20,6 +20,7 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.constant_values import constant
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.uniform_reads import reads_by_thread
+from metafork.lazy_dataclass import dataclass
 
 MOST_BYTES = 65536
 """The constant memory of a kernel's file; its parameters have some of their own."""

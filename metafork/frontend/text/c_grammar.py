@@ -9,7 +9,7 @@ piece that is not understood costs nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from pycparser import c_ast
@@ -21,6 +21,7 @@ from metafork.frontend.text import syntax
 from metafork.frontend.text.counted_braces import first_extent
 from metafork.frontend.text.tokens import Token, TokenKind, hull, perhaps_written
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 DEPTH_LIMIT = 130
 """Deepest expression that is accepted, in operators; what follows (proofs, printers) recurses over expressions."""

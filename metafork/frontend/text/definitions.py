@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from metafork.frontend.text.static_clauses import is_static_keyword
 from metafork.frontend.text.tokens import Token, TokenKind
+from metafork.lazy_dataclass import dataclass
 
 _CONTROL = frozenset({"if", "for", "while", "switch", "do", "else", "return", "meta_for", "meta_schedule"})
 _NO_FUNCTION = frozenset(

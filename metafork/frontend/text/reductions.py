@@ -23,7 +23,7 @@ elements become atomic ones where they stand.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from metafork.frontend.text import syntax
@@ -34,6 +34,7 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import updated
 from metafork.ir.messages.source import Span
 from metafork.ir.rewriting import names_in
+from metafork.lazy_dataclass import dataclass
 
 _ONE_ORDER = "updates of elements are atomic, and those of floating-point numbers have no order."
 _SCALAR = "add up in a scalar that is declared in front of the loops of threads, and store it behind them."

@@ -7,10 +7,10 @@ expression), or ``Opaque`` (a statement of the host, carried over verbatim, of w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from metafork.frontend.text.tokens import Token
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 
 class TokenKind(Enum):

@@ -6,9 +6,8 @@ Whoever prints or lowers a call therefore converts to the types given here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.lazy_dataclass import dataclass
 
 INT, LONG, LONG_LONG = ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG
 FLOAT, DOUBLE = ScalarType.FLOAT, ScalarType.DOUBLE

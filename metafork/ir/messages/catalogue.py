@@ -6,7 +6,7 @@ nest, ``MF02xx`` about constructs, ``MF03xx`` about names and types, ``MF04xx`` 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

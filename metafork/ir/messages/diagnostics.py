@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 
 class Severity(Enum):

@@ -14,8 +14,9 @@ runs (``check_passes``): then what the loads of the loop saw is marked (``LoadVi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.borders import Choice
 from metafork.ptx.emulation.evaluate import Evaluator, Value
 from metafork.ptx.emulation.execution import Executor, LoadVisit

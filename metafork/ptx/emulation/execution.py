@@ -7,8 +7,8 @@ another one of the row, with proof.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.borders import Borders, Choice
 from metafork.ptx.emulation.evaluate import Evaluator, Value, instruction_types, type_width
 from metafork.ptx.emulation.predicates import Predicates

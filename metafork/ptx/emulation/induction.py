@@ -9,8 +9,8 @@ symbols it becomes ``start + step · k`` there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.evaluate import Evaluator, Value
 from metafork.ptx.emulation.states import State
 from metafork.ptx.emulation.terms import Poly, Terms

@@ -9,8 +9,9 @@ come another way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.borders import Choice
 from metafork.ptx.emulation.evaluate import Value
 from metafork.ptx.emulation.terms import Poly, Terms

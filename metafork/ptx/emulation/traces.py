@@ -12,9 +12,10 @@ memory is believed of a load that says so, and of no other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple, TypeAlias
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.borders import Check, Form
 from metafork.ptx.emulation.terms import Monomial, Poly, Terms, signed
 

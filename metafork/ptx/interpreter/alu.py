@@ -8,12 +8,12 @@ otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.evaluate import instruction_types
 from metafork.ptx.interpreter import floats, integers
 from metafork.ptx.text.source import PtxError

@@ -6,12 +6,13 @@ A *slot* is a lane of the batch, whether a thread lives there or not: every bloc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.interpreter.memory import UNSIGNED, Arena, GlobalMemory
 
 Array: TypeAlias = npt.NDArray[Any]

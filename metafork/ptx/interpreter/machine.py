@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.interpreter.frame import WARP, Batch, Frame, ParameterSpace
 from metafork.ptx.interpreter.memory import AccessError, Arena, GlobalMemory
 from metafork.ptx.interpreter.operands import Operands, register_type

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.evaluate import float_bits
 from metafork.ptx.interpreter.memory import GlobalMemory
 from metafork.ptx.text.flatten import FlatBody, flatten

@@ -10,8 +10,9 @@ the block it is *hoisted* to the first of its segment, where nothing between the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.borders import Check
 from metafork.ptx.emulation.evaluate import instruction_types, type_width
 from metafork.ptx.emulation.execution import LoadVisit

@@ -12,10 +12,11 @@ The original loads behind shuffles (``@%shuffle_corner``) are made in corner cas
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import TypeAlias
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.emulator import Branch, Unclear, emulate
 from metafork.ptx.emulation.evaluate import Evaluator
 from metafork.ptx.emulation.terms import Poly, Terms, signed

@@ -7,8 +7,9 @@ passes unchanged, with the reason in its report.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.emulator import Emulation, Unclear, emulate, merge_visits
 from metafork.ptx.emulation.evaluate import SIGNED_INDEX, Evaluator
 from metafork.ptx.emulation.terms import LARGEST, Terms

@@ -51,11 +51,12 @@ if all lanes of the warp had it (``%held``, a ``vote``), or, for N = 0, if this 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from itertools import pairwise
 from typing import assert_never
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.borders import Check, What
 from metafork.ptx.emulation.evaluate import instruction_types, type_width
 from metafork.ptx.shuffles.detection import SHUFFLED_BYTES, Plan, Replacement

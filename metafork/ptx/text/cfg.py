@@ -7,8 +7,8 @@ the middle of a loop is *irreducible*; it says so, and callers leave such a kern
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text.flatten import FlatBody
 from metafork.ptx.text.graph import EXIT, dominators, natural_loops, reverse_postorder
 from metafork.ptx.text.opcodes import read, written

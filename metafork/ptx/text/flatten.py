@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text.source import PtxError, Span
 from metafork.ptx.text.syntax import (
     Address,

@@ -8,8 +8,9 @@ natural loops from back edges.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from metafork.lazy_dataclass import dataclass
 
 EXIT = -1
 Successors: TypeAlias = Mapping[int, Sequence[int]] | Sequence[Sequence[int]]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import bisect
 import re
-from dataclasses import dataclass
 from typing import Literal
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text.source import PtxError, Span
 
 Kind = Literal["number", "word", "dot", "string", "punctuation", "end"]

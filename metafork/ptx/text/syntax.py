@@ -7,9 +7,9 @@ strings: one that nobody here knows is represented, and printed, like any other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text.source import NOWHERE, Span
 
 SPACES = frozenset({"reg", "sreg", "param", "const", "global", "local", "shared", "tex"})

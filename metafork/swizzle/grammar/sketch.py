@@ -11,13 +11,14 @@ The specification is an array of terms, or a sequential function over symbols (S
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.grammar import conditions, transformation
 from metafork.swizzle.grammar.holes import axis_hole, choice_hole, keep_hole, numbered_names, shift_hole, vector_hole
 from metafork.swizzle.grammar.levels import transformations

@@ -16,12 +16,12 @@ and 2 take ``g = n`` without wrap; level 3 all of it; ``grammar`` adds the famil
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.index import Index, Interval, Name, Number, binary, evaluate, reduce
 from metafork.swizzle.model.options import MOST_ENTRIES, OptionSet, Tables, first_of_each
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.messages.source import Source, Span
+from metafork.lazy_dataclass import dataclass
 
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r\n]+|\#[^\n]*)|(?P<number>[0-9]+)|(?P<name>[A-Za-z_][A-Za-z_0-9]*)"

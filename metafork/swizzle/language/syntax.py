@@ -19,9 +19,8 @@ block      := '{' { 'for' NAME '<' value block | 'if' '(' value ')' block
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ operators only where an interval of the operands shows that both agree.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
+
+from metafork.lazy_dataclass import dataclass
 
 Arithmetic = Literal["+", "-", "*", "/", "%", "^", "&", "|"]
 Comparison = Literal["==", "!=", "<", "<=", ">", ">=", "&&", "||"]

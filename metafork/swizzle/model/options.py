@@ -7,11 +7,11 @@ An option is a function from *locals* (the index combinations that the hole's ex
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.index import Index
 
 Tables = NDArray[np.int16]

@@ -7,12 +7,12 @@ gather or hole reads cells of one argument, or ``ZERO_CELL`` or ``UNDEFINED_CELL
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.index import Index, Name, Number, binary, evaluate
 from metafork.swizzle.model.options import OptionSet
 from metafork.swizzle.model.terms import UNDEFINED, ZERO, Terms

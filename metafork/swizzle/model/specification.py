@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.problem import Literal, Shape
 from metafork.swizzle.model.terms import Terms
 

@@ -10,12 +10,12 @@ layout in which both degrees are 1; a rotation or an exclusive or of the column 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.index import Index, Name, Number, binary, evaluate, operations
 
 BANKS = 32

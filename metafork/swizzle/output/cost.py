@@ -8,10 +8,11 @@ condition is not constantly false (section 4.3).
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import numpy as np
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.index import Number, evaluate, operations
 from metafork.swizzle.model.problem import Problem
 from metafork.swizzle.output.banks import WARP, WORD, bank_degree, passes

@@ -7,10 +7,11 @@ are over ``lane`` only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import assert_never
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.index import Index, Interval, Name
 from metafork.swizzle.model.problem import Literal
 

@@ -9,12 +9,13 @@ or a few LLVM instructions (a shuffle to ``llvm.nvvm.shfl.sync.idx``); index exp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import assert_never
 
 import numpy as np
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.factors import Bools, Ints
 from metafork.swizzle.model.index import (
     Index,

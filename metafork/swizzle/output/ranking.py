@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.problem import Problem
 from metafork.swizzle.output.cost import ARCHITECTURES, DEFAULT_ARCHITECTURE, Cost, accumulates, cost
 from metafork.swizzle.output.instructions import NotLowerableError, ThreadCode

@@ -6,10 +6,9 @@ everything up to it is still possible, and nothing gets beyond it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.problem import Problem, Wanted
 from metafork.swizzle.model.terms import ZERO
 from metafork.swizzle.search.network import JUNK_BIT, ZERO_BIT, Bits, Network

@@ -8,10 +8,11 @@ the objective; the bound is ours).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.factors import Bools, Ints
 from metafork.swizzle.search.network import Network
 from metafork.swizzle.search.propagation import State

@@ -9,12 +9,13 @@ the terms of the level.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.factors import Ints, Part
 from metafork.swizzle.model.operands import Operands
 from metafork.swizzle.model.options import OptionSet, first_of_each

@@ -8,11 +8,10 @@ the register index shows in which sources a cell has.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.factors import Bools, Ints
 from metafork.swizzle.search.failure import DeadEndError
 from metafork.swizzle.search.network import JUNK_BIT, ZERO_BIT, Bits, ExactFold, LooseFold, Network, PairFold, Watched

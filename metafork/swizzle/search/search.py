@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import log2
 
 import numpy as np
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.problem import Problem, execute, hole_table, solves
 from metafork.swizzle.search.failure import DeadEndError, Failure, failure, wrong_cell
 from metafork.swizzle.search.least_accumulates import LeastAccumulates

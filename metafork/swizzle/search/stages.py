@@ -9,10 +9,11 @@ the second's.  Where all options together are few they are listed; else they sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.factors import Bools, Ints, Part, Presences, meeting, surviving
 from metafork.swizzle.model.options import Tables, fingerprint_weights, fingerprints, first_of_each
 from metafork.swizzle.model.problem import Hole

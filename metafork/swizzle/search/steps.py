@@ -9,11 +9,12 @@ a goal holds what the goal does not, or when too few terms can arrive.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 import numpy as np
 
+from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.problem import (
     ZERO_CELL,
     Cells,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.text import syntax
@@ -17,6 +16,7 @@ from metafork.frontend.text.reporter import RefusedError, Reporter, SilentReport
 from metafork.frontend.text.structure import Structure
 from metafork.frontend.text.tokens import BracketError, Token, TokenKind, hull, match_brackets
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 _SPECIFIERS = frozenset({"static", "inline", "extern", "__inline", "__inline__", "_Noreturn"})
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from metafork.frontend.text.tokens import Token, TokenKind, UnterminatedCommentError, tokenize
+from metafork.lazy_dataclass import dataclass
 
 MOST_HEADERS = 500
 """Headers that one file may include, each time counted."""

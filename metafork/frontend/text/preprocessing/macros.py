@@ -8,11 +8,12 @@ depends on it, and marked as ``unknown`` unless every definition that was read i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from metafork.frontend.text.tokens import Token, TokenKind, hull
 from metafork.frontend.text.vocabulary import CONSTANTS, HEADER_TYPES
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 NEVER_EXPANDED = frozenset(
     {

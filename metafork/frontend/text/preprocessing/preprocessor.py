@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from metafork.frontend.text.definitions import split_commas
@@ -36,6 +36,7 @@ from metafork.frontend.text.tokens import (
     tokenize,
 )
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
 
 _SPLICE = re.compile(r"\\\r?\n")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
