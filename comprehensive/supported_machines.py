@@ -30,6 +30,7 @@ def leaves_for_no_machine(start: Start, leaves: Sequence[Leaf], derived: Sequenc
     # Targets of ratios are no integers, as the proofs below take symbols to be: what mentions one is left aside.
     known = [*start.constraints, *limits, *(fact for symbol in derived for fact in symbol.constraints())]
     premises = tuple(fact.substitute(numbers) for fact in known if start.real.isdisjoint(fact.symbols))
+    knowledge = Positivity(premises)
     systems = {
         leaf.id: [
             tuple(member.substitute(numbers) for member in system if start.real.isdisjoint(member.symbols))
@@ -37,15 +38,18 @@ def leaves_for_no_machine(start: Start, leaves: Sequence[Leaf], derived: Sequenc
         ]
         for leaf in leaves
     }
-    return tuple(number for number, own in systems.items() if all(_empty(system, premises) for system in own))
+    return tuple(
+        number for number, own in systems.items() if all(_empty(system, premises, knowledge) for system in own)
+    )
 
 
-def _empty(members: System, premises: tuple[Constraint, ...]) -> bool:
-    """Say whether a member of a system is shown never to hold beside the others."""
+def _empty(members: System, premises: tuple[Constraint, ...], knowledge: Positivity) -> bool:
+    """Say whether a member of a system is shown never to hold beside the others and what is known of ``premises``."""
+    known = knowledge.extended(members)
     for at, member in enumerate(members):
         facts = (*premises, *members[:at], *members[at + 1 :])
         # ``left <= right`` fails where ``left - right - 1 >= 0``, ``left < right`` where ``left - right >= 0``.
         slack = member.left - member.right - (1 if member.relation == "<=" else 0)
-        if member.relation != "==" and whole(slack) and Positivity(facts).follows_from(slack, facts):
+        if member.relation != "==" and whole(slack) and known.follows_from(slack, facts):
             return True
     return False

@@ -26,6 +26,8 @@ LARGER_TRIED = 400
 LARGE = 1 << 16
 _LARGER = (1, 32, 16, 8, 3, 64, 256)
 """Extents of blocks and numbers of results a thread, the usual ones first."""
+_LARGER_DATA = (4096, 32, 1)
+"""Extents of data, which mostly have to hold some blocks."""
 
 
 class Points:
@@ -60,16 +62,11 @@ class Points:
         """Take in a derived symbol; points of the pool get its value."""
         self._derived.append((symbol.name, _quotient(symbol)))
         self._facts += [self._compile(fact) for fact in facts]
-        kept: list[dict[str, Number]] = []
-        for point in self._pool or []:
-            try:
-                point[symbol.name] = _quotient(symbol)(point)
-            except ZeroDivisionError:
-                continue
-            kept.append(point)
+        value = self._derived[-1][1]
         if self._pool is not None:
-            self._replace_pool(kept)
-        self._larger = None
+            self._replace_pool(_with_value(symbol.name, value, self._pool))
+        if self._larger is not None:
+            self._larger = _with_value(symbol.name, value, self._larger)
 
     def find(self, system: Sequence[Constraint], smallest: bool = False) -> dict[str, Number] | None:
         """Return a point of the pool that satisfies Start and ``system``, with the least machine that fits.
@@ -107,7 +104,10 @@ class Points:
     def find_larger(self, system: Sequence[Constraint]) -> dict[str, Number] | None:
         """Return a point of Start and ``system`` with blocks as large as they usually are; the pool takes it up."""
         if self._larger is None:
-            lists = [_LARGER if len(values) > 2 else values for values in self._small.values()]
+            lists = [
+                values if len(values) <= 2 else _LARGER_DATA if name in self._data else _LARGER
+                for name, values in self._small.items()
+            ]
             points = (dict(zip(self._small, values, strict=True)) for values in islice(_graded(lists), LARGER_TRIED))
             self._larger = [point for point in map(self._completed, points) if point is not None]
         for point in self._larger:
@@ -194,8 +194,11 @@ class Points:
 
     def _with_machine(self, point: dict[str, Number], system: Sequence[_Compiled]) -> dict[str, Number] | None:
         """Return the point with the least machine that the conditions allow, ``None`` where there is none."""
-        result = dict(point)
         pending = [*(fact for fact in self._facts if fact.machine), *system]
+        if all(constraint.symbol is not None for constraint in pending):
+            least = _least_machine(None, point, pending)
+            return None if least is None else {**point, **dict.fromkeys(self._machine, 0), **least}
+        result = dict(point)
         for name in self._machine:
             interval = _Interval(name in self._real)
             rest = []
@@ -225,31 +228,31 @@ class _Interval:
 
     def __init__(self, real: bool) -> None:
         self._real = real
-        self._low: Fraction | None = None
+        self._low: Number | None = None
         self._low_open = False
-        self._high: Fraction | None = None
+        self._high: Number | None = None
         self._high_open = False
 
-    def at_least(self, bound: Fraction, strict: bool) -> None:
+    def at_least(self, bound: Number, strict: bool) -> None:
         """Intersect with ``bound <= x``."""
         if self._low is None or bound > self._low or (bound == self._low and strict):
             self._low, self._low_open = bound, strict
 
-    def at_most(self, bound: Fraction, strict: bool) -> None:
+    def at_most(self, bound: Number, strict: bool) -> None:
         """Intersect with ``x <= bound``."""
         if self._high is None or bound < self._high or (bound == self._high and strict):
             self._high, self._high_open = bound, strict
 
     def least(self) -> Number | None:
         """Return the least integer of the interval, else (for a real symbol) some number of it."""
-        low = self._low if self._low is not None else Fraction(0)
+        low = self._low if self._low is not None else 0
         least = floor(low) + 1 if self._low_open else ceil(low)
         if self._high is None or least < self._high or (least == self._high and not self._high_open):
             return least
         if not self._real or self._low is None:
             return None
         if low < self._high:
-            return (low + self._high) / 2 if self._low_open else low
+            return Fraction(low + self._high) / 2 if self._low_open else low
         return low if low == self._high and not self._low_open and not self._high_open else None
 
 
@@ -285,14 +288,18 @@ class _Compiled:
             self._truths[index] = self.holds(point)
         return self._truths[index]
 
-    def interval(self, index: int, point: Point) -> tuple[int | None, int | None]:
-        """Return the least and the greatest value of ``symbol`` at point ``index`` of the pool."""
-        if index not in self._intervals:
-            # slope*m + rest <= 0, where a strict relation between integers is <= -1.
-            rest = floor(self._rest(point)) + (1 if self._relation == "<" else 0)
-            slope = self._slope
-            self._intervals[index] = (None, -rest // slope) if slope > 0 else (-(rest // slope), None)
-        return self._intervals[index]
+    def interval(self, index: int | None, point: Point) -> tuple[int | None, int | None]:
+        """Return the least and the greatest value of ``symbol`` at a point; that at ``index`` of the pool is kept."""
+        known = None if index is None else self._intervals.get(index)
+        if known is not None:
+            return known
+        # slope*m + rest <= 0, where a strict relation between integers is <= -1.
+        rest = floor(self._rest(point)) + (1 if self._relation == "<" else 0)
+        slope = self._slope
+        found = (None, -rest // slope) if slope > 0 else (-(rest // slope), None)
+        if index is not None:
+            self._intervals[index] = found
+        return found
 
     def holds(self, point: Point) -> bool:
         """Say whether the constraint holds at a point with all its symbols."""
@@ -312,7 +319,7 @@ class _Compiled:
         slope_value, rest = linear[0](point), linear[1](point)
         if slope_value == 0:
             return rest <= 0 if self._relation == "<=" else rest < 0 if self._relation == "<" else rest == 0
-        bound = Fraction(-rest) / Fraction(slope_value)
+        bound = -rest * slope_value if slope_value in (1, -1) else Fraction(-rest) / Fraction(slope_value)
         strict = self._relation == "<"
         if slope_value > 0 or self._relation == "==":
             interval.at_most(bound, strict)
@@ -321,7 +328,7 @@ class _Compiled:
         return True
 
 
-def _least_machine(index: int, point: Point, bounds: Iterable[_Compiled]) -> dict[str, int] | None:
+def _least_machine(index: int | None, point: Point, bounds: Iterable[_Compiled]) -> dict[str, int] | None:
     """Return the least non-negative values of the machine symbols in ``bounds``; ``None`` where there are none."""
     low: dict[str, int] = {}
     high: dict[str, int] = {}
@@ -335,6 +342,20 @@ def _least_machine(index: int, point: Point, bounds: Iterable[_Compiled]) -> dic
         if name in high and low[name] > high[name]:
             return None
     return low
+
+
+def _with_value(
+    name: str, value: Callable[[Point], Number], points: Iterable[dict[str, Number]]
+) -> list[dict[str, Number]]:
+    """Give points the value of a derived symbol; those at which it has none are left out."""
+    kept = []
+    for point in points:
+        try:
+            point[name] = value(point)
+        except ZeroDivisionError:
+            continue
+        kept.append(point)
+    return kept
 
 
 def _quotient(symbol: DerivedSymbol) -> Callable[[Point], Number]:

@@ -54,6 +54,7 @@ class Systems:
         self._points = Points(
             self._background, start.derived, start.small_values(), start.unknown_machine, real, start.data
         )
+        self._positivity: Positivity | None = None
         self._over_reals: PathSolver | None = None
         self._over_integers: PathSolver | None = None
         self._implied: dict[tuple[frozenset[Constraint], Constraint], Verdict] = {}
@@ -68,6 +69,7 @@ class Systems:
         facts = symbol.constraints()
         self.derived.append(symbol)
         self._background += facts
+        self._positivity = None
         self._signs.add(facts)
         self._points.define(symbol, facts)
         for solver in (self._over_reals, self._over_integers):
@@ -102,17 +104,20 @@ class Systems:
         goal = integral(last).negated()
         slack = goal.right - goal.left - (1 if goal.relation == "<" else 0)
         premises = [integral(one) for one in path if self._signs.non_negative(one.symbols)]
-        return whole(slack) and self._positivity().follows_from(slack, premises)
+        known = self._known()
+        return whole(slack) and (known.follows_from(slack, premises) or known.follows(slack, premises))
 
-    def _positivity(self) -> Positivity:
+    def _known(self) -> Positivity:
         """Return what the facts say of the symbols that are non-negative integers."""
-        facts = [fact for fact in self._background if self._signs.non_negative(fact.symbols)]
-        quotients = [
-            symbol
-            for symbol in self.derived
-            if all(self._signs.non_negative(operand.symbols) for operand in symbol.operands)
-        ]
-        return Positivity(facts, quotients)
+        if self._positivity is None:
+            facts = [fact for fact in self._background if self._signs.non_negative(fact.symbols)]
+            quotients = [
+                symbol
+                for symbol in self.derived
+                if all(self._signs.non_negative(operand.symbols) for operand in symbol.operands)
+            ]
+            self._positivity = Positivity(facts, quotients)
+        return self._positivity
 
     def consistent_at(self, values: Mapping[str, int], system: System) -> Consistency:
         """Say whether a system has a solution at which some parameters have given values."""

@@ -39,6 +39,7 @@ class Positivity:
     def __init__(self, premises: Iterable[Constraint] = (), quotients: Sequence[DerivedSymbol] = ()) -> None:
         self._premises = tuple(premises)
         self._quotients = quotients
+        self._before: Positivity | None = None
         self._box: Box | None = None
         self._dividends: list[tuple[str, Polynomial]] | None = None
         self._definitions: dict[str, list[Polynomial]] | None = None
@@ -46,13 +47,9 @@ class Positivity:
         self._nodes = 0
 
     def extended(self, more: Iterable[Constraint]) -> Positivity:
-        """Return what is known with further premises."""
-        added = tuple(more)
-        result = Positivity((*self._premises, *added), self._quotients)
-        result._definitions = {name: list(values) for name, values in self._defined().items()}
-        result._numbered = self._numbered
-        for premise in added:
-            result._define(premise)
+        """Return what is known with further premises; what the first ones say is not read again."""
+        result = Positivity(more, self._quotients)
+        result._before = self
         return result
 
     def positive(self, value: Polynomial, *, search: bool = False) -> bool:
@@ -113,14 +110,25 @@ class Positivity:
     # --- by ranges --------------------------------------------------------------------------------------------
 
     def _by_ranges(self, value: Polynomial) -> bool:
-        if self._box is None or self._dividends is None:
-            self._box, self._dividends = Box(self._premises), _dividends(self._quotients)
-        if self._box.never_negative(value):
+        box = self._known_box()
+        if box.never_negative(value):
             return True
         return any(
-            name in value.symbols and self._box.never_negative(value.substitute({name: dividend}))
-            for name, dividend in self._dividends
+            name in value.symbols and box.never_negative(value.substitute({name: dividend}))
+            for name, dividend in self._known_dividends()
         )
+
+    def _known_box(self) -> Box:
+        if self._box is None:
+            self._box = Box() if self._before is None else self._before._known_box().copy()
+            self._box.learn(self._premises)
+        return self._box
+
+    def _known_dividends(self) -> list[tuple[str, Polynomial]]:
+        if self._dividends is None:
+            before = self._before
+            self._dividends = _dividends(self._quotients) if before is None else before._known_dividends()
+        return self._dividends
 
     # --- by search --------------------------------------------------------------------------------------------
 
@@ -128,7 +136,10 @@ class Positivity:
         """Return what symbols are: ``x >= e`` gives ``x = e + slack``, a quotient gives its dividend."""
         if self._definitions is None:
             self._definitions = {}
-            for symbol in self._quotients:
+            if self._before is not None:
+                self._definitions = {name: list(values) for name, values in self._before._defined().items()}
+                self._numbered = self._before._numbered
+            for symbol in self._quotients if self._before is None else ():
                 if symbol.kind == "floor":
                     numerator, denominator = symbol.operands
                     self._enter(numerator - denominator * Polynomial.symbol(symbol.name) - self._fresh("remainder"))
@@ -170,11 +181,13 @@ class Positivity:
         if self._nodes > MOST_NODES or len(used) > MOST_DEPTH:
             return False
         helpful = {name for mono, coeff in terms.items() if coeff > 0 for name, _ in mono}
-        for name in sorted(helpful - used):
-            for definition in self._defined().get(name, ()):
-                if self._search(value.substitute({name: definition}), used | {name}, failed):
-                    return True
-        return False
+        steps = [
+            (value.substitute({name: definition}), used | {name})
+            for name in sorted(helpful - used)
+            for definition in self._defined().get(name, ())
+        ]
+        steps.sort(key=lambda step: sum(coeff < 0 for coeff in step[0].coefficients.values()))
+        return any(self._search(result, replaced, failed) for result, replaced in steps)
 
     # --- by size ----------------------------------------------------------------------------------------------
 
@@ -182,7 +195,7 @@ class Positivity:
         if self._by_ranges(value):
             return True
         less = self.without_quotients(value, self._quotients[:MOST_QUOTIENTS])
-        return less is not value and self._box is not None and self._box.never_negative(less)
+        return less is not value and self._known_box().never_negative(less)
 
     def without_quotients(self, value: Polynomial, quotients: Iterable[DerivedSymbol]) -> Polynomial:
         """Replace ``divisor*quotient``, or else a quotient, by its dividend where it is subtracted.

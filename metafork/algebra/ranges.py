@@ -149,6 +149,12 @@ class Box:
         self._rests: dict[str, Polynomial] = {}
         self.learn(conditions)
 
+    def copy(self) -> Box:
+        """Return a box of its own that knows the same."""
+        result = Box((), self._real, signed=self._signed)
+        result.least, result.greatest, result._rests = dict(self.least), dict(self.greatest), self._rests
+        return result
+
     def learn(self, conditions: Iterable[Constraint]) -> None:
         """Learn from conditions ``c <= k*x`` and the like, and from ``c <= k*x*y``; others teach nothing."""
         for condition in conditions:
