@@ -198,10 +198,12 @@ def _backend(
     Raises ``UnknownNameError``, ``PluginError`` and ``TargetOptionError``.
     """
     from comprehensive.emit.targets.table import target
-    from comprehensive.emit.targets.target import for_machine
+    from comprehensive.emit.targets.target import for_machine, refuse_other_machine
     from comprehensive.plugins import load
 
     way = target(name, [load(plugin) for plugin in plugins])
+    if architecture is not None:
+        refuse_other_machine(architecture, machine or "")
     way = way.aimed_at(architecture) if architecture is not None else for_machine(way, machine or "")
     way.package("none", allow_fma=allow_fma)
     return way

@@ -314,7 +314,8 @@ def _unrolled(body: Body, taken: set[str]) -> Body:
                 if 0 < trips <= MOST_TRIPS and trips * len(list(walk_statements(straight))) <= MOST_STATEMENTS:
                     for number in range(first, last):
                         values: Mapping[str, Expr] = {name: IntConst(number)}
-                        result += map_body(copied(straight, values, taken), _without_zero)
+                        copy = copied(straight, values, taken)
+                        result += copy if number else map_body(copy, _without_zero)
                 else:
                     result.append(stmt if straight is inner else replace(stmt, body=straight))
             case For(body=inner):

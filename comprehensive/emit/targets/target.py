@@ -7,6 +7,7 @@ and that header is the target's own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol
@@ -16,6 +17,7 @@ from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses, Hardware
 from metafork.lazy_dataclass import dataclass
+from metafork.runtime.machine import PRESETS, compute_capability, presets_between
 
 
 class NoCodeError(Exception):
@@ -150,6 +152,27 @@ def for_machine(target: Target, machine: str) -> Target:
             with suppress(TargetOptionError):
                 target = target.aimed_at(entry.strip())
     return target
+
+
+def refuse_other_machine(architecture: str, machine: str) -> None:
+    """Raise ``TargetOptionError`` where code for a GPU (``sm_90``, ``gfx90a``) does not run on one of ``--machine``.
+
+    Code for NVIDIA's runs on GPUs of its compute capability and later ones (``sm_90a`` on that one alone), code for
+    AMD's on the same.  A machine that is given by numbers alone may be any.
+    """
+    nvidia = re.fullmatch(r"sm_(\d+)([af]?)", architecture)
+    if nvidia is None and not architecture.startswith("gfx"):
+        return  # no name of a GPU, as will be said
+    for entry in machine.split(","):
+        for preset in presets_between(entry) or (entry.strip(),):
+            capability = compute_capability(preset) if preset in PRESETS else None
+            if nvidia is None:
+                runs = preset == architecture
+            elif capability is not None:
+                least = int(nvidia[1])
+                runs = capability == least if nvidia[2] else capability >= least
+            if capability is not None and not runs:
+                raise TargetOptionError(f"code for --target {architecture} does not run on --machine {preset}")
 
 
 def loading(code: LeafCode) -> list[str]:
