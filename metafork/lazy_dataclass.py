@@ -51,7 +51,7 @@ def _at_first_call(cls: Any, method: str, text: Callable[[Any, dict[str, Any]], 
 
     def first(self: Any, *args: object, **values: object) -> Any:
         names: dict[str, Any] = {}
-        exec(text(cls, names), names)
+        exec(compile(text(cls, names), f"<{method} of {cls.__module__}.{cls.__qualname__}>", "exec"), names)
         made = names[method]
         made.__qualname__, made.__module__ = f"{cls.__qualname__}.{method}", cls.__module__
         setattr(cls, method, made)

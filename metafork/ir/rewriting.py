@@ -78,6 +78,10 @@ def map_expression(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     changed = change(expr)
     if changed is not None:
         return changed
+    if isinstance(expr, Binary):
+        left, right = map_expression(expr.left, change), map_expression(expr.right, change)
+        same = left is expr.left and right is expr.right
+        return expr if same else Binary(expr.op, left, right, expr.type, expr.span)
     operands = subexpressions(expr)
     return with_operands(expr, [map_expression(operand, change) for operand in operands]) if operands else expr
 
@@ -217,10 +221,14 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     if not values:
         return expr
     match expr:
-        case Var(name=name):
-            return values.get(name, expr)
+        case Var():
+            return values.get(expr.name, expr)
         case IntConst() | FloatConst():
             return expr
+        case Binary():
+            left, right = substitute(expr.left, values), substitute(expr.right, values)
+            same = left is expr.left and right is expr.right
+            return expr if same else Binary(expr.op, left, right, expr.type, expr.span)
         case Element(array=array, indices=indices):
             new = values.get(array)
             if isinstance(new, Var):

@@ -16,7 +16,7 @@ constant trips are unrolled where that makes loads equal.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from fractions import Fraction
@@ -70,7 +70,7 @@ def with_shared_loads(body: Body, taken: set[str]) -> Body:
     chosen, plan = (unrolled, flat) if better else (body, plain)
     if not plan.reused:
         return body
-    return _Sharing(changing_scalars(chosen), taken, plan.reused, planning=False).body(chosen, _Here())
+    return _Sharing(plan.changing, taken, plan.reused, plan.found, planning=False).body(chosen, _Here())
 
 
 def read_always(expr: Expr) -> Iterator[Element]:
@@ -120,17 +120,19 @@ class _Here:
 class _Sharing:
     """One walk.
 
-    While ``planning``, every element has a scalar, ``reused`` counts how often each is read again, and no code is made.
+    While ``planning``, every element has a scalar, ``reused`` counts how often each is read again, and no code is made;
+    what elements are known as is ``found`` then, for one expression after the other, and read by the second walk.
     """
 
     changing: frozenset[str]
     taken: set[str]
     reused: Counter[_Key]
+    found: deque[Sequence[tuple[int, _Key]]]
     planning: bool
 
     @staticmethod
     def planned(body: Body) -> _Sharing:
-        walk = _Sharing(changing_scalars(body), set(), Counter(), planning=True)
+        walk = _Sharing(changing_scalars(body), set(), Counter(), deque(), planning=True)
         walk.body(body, _Here())
         walk.reused = +walk.reused
         return walk
@@ -154,7 +156,8 @@ class _Sharing:
                 loads, new = self._read(value, keys, here)
                 yield from loads
                 yield stmt if new is value else Declare(name, stmt.type, new, stmt.span)
-                known = None if name in self.changing or stmt.type not in SIGNED else self._polynomial(value, here)
+                fixed = self.planning and name not in self.changing and stmt.type in SIGNED
+                known = self._polynomial(value, here) if fixed else None
                 here.counts(name)
                 if known is not None:
                     here.scalars[name] = known
@@ -182,9 +185,12 @@ class _Sharing:
             case _:
                 raise AssertionError(f"{type(stmt).__name__} in straight code")
 
-    def _keys(self, expr: Expr, here: _Here) -> list[tuple[int, _Key]]:
+    def _keys(self, expr: Expr, here: _Here) -> Sequence[tuple[int, _Key]]:
         """Return what the elements of an expression are known as, by their identity; as often as they stand there."""
+        if not self.planning:
+            return self.found.popleft()
         keys: list[tuple[int, _Key]] = []
+        self.found.append(keys)
         pending = [expr]
         while pending:
             part = pending.pop()
@@ -247,23 +253,30 @@ def _summed(
 ) -> bool:
     """Add ``factor`` times an expression to the coefficients in ``total``; say whether it is a polynomial."""
     match expr:
-        case Var(name=name, type=type_):
-            if name in changing or type_ not in SIGNED:
+        case Var():
+            name = expr.name
+            if name in changing or expr.type not in SIGNED:
                 return False
             known = scalars.get(name)
-            if not known:
-                known = Polynomial.symbol(name)
+            if known is None:
+                power = ((name, 1),)
+                total[power] = total.get(power, 0) + factor
+                return True
             for mono, value in known.coefficients.items():
                 total[mono] = total.get(mono, 0) + factor * value
             return True
-        case IntConst(value=value):
-            total[()] = total.get((), 0) + factor * value
+        case IntConst():
+            total[()] = total.get((), 0) + factor * expr.value
             return True
-        case Binary(op="+" | "-" as op, left=left, right=right) if expr.type in SIGNED:
-            return _summed(left, factor, total, scalars, changing) and _summed(
-                right, factor if op == "+" else -factor, total, scalars, changing
-            )
-        case Binary(op="*", left=left, right=right) if expr.type in SIGNED:
+        case Binary(op=op, left=left, right=right):
+            if op not in ("+", "-", "*") or expr.type not in SIGNED:
+                return False
+            if op != "*":
+                return _summed(left, factor, total, scalars, changing) and _summed(
+                    right, factor if op == "+" else -factor, total, scalars, changing
+                )
+            if isinstance(right, IntConst):
+                return _summed(left, factor * right.value, total, scalars, changing)
             one = exact_polynomial(left, scalars, changing)
             other = None if one is None else exact_polynomial(right, scalars, changing)
             if one is None or other is None:
