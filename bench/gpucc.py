@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
 
-from llvmlite import ir
 from rig import cubin, missing_tools
 from rig.tools import command, nvdisasm
 
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse, read_source
 from metafork.ir.program import Version
+from metafork.llvm.builder import pointer
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import external_functions, parsed
 from metafork.llvm.switches import (
@@ -41,7 +41,7 @@ from metafork.llvm.switches import (
     UNROLLING,
     ptx_without,
 )
-from metafork.llvm.targets import Nvptx, opaque
+from metafork.llvm.targets import Nvptx
 from metafork.lowering.lowering import lower
 from metafork.ptx.text.flatten import flatten
 from metafork.ptx.text.parser import parse as parse_ptx
@@ -74,8 +74,8 @@ class GenericPointers(Nvptx):
     def shared_base(self, place):
         """Return the address of the dynamic shared memory, cast to a generic one."""
         base = Nvptx.shared_base(self, place)
-        with place.builder.goto_entry_block():
-            return opaque(place.builder.addrspacecast(base, ir.PointerType()), 0)
+        with place.function.in_entry():
+            return place.function.cast("addrspacecast", base, pointer())
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
+from functools import cache
 
 from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text.cfg import basic_blocks
@@ -41,16 +42,63 @@ _WAITS = frozenset({"bar", "barrier", "call"})
 _QUOTIENTS = frozenset({"div", "rem", "sqrt", "rcp"})
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """What an opcode with its modifiers says, found out once for each.
+
+    ``loads`` and ``stores`` are those of memory, arguments are none; ``space`` is the state space that an access names,
+    ``generic`` where it names none.  ``waits`` tells of a barrier or a call, which nothing passes; ``is_quotient`` of
+    what divides or takes a root, ``approximate`` if the hardware approximates it; ``is_sequence`` of long sequences and
+    subroutines, barriers and calls; ``cached`` of a load through the read-only cache.
+    """
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    mnemonic: str
+    space: str
+    loads: bool
+    stores: bool
+    waits: bool
+    is_quotient: bool
+    approximate: bool
+    is_sequence: bool
+    cached: bool
+    slow: Slow | None
+
+
+@cache  # PTX has few, whatever the programs
+def form(opcode: str, modifiers: tuple[str, ...]) -> Form:
+    """Return what an opcode with its modifiers says."""
+    mnemonic = ".".join((opcode, *modifiers))
+    space = next((one for one in modifiers if one in _SPACES), "generic")
+    waits, is_quotient = opcode in _WAITS, opcode in _QUOTIENTS
+    approximate = not _APPROXIMATE.isdisjoint(modifiers)
+    return Form(
+        opcode,
+        modifiers,
+        mnemonic,
+        space,
+        loads=opcode == "ld" and space != "param",
+        stores=opcode == "st" and space != "param",
+        waits=waits,
+        is_quotient=is_quotient,
+        approximate=approximate,
+        is_sequence=waits or (is_quotient and not approximate),
+        cached=opcode == "ld" and "nc" in modifiers,
+        slow=Slow.CALL if opcode == "call" else _SLOW.get(mnemonic),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PtxInstruction:
     """One instruction: the registers it defines and uses; ``address`` are the used ones that form an address.
 
-    ``code`` is the instruction as it was read, ``mnemonic`` its opcode with modifiers; ``special`` the special
-    registers it reads; ``cached`` tells that it loads through the read-only cache, where it may pass stores.
+    ``code`` is the instruction as it was read, ``special`` the special registers it reads; ``cached`` tells that it
+    loads through the read-only cache, where it may pass stores.
     """
 
     code: Instruction
-    mnemonic: str
+    form: Form
     defines: tuple[str, ...]
     uses: tuple[str, ...]
     address: tuple[str, ...]
@@ -58,59 +106,14 @@ class PtxInstruction:
     cached: bool
 
     @property
-    def opcode(self) -> str:
-        """The opcode without modifiers."""
-        return self.code.opcode
-
-    @property
     def guarded(self) -> bool:
         """Whether it may not run."""
         return self.code.guard is not None
 
-    @property
-    def loads(self) -> bool:
-        """Whether it reads global, shared or private memory (arguments are no memory)."""
-        return self.code.opcode == "ld" and self.space != "param"
-
-    @property
-    def stores(self) -> bool:
-        """Whether it writes memory."""
-        return self.code.opcode == "st" and self.space != "param"
-
-    @property
-    def space(self) -> str:
-        """The state space that an access names, ``generic`` where it names none."""
-        return next((one for one in self.code.modifiers if one in _SPACES), "generic")
-
-    @property
-    def waits(self) -> bool:
-        """Whether it is a barrier or a call, which nothing passes."""
-        return self.code.opcode in _WAITS
-
-    @property
-    def is_sequence(self) -> bool:
-        """Whether it is a long sequence or a subroutine, a barrier or a call."""
-        return self.waits or (self.is_quotient and not self.approximate)
-
-    @property
-    def is_quotient(self) -> bool:
-        """Whether it divides or takes a root."""
-        return self.code.opcode in _QUOTIENTS
-
-    @property
-    def approximate(self) -> bool:
-        """Whether it is a division or a root that the hardware approximates."""
-        return not _APPROXIMATE.isdisjoint(self.code.modifiers)
-
-    @property
-    def slow(self) -> Slow | None:
-        """Which slow operation it is."""
-        return Slow.CALL if self.code.opcode == "call" else _SLOW.get(self.mnemonic)
-
     def with_names(self, defines: Sequence[str], uses: Sequence[str], address: Sequence[str]) -> PtxInstruction:
         """Return it with other names of its values."""
         return PtxInstruction(
-            self.code, self.mnemonic, tuple(defines), tuple(uses), tuple(address), self.special, self.cached
+            self.code, self.form, tuple(defines), tuple(uses), tuple(address), self.special, self.cached
         )
 
 
@@ -163,23 +166,22 @@ def _instruction(code: Instruction, body: FlatBody) -> PtxInstruction:
     defines = tuple(name.text for name in written(code) if name.text in registers)
     # What is written comes first among the operands.
     rest = code.operands[1:] if defines else code.operands
-    names = [name for name in names_in(rest) if name.text in registers or name.text.startswith("%")]
-    uses = [name.text for name in names if name.text in registers]
+    uses: list[str] = []
+    special: list[str] = []
+    for name in names_in(rest):
+        if name.text in registers:
+            uses.append(name.text)
+        elif name.text.startswith("%"):
+            special.append(name.text)
     if code.guard is not None:
         uses.append(code.guard.name.text)
-    return PtxInstruction(
-        code,
-        code.mnemonic,
-        defines,
-        tuple(uses),
-        tuple(
-            operand.base.text
-            for operand in rest
-            if isinstance(operand, Address) and isinstance(operand.base, Name) and operand.base.text in registers
-        ),
-        tuple(name.text for name in names if name.text not in registers),
-        code.opcode == "ld" and "nc" in code.modifiers,
+    kind = form(code.opcode, code.modifiers)
+    address = tuple(
+        operand.base.text
+        for operand in rest
+        if isinstance(operand, Address) and isinstance(operand.base, Name) and operand.base.text in registers
     )
+    return PtxInstruction(code, kind, defines, tuple(uses), address, tuple(special), kind.cached)
 
 
 def liveness(blocks: Sequence[PtxBlock]) -> tuple[list[set[str]], list[set[str]]]:

@@ -94,10 +94,10 @@ def chain_of(blocks: Sequence[PtxBlock], header: int, members: frozenset[int]) -
 
 def iterations(blocks: Sequence[PtxBlock], chain: Chain) -> int | None:
     """Return how often a loop runs: a number, ``UNKNOWN``, or ``None`` where it is not counted at all."""
-    branches = [one for one in chain.body if one.opcode == "bra" and one.guarded]
+    branches = [one for one in chain.body if one.form.opcode == "bra" and one.guarded]
     if len(branches) != 1:
         return None
-    tests = [one for one in chain.body if one.opcode == "setp" and set(one.defines) & set(branches[0].uses)]
+    tests = [one for one in chain.body if one.form.opcode == "setp" and set(one.defines) & set(branches[0].uses)]
     if len(tests) != 1:
         return None
     (test,), (leaves,) = tests, branches
@@ -106,11 +106,11 @@ def iterations(blocks: Sequence[PtxBlock], chain: Chain) -> int | None:
         if defined.intersection(name for name in test.uses if name != tested):
             continue
         for place, one in enumerate(chain.body):
-            if one.opcode not in ("add", "sub") or len(one.uses) != 1:
+            if one.form.opcode not in ("add", "sub") or len(one.uses) != 1:
                 continue
             (grown,), (counter,) = one.defines, one.uses
             grows_by = _constant(one.code.operands[-1])
-            step = grows_by and (-grows_by if one.opcode == "sub" else grows_by)
+            step = grows_by and (-grows_by if one.form.opcode == "sub" else grows_by)
             if not step or tested not in (grown, counter) or not _comes_back(chain.body, grown, counter):
                 continue
             after = tested == grown and (grown != counter or place < chain.body.index(test))
@@ -120,7 +120,7 @@ def iterations(blocks: Sequence[PtxBlock], chain: Chain) -> int | None:
 
 def _comes_back(body: Sequence[PtxInstruction], grown: str, counter: str) -> bool:
     """Say whether a value that a loop computes is that of a register in the next iteration."""
-    copies = {one.defines[0]: one.uses[0] for one in body if one.opcode == "mov" and len(one.uses) == 1}
+    copies = {one.defines[0]: one.uses[0] for one in body if one.form.opcode == "mov" and len(one.uses) == 1}
     name = counter
     for _ in range(len(copies) + 1):
         if name == grown:
@@ -156,7 +156,7 @@ def _constant_iterations(
         if compare(value, limit) != stays:
             # A test at the end of the body follows an iteration that it did not have to allow.
             rest = chain.body[chain.body.index(leaves) + 1 :]
-            return passed + all(one.opcode == "bra" for one in rest)
+            return passed + all(one.form.opcode == "bra" for one in rest)
     return UNKNOWN
 
 
@@ -176,7 +176,7 @@ def _start(blocks: Sequence[PtxBlock], chain: Chain, name: str) -> int | None:
     outside = [one for index, block in enumerate(blocks) if index not in inside for one in block.instructions]
     for _ in range(2):
         writes = [one for one in outside if name in one.defines]
-        if len(writes) != 1 or writes[0].opcode != "mov":
+        if len(writes) != 1 or writes[0].form.opcode != "mov":
             return None
         constant = _constant(writes[0].code.operands[-1])
         if constant is not None:
@@ -197,7 +197,7 @@ def copies(body: Sequence[PtxInstruction], count: int, tag: str) -> list[PtxInst
 
     The last copy leaves its values where the code after the loop looks for them.
     """
-    straight = [one for one in body if one.opcode != "bra"]
+    straight = [one for one in body if one.form.opcode != "bra"]
     last = {name: place for place, one in enumerate(straight) for name in one.defines}
     current: dict[str, str] = {}
     result: list[PtxInstruction] = []
@@ -231,7 +231,7 @@ def _whole(blocks: Sequence[PtxBlock]) -> tuple[Chain, int] | None:
     loops = natural_loops(blocks)
     for header in loops.innermost():
         chain = chain_of(blocks, header, loops.members[header])
-        if chain is None or any(one.is_sequence for one in chain.body):
+        if chain is None or any(one.form.is_sequence for one in chain.body):
             continue
         number = iterations(blocks, chain)
         if number and number * len(chain.body) <= _MOST_WHOLE:
@@ -255,7 +255,7 @@ def _joined(blocks: list[PtxBlock]) -> list[PtxBlock]:
             if next_one == block:
                 break
             body = blocks[block].instructions
-            if body and body[-1].opcode == "bra":
+            if body and body[-1].form.opcode == "bra":
                 body = body[:-1]
             blocks[block] = PtxBlock(body + blocks[next_one].instructions, blocks[next_one].successors)
             blocks[next_one] = PtxBlock((), ())

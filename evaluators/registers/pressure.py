@@ -36,10 +36,10 @@ def accesses(code: PtxCode) -> Accesses:
     """Count the accesses of a kernel."""
     body = code.instructions()
     return Accesses(
-        sum(one.loads for one in body),
-        sum(one.stores for one in body),
-        sum("shared" in one.code.modifiers for one in body),
-        sum("wide" in one.code.modifiers for one in body),
+        sum(one.form.loads for one in body),
+        sum(one.form.stores for one in body),
+        sum("shared" in one.form.modifiers for one in body),
+        sum("wide" in one.form.modifiers for one in body),
     )
 
 
@@ -53,7 +53,7 @@ def hoisted(code: PtxCode) -> int:
     for header in loops.innermost():
         members = sorted(loops.members[header])
         body = [one for index in members for one in blocks[index].instructions]
-        if any(one.waits for one in body):
+        if any(one.form.waits for one in body):
             continue
         inside.update(members)
         left = {name for index in members for after in blocks[index].successors if after not in loops.members[header]
@@ -111,21 +111,21 @@ def _memory_first(instructions: Sequence[PtxInstruction]) -> list[PtxInstruction
         sources = [defined_at[name] for name in one.uses if name in defined_at]
         needs.append(sources)
         place = max((earliest[source] for source in sources), default=0)
-        if one.loads:
+        if one.form.loads:
             if not one.cached:
-                place = max(place, everything, fence.get(one.space, 0))
+                place = max(place, everything, fence.get(one.form.space, 0))
             groups.setdefault(place, []).append(position)
-        elif one.stores:
+        elif one.form.stores:
             for name in one.address:
                 if name in defined_at:
                     groups.setdefault(earliest[defined_at[name]], []).append(defined_at[name])
         earliest.append(place)
         for name in one.defines:
             defined_at[name] = position
-        if one.waits:
+        if one.form.waits:
             everything = position + 1
-        elif one.stores:
-            fence[one.space] = position + 1
+        elif one.form.stores:
+            fence[one.form.space] = position + 1
     done = [False] * len(instructions)
     order: list[PtxInstruction] = []
 
@@ -173,9 +173,9 @@ def _needed_whole(instructions: Sequence[PtxInstruction], sizes: Mapping[str, in
         for one in reversed(candidates):
             if _needs_low_half(one):
                 needed: Iterable[str] = one.uses if any(name in whole for name in one.defines) else ()
-            elif one.mnemonic in _TO_NARROW or (one.loads and one.space == "shared"):
+            elif one.form.mnemonic in _TO_NARROW or (one.form.loads and one.form.space == "shared"):
                 needed = ()
-            elif one.stores and one.space == "shared":
+            elif one.form.stores and one.form.space == "shared":
                 needed = [name for name in one.uses if name not in one.address]
             else:
                 needed = one.uses
@@ -186,7 +186,7 @@ def _needed_whole(instructions: Sequence[PtxInstruction], sizes: Mapping[str, in
 
 
 def _needs_low_half(one: PtxInstruction) -> bool:
-    return one.opcode in _LOW_HALF or (one.opcode in _PRODUCTS and "lo" in one.code.modifiers)
+    return one.form.opcode in _LOW_HALF or (one.form.opcode in _PRODUCTS and "lo" in one.form.modifiers)
 
 
 def _uniform(instructions: Sequence[PtxInstruction]) -> set[str]:
@@ -202,8 +202,8 @@ def _uniform(instructions: Sequence[PtxInstruction]) -> set[str]:
         for one in instructions:
             if not one.defines or any(name in uniform or count[name] > 1 for name in one.defines):
                 continue
-            if one.opcode == "ld":
-                shared = one.space == "param" and not one.address
+            if one.form.opcode == "ld":
+                shared = one.form.space == "param" and not one.address
             elif one.special:
                 shared = all(name in _UNIFORM_REGISTERS for name in one.special)
             else:

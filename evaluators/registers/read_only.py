@@ -20,9 +20,9 @@ def with_read_only_loads(code: PtxCode) -> PtxCode:
     while changed:
         changed = False
         for one in instructions:
-            if one.loads or not one.defines or code.sizes[one.defines[0]] != 8:
+            if one.form.loads or not one.defines or code.sizes[one.defines[0]] != 8:
                 continue
-            if one.opcode == "ld":
+            if one.form.opcode == "ld":
                 found = {str(operand) for operand in one.code.operands if isinstance(operand, Address)}
             else:
                 found = {source for name in one.uses for source in origin.get(name, ())}
@@ -34,10 +34,12 @@ def with_read_only_loads(code: PtxCode) -> PtxCode:
     def arrays(one: PtxInstruction) -> set[str]:
         return {source for name in one.address for source in origin.get(name, ())}
 
-    stored = {source for one in instructions if one.stores and one.space == "global" for source in arrays(one)}
+    stored = {
+        source for one in instructions if one.form.stores and one.form.space == "global" for source in arrays(one)
+    }
 
     def cached(one: PtxInstruction) -> PtxInstruction:
-        if not one.loads or one.space != "global" or one.cached:
+        if not one.form.loads or one.form.space != "global" or one.cached:
             return one
         sources = arrays(one)
         return replace(one, cached=True) if sources and not sources & stored else one

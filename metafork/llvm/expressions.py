@@ -5,10 +5,7 @@ The half of ``metafork.llvm.llvm_ir`` that knows C's expressions; statements and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, assert_never
-
-from llvmlite import ir
+from typing import assert_never
 
 from metafork.ir.arithmetic.exact_constants import floating_value
 from metafork.ir.arithmetic.math_functions import SIGNATURES
@@ -29,10 +26,10 @@ from metafork.ir.program import (
     Var,
 )
 from metafork.lazy_dataclass import dataclass
+from metafork.llvm.builder import DOUBLE, FLOAT, I1, I32, I64, Function, Module, Value, constant
 from metafork.llvm.targets import SPECIAL_REGISTERS, Target
 
 INT = ScalarType.INT
-_I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _INTRINSICS = {
     "ceil": "ceil",
     "copysign": "copysign",
@@ -48,25 +45,32 @@ _INTRINSICS = {
     "trunc": "trunc",
 }
 """Functions of ``math.h`` that an LLVM intrinsic computes exactly on NVPTX; with and without ``f``."""
+_FLOATING = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
+_WRAPPING = {"+": "add", "-": "sub", "*": "mul"}
+_SIGNED = {"/": "sdiv", "%": "srem", ">>": "ashr"}
+_UNSIGNED = {"/": "udiv", "%": "urem", ">>": "lshr"}
+_BITS = {"<<": "shl", "&": "and", "|": "or", "^": "xor"}
+_CONDITIONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
     """A value with its C type; ``bool`` is an ``i8`` that is 0 or 1, as it is in memory."""
 
-    value: ir.Value
+    value: Value
     type: ScalarType
 
 
-def llvm_type(type_: ScalarType) -> ir.Type:
+_TYPES = {
+    **{type_: f"i{8 * type_.size}" for type_ in ScalarType},
+    ScalarType.FLOAT: FLOAT,
+    ScalarType.DOUBLE: DOUBLE,
+}
+
+
+def llvm_type(type_: ScalarType) -> str:
     """Return the LLVM type of a C type."""
-    match type_:
-        case ScalarType.FLOAT:
-            return ir.FloatType()
-        case ScalarType.DOUBLE:
-            return ir.DoubleType()
-        case _:
-            return ir.IntType(8 * type_.size)
+    return _TYPES[type_]
 
 
 def constant_of(value: IntConst | FloatConst) -> int | float:
@@ -84,36 +88,28 @@ def alignment(target: Var | Element) -> int | None:
 class ExpressionLowering:
     """Puts the instructions of expressions; knows the scalars in scope and the memories."""
 
-    def __init__(self, target: Target, module: ir.Module) -> None:
-        self.target, self.module = target, module
-        self.externals: dict[str, ir.Function] = {}
-        self.scopes: list[dict[str, tuple[ir.Value, ScalarType]]] = [{}]
-        self.memories: dict[str, tuple[ir.Value, Memory]] = {}
-        self.function: ir.Function
-        self.builder: ir.IRBuilder
-
-    def external(self, name: str, result: ir.Type, parameters: Sequence[ir.Type]) -> ir.Function:
-        """Return the declaration of a function, made at its first use."""
-        if name not in self.externals:
-            self.externals[name] = ir.Function(self.module, ir.FunctionType(result, tuple(parameters)), name)
-        return self.externals[name]
+    def __init__(self, target: Target, function: Function) -> None:
+        self.target, self.function = target, function
+        self.module = Module(target.triple)
+        self.scopes: list[dict[str, tuple[Value, ScalarType]]] = [{}]
+        self.memories: dict[str, tuple[Value, Memory]] = {}
 
     def value(self, expr: Expr) -> Typed:
         """Lower an expression to a value of the type that C gives it."""
         match expr:
             case IntConst(value=value, type=type_):
-                return Typed(ir.Constant(llvm_type(type_), value), type_)
+                return Typed(constant(llvm_type(type_), value), type_)
             case FloatConst(text=text, type=type_):
-                return Typed(ir.Constant(llvm_type(type_), floating_value(text, type_)), type_)
+                return Typed(constant(llvm_type(type_), floating_value(text, type_)), type_)
             case Var(name=name) if name in SPECIAL_REGISTERS:
                 return Typed(self.target.special_register(self, name), ScalarType.UNSIGNED_INT)
             case Var() | Element():
                 address, type_ = self.address(expr)
-                return Typed(self.builder.load(address, align=alignment(expr), typ=llvm_type(type_)), type_)
+                return Typed(self.function.load(address, llvm_type(type_), alignment(expr)), type_)
             case Unary():
                 return self._unary(expr)
             case Binary(op=op) if op in COMPARISONS or op in LOGICAL:
-                return Typed(self.builder.zext(self.truth(expr), _I32), INT)
+                return Typed(self.function.cast("zext", self.truth(expr), I32), INT)
             case Binary(op=op, left=left, right=right):
                 return self.arithmetic(op, self.value(left), self.value(right))
             case Conditional():
@@ -125,7 +121,7 @@ class ExpressionLowering:
             case _:
                 assert_never(expr)
 
-    def address(self, target: Var | Element) -> tuple[ir.Value, ScalarType]:
+    def address(self, target: Var | Element) -> tuple[Value, ScalarType]:
         """Return where a variable or an element stands, and its type; raises ``ValueError`` for an unknown name."""
         if isinstance(target, Var):
             for scope in reversed(self.scopes):
@@ -138,15 +134,14 @@ class ExpressionLowering:
         base, memory = self.memories[target.array]
         (index,) = target.indices
         element = llvm_type(memory.element)
-        address = self.builder.gep(base, (self.index(index),), inbounds=True, source_etype=element)
-        return address, memory.element
+        return self.function.element(base, self.index(index), element), memory.element
 
-    def index(self, expr: Expr) -> ir.Value:
+    def index(self, expr: Expr) -> Value:
         """Return an index or an offset as ``i64``: its sign decides how it is widened."""
         value = self.value(expr)
         return self.convert(value, ScalarType.LONG if promoted(value.type).signed else ScalarType.UNSIGNED_LONG)
 
-    def truth(self, expr: Expr) -> ir.Value:
+    def truth(self, expr: Expr) -> Value:
         """Lower an expression to an ``i1``: whether it differs from zero."""
         match expr:
             case Binary(op=op, left=left, right=right) if op in COMPARISONS:
@@ -154,53 +149,48 @@ class ExpressionLowering:
             case Binary(op=op, left=left, right=right) if op in LOGICAL:
                 return self._short_circuit(op, left, right)
             case Unary(op="!", operand=operand):
-                return self.builder.not_(self.truth(operand))
+                return self._inverted(self.truth(operand))
             case _:
                 return self._is_nonzero(self.value(expr))
 
-    def _is_nonzero(self, value: Typed) -> ir.Value:
-        zero = ir.Constant(value.value.type, 0)
-        if value.type.floating:
-            # A NaN differs from zero.
-            return self.builder.fcmp_unordered("!=", value.value, zero)
-        return self.builder.icmp_unsigned("!=", value.value, zero)
+    def _is_nonzero(self, value: Typed) -> Value:
+        zero = constant(value.value.type, 0)
+        # A NaN differs from zero.
+        return self.function.compare("fcmp une" if value.type.floating else "icmp ne", value.value, zero)
 
-    def _short_circuit(self, op: str, left: Expr, right: Expr) -> ir.Value:
+    def _inverted(self, value: Value) -> Value:
+        return self.function.binary("xor", value, constant(value.type, -1))
+
+    def _short_circuit(self, op: str, left: Expr, right: Expr) -> Value:
+        function = self.function
         first = self.truth(left)
-        start = self.builder.block
-        more = self.function.append_basic_block("right")
-        join = self.function.append_basic_block("join")
-        self.builder.cbranch(first, *((more, join) if op == "&&" else (join, more)))
-        self.builder.position_at_end(more)
+        start, more, join = function.block, function.new_block("right"), function.new_block("join")
+        function.choose(first, *((more, join) if op == "&&" else (join, more)))
+        function.go_to(more)
         second = self.truth(right)
-        end = self.builder.block
-        self.builder.branch(join)
-        self.builder.position_at_end(join)
-        phi = self.builder.phi(_I1)
-        phi.add_incoming(ir.Constant(_I1, int(op == "||")), start)
-        phi.add_incoming(second, end)
-        return phi
+        end = function.block
+        function.branch(join)
+        function.go_to(join)
+        return function.phi(I1, ((constant(I1, int(op == "||")), start), (second, end)))
 
     def _conditional(self, expr: Conditional) -> Typed:
         type_ = common_type(expr.then.type, expr.otherwise.type)
         test = self.truth(expr.condition)
-        blocks = [self.function.append_basic_block(name) for name in ("yes", "no", "join")]
-        self.builder.cbranch(test, blocks[0], blocks[1])
+        function = self.function
+        yes, no, join = (function.new_block(name) for name in ("yes", "no", "join"))
+        function.choose(test, yes, no)
         incoming = []
-        for block, arm in zip(blocks, (expr.then, expr.otherwise), strict=False):
-            self.builder.position_at_end(block)
+        for block, arm in ((yes, expr.then), (no, expr.otherwise)):
+            function.go_to(block)
             value = self.convert(self.value(arm), type_)
-            incoming.append((value, self.builder.block))
-            self.builder.branch(blocks[2])
-        self.builder.position_at_end(blocks[2])
-        phi = self.builder.phi(llvm_type(type_))
-        for value, block in incoming:
-            phi.add_incoming(value, block)
-        return Typed(phi, type_)
+            incoming.append((value, function.block))
+            function.branch(join)
+        function.go_to(join)
+        return Typed(function.phi(llvm_type(type_), incoming), type_)
 
     def _unary(self, expr: Unary) -> Typed:
         if expr.op == "!":
-            return Typed(self.builder.zext(self.truth(expr), _I32), INT)
+            return Typed(self.function.cast("zext", self.truth(expr), I32), INT)
         operand = self.value(expr.operand)
         type_ = promoted(operand.type)
         value = self.convert(operand, type_)
@@ -208,41 +198,40 @@ class ExpressionLowering:
             case "+":
                 return Typed(value, type_)
             case "-" if type_.floating:
-                return Typed(self.builder.fneg(value), type_)
+                return Typed(self.function.result(value.type, f"fneg {value.type} {value.text}"), type_)
             case "-":
-                zero = ir.Constant(value.type, 0)
-                return Typed(self.builder.sub(zero, value, flags=_wrapping(type_)), type_)
+                zero = constant(value.type, 0)
+                return Typed(self.function.binary(f"sub{_wrapping(type_)}", zero, value), type_)
             case "~":
-                return Typed(self.builder.not_(value), type_)
+                return Typed(self._inverted(value), type_)
             case _:
                 raise ValueError(f"unary operator {expr.op}")
 
-    def _compare(self, op: str, left: Typed, right: Typed) -> ir.Value:
+    def _compare(self, op: str, left: Typed, right: Typed) -> Value:
         type_ = common_type(left.type, right.type)
         first, second = self.convert(left, type_), self.convert(right, type_)
+        name = _CONDITIONS[op]
         if type_.floating:
-            compare = self.builder.fcmp_unordered if op == "!=" else self.builder.fcmp_ordered
+            # Only "differs" holds of what is not a number.
+            condition = f"fcmp {'u' if op == '!=' else 'o'}{name}"
+        elif op in ("==", "!="):
+            condition = f"icmp {name}"
         else:
-            compare = self.builder.icmp_signed if type_.signed else self.builder.icmp_unsigned
-        return compare(op, first, second)
+            condition = f"icmp {'s' if type_.signed else 'u'}{name}"
+        return self.function.compare(condition, first, second)
 
     def arithmetic(self, op: str, left: Typed, right: Typed) -> Typed:
         """Compute ``left op right`` in the type that C gives it; no comparison."""
         shift = op in ("<<", ">>")
         type_ = promoted(left.type) if shift else common_type(left.type, right.type)
         first, second = self.convert(left, type_), self.convert(right, type_)
-        build: Any = self.builder
         if type_.floating:
-            name = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}[op]
-            return Typed(getattr(build, name)(first, second), type_)
-        if op in ("+", "-", "*"):
-            name = {"+": "add", "-": "sub", "*": "mul"}[op]
-            return Typed(getattr(build, name)(first, second, flags=_wrapping(type_)), type_)
-        signed = {"/": "sdiv", "%": "srem", ">>": "ashr"}
-        unsigned = {"/": "udiv", "%": "urem", ">>": "lshr"}
-        either = {"<<": "shl", "&": "and_", "|": "or_", "^": "xor"}
-        name = ((signed if type_.signed else unsigned) | either)[op]
-        return Typed(getattr(build, name)(first, second), type_)
+            name = _FLOATING[op]
+        elif op in _WRAPPING:
+            name = f"{_WRAPPING[op]}{_wrapping(type_)}"
+        else:
+            name = _BITS.get(op) or (_SIGNED if type_.signed else _UNSIGNED)[op]
+        return Typed(self.function.binary(name, first, second), type_)
 
     def _call(self, expr: Call) -> Typed:
         if expr.name == SHUFFLE:
@@ -265,70 +254,73 @@ class ExpressionLowering:
         name = expr.name.removesuffix("f") if result is ScalarType.FLOAT else expr.name
         types = [value.type for value in values]
         if name in ("abs", "labs", "llabs"):
-            function = self.external(f"llvm.abs.i{8 * result.size}", types[0], (types[0], _I1))
-            values.append(ir.Constant(_I1, 0))
+            function = self.module.declare(f"llvm.abs.i{8 * result.size}", types[0], (types[0], I1))
+            values.append(constant(I1, 0))
         elif name == "fdim":
             return Typed(self._positive_difference(*values), result)
         elif name in _INTRINSICS:
-            function = self.external(f"llvm.{_INTRINSICS[name]}.f{8 * result.size}", types[0], types)
+            function = self.module.declare(f"llvm.{_INTRINSICS[name]}.f{8 * result.size}", types[0], types)
         else:
-            function = self.external(expr.name, llvm_type(result), types)
-            function.attributes.add("nounwind")
-            function.attributes.add("readnone")
-        return Typed(self.builder.call(function, values), result)
+            function = self.module.declare(expr.name, llvm_type(result), types, "nounwind readnone")
+        return Typed(self.function.call(function, values), result)
 
-    def _aligned(self) -> ir.Value:
+    def _aligned(self) -> Value:
         """Return whether all global memories begin where vectors may."""
-        bits: ir.Value = ir.Constant(_I64, 0)
+        build, bits = self.function, constant(I64, 0)
         for base, memory in self.memories.values():
             if memory.space is Space.GLOBAL:
-                bits = self.builder.or_(bits, self.builder.ptrtoint(base, _I64))
-        rest = self.builder.and_(bits, ir.Constant(_I64, VECTOR_BYTES - 1))
-        return self.builder.zext(self.builder.icmp_unsigned("==", rest, ir.Constant(_I64, 0)), _I32)
+                bits = build.binary("or", bits, build.cast("ptrtoint", base, I64))
+        rest = build.binary("and", bits, constant(I64, VECTOR_BYTES - 1))
+        return build.cast("zext", build.compare("icmp eq", rest, constant(I64, 0)), I32)
 
     def _shuffle(self, expr: Call) -> Typed:
         value, lane = (self.value(argument) for argument in expr.arguments)
         if value.type.size not in (4, 8):
             raise ValueError(f"a shuffle of {value.type.size} bytes")
-        build, bits = self.builder, ir.IntType(8 * value.type.size)
+        build, bits = self.function, f"i{8 * value.type.size}"
         source = self.convert(lane, INT)
-        word = build.bitcast(value.value, bits) if value.type.floating else value.value
+        word = build.cast("bitcast", value.value, bits) if value.type.floating else value.value
         if value.type.size == 4:
             result = self.target.shuffle(self, word, source)
         else:
-            halves = (build.trunc(word, _I32), build.trunc(build.lshr(word, ir.Constant(bits, 32)), _I32))
-            low, high = (build.zext(self.target.shuffle(self, half, source), bits) for half in halves)
-            result = build.or_(low, build.shl(high, ir.Constant(bits, 32)))
-        return Typed(build.bitcast(result, llvm_type(value.type)) if value.type.floating else result, value.type)
+            upper = build.binary("lshr", word, constant(bits, 32))
+            halves = (build.cast("trunc", half, I32) for half in (word, upper))
+            low, high = (build.cast("zext", self.target.shuffle(self, half, source), bits) for half in halves)
+            result = build.binary("or", low, build.binary("shl", high, constant(bits, 32)))
+        if value.type.floating:
+            result = build.cast("bitcast", result, llvm_type(value.type))
+        return Typed(result, value.type)
 
-    def _positive_difference(self, left: ir.Value, right: ir.Value) -> ir.Value:
+    def _positive_difference(self, left: Value, right: Value) -> Value:
         """``fdim``: the difference where it is positive or not a number, else zero."""
-        at_most = self.builder.fcmp_ordered("<=", left, right)
-        return self.builder.select(at_most, ir.Constant(left.type, 0.0), self.builder.fsub(left, right))
+        at_most = self.function.compare("fcmp ole", left, right)
+        return self.function.select(at_most, constant(left.type, 0.0), self.function.binary("fsub", left, right))
 
-    def convert(self, value: Typed, type_: ScalarType) -> ir.Value:
+    def convert(self, value: Typed, type_: ScalarType) -> Value:
         """Convert a value as C does: modulo 2^n to unsigned types, towards zero from floating types."""
         source = value.type
-        build, wanted = self.builder, llvm_type(type_)
         if source is type_:
             return value.value
         if type_ is ScalarType.BOOL:
-            return build.zext(self._is_nonzero(value), _I8)
-        if source.floating and type_.floating:
-            return build.fpext(value.value, wanted) if type_.size > source.size else build.fptrunc(value.value, wanted)
-        if source.floating:
-            return build.fptosi(value.value, wanted) if type_.signed else build.fptoui(value.value, wanted)
-        if type_.floating:
-            return build.sitofp(value.value, wanted) if source.signed else build.uitofp(value.value, wanted)
-        if isinstance(value.value, ir.Constant):
-            return ir.Constant(wanted, value.value.constant)
-        if source.size == type_.size:
+            operation = "zext"
+            value = Typed(self._is_nonzero(value), type_)
+        elif source.floating and type_.floating:
+            operation = "fpext" if type_.size > source.size else "fptrunc"
+        elif source.floating:
+            operation = "fptosi" if type_.signed else "fptoui"
+        elif type_.floating:
+            operation = "sitofp" if source.signed else "uitofp"
+        elif value.value.constant is not None:
+            return constant(llvm_type(type_), value.value.constant)
+        elif source.size == type_.size:
             return value.value
-        if source.size > type_.size:
-            return build.trunc(value.value, wanted)
-        return build.sext(value.value, wanted) if source.signed else build.zext(value.value, wanted)
+        elif source.size > type_.size:
+            operation = "trunc"
+        else:
+            operation = "sext" if source.signed else "zext"
+        return self.function.cast(operation, value.value, llvm_type(type_))
 
 
-def _wrapping(type_: ScalarType) -> tuple[str, ...]:
+def _wrapping(type_: ScalarType) -> str:
     """Signed arithmetic never overflows in C; unsigned arithmetic wraps."""
-    return ("nsw",) if type_.signed else ()
+    return " nsw" if type_.signed else ""

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from llvmlite import ir
-
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Kernel, Memory, Space
 from metafork.ir.program import (
@@ -36,12 +34,12 @@ from metafork.ir.program import (
     Stmt,
     While,
 )
+from metafork.llvm.builder import I8, I32, VOID, Block, Function, Value, constant, pointer
 from metafork.llvm.expressions import ExpressionLowering, Typed, alignment, constant_of, llvm_type
-from metafork.llvm.targets import Nvptx, Target, opaque, stack_slot
+from metafork.llvm.targets import Nvptx, Target
 from metafork.llvm.unroll_hints import unroll_factor
 
 INT = ScalarType.INT
-_I1, _I8, _I32, _I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 
 
 def module_text(kernel: Kernel, target: Target | None = None) -> str:
@@ -50,51 +48,36 @@ def module_text(kernel: Kernel, target: Target | None = None) -> str:
     Raises ``ValueError`` where the kernel form is violated: an unknown name, an ``Element`` with several indices, a
     declaration of an array, a ``Phase``, a shared memory without offset, a private one without constant extent.
     """
-    return str(Lowering(kernel, target or Nvptx()).module)
+    lowering = Lowering(kernel, target or Nvptx())
+    return lowering.module.text(lowering.function)
 
 
 class Lowering(ExpressionLowering):
     """Builds the module of one kernel."""
 
     def __init__(self, kernel: Kernel, target: Target) -> None:
-        super().__init__(target, ir.Module(kernel.name))
+        super().__init__(target, Function(f"{target.calling_convention} {VOID}".lstrip(), kernel.name, "nounwind"))
         self.kernel = kernel
-        self.module.triple = target.triple
-        self.loops: list[tuple[ir.Block, ir.Block]] = []
-        self.function = self._signature()
-        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
-        self.memories = self._place_arguments()
+        self.loops: list[tuple[Block, Block]] = []
+        self._place_arguments()
         self._place_memories()
         self.body(kernel.body)
-        if not self.builder.block.is_terminated:
-            self.builder.ret_void()
+        if not self.function.block.closed:
+            self.function.leave("ret void")
 
     # The function and what it addresses.
 
-    def _signature(self) -> ir.Function:
-        pointers = [memory for memory in self.kernel.memories if memory.space is Space.GLOBAL]
-        types = [*self.target.hidden, *(llvm_type(argument.type) for argument in self.kernel.scalars)]
-        types += [ir.PointerType(addrspace=self.target.global_space) for _ in pointers]
-        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), types), self.kernel.name)
-        function.calling_convention = self.target.calling_convention
-        function.attributes.add("nounwind")
-        for argument, memory in zip(function.args[len(types) - len(pointers) :], pointers, strict=True):
-            argument.add_attribute("noalias")
-            argument.attributes.align = memory.element.size
-            if memory.read_only:
-                # llvmlite knows the attribute of functions only.
-                set.add(argument.attributes, "readonly")
-        return function
-
-    def _place_arguments(self) -> dict[str, tuple[ir.Value, Memory]]:
-        values = list(self.function.args[len(self.target.hidden) :])
-        names = [argument.name for argument in self.kernel.scalars]
-        pointers = [memory for memory in self.kernel.memories if memory.space is Space.GLOBAL]
-        for value, name in zip(values, [*names, *(memory.name for memory in pointers)], strict=True):
-            value.name = name
-        for argument, value in zip(self.kernel.scalars, values, strict=False):
-            self.builder.store(value, self._slot(argument.name, argument.type))
-        return {memory.name: (value, memory) for memory, value in zip(pointers, values[len(names) :], strict=True)}
+    def _place_arguments(self) -> None:
+        for number, type_ in enumerate(self.target.hidden):
+            self.function.argument(f".hidden{number}", type_)
+        values = [self.function.argument(one.name, llvm_type(one.type)) for one in self.kernel.scalars]
+        for memory in self.kernel.memories:
+            if memory.space is Space.GLOBAL:
+                told = f"noalias {'readonly ' if memory.read_only else ''}align {memory.element.size}"
+                address = self.function.argument(memory.name, pointer(self.target.global_space), told)
+                self.memories[memory.name] = (address, memory)
+        for argument, value in zip(self.kernel.scalars, values, strict=True):
+            self.function.store(value, self._slot(argument.name, argument.type))
 
     def _place_memories(self) -> None:
         base = None
@@ -107,33 +90,32 @@ class Lowering(ExpressionLowering):
                         raise ValueError(f"the shared memory {memory.name} has no offset")
                     base = self.target.shared_base(self) if base is None else base
                     offset = self.index(memory.offset)
-                    address = self.builder.gep(base, (offset,), inbounds=True, source_etype=_I8)
+                    address = self.function.element(base, offset, I8)
                 case Space.PRIVATE:
                     if not isinstance(memory.extent, IntConst):
                         raise ValueError(f"the extent of the private memory {memory.name} is no constant")
-                    array = ir.ArrayType(llvm_type(memory.element), memory.extent.value)
-                    address = stack_slot(self, array, memory.name)
+                    array = f"[{memory.extent.value} x {llvm_type(memory.element)}]"
+                    address = self.function.slot(array, memory.name, self.target.private_space)
                 case Space.CONSTANT:
                     address = self._table(memory)
                 case _:
                     assert_never(memory.space)
             self.memories[memory.name] = (address, memory)
 
-    def _table(self, memory: Memory) -> ir.Value:
+    def _table(self, memory: Memory) -> Value:
         """Return the address of a table, a constant of the module."""
         element = llvm_type(memory.element)
-        values = [ir.Constant(element, constant_of(value)) for value in memory.values]
-        space = self.target.constant_space
-        table = ir.GlobalVariable(
-            self.module, ir.ArrayType(element, len(values)), f"metafork_table_{memory.name}", addrspace=space
+        values = ", ".join(f"{element} {constant(element, constant_of(value)).text}" for value in memory.values)
+        array = f"[{len(memory.values)} x {element}] [{values}]"
+        return self.module.variable(
+            f"metafork_table_{memory.name}",
+            f"internal {{space}}constant {array}, align {memory.element.size}",
+            self.target.constant_space,
         )
-        table.linkage, table.global_constant, table.align = "internal", True, memory.element.size
-        table.initializer = ir.Constant(table.value_type, values)
-        return opaque(table, space)
 
-    def _slot(self, name: str, type_: ScalarType) -> ir.Value:
-        with self.builder.goto_entry_block():
-            slot = stack_slot(self, llvm_type(type_), name)
+    def _slot(self, name: str, type_: ScalarType) -> Value:
+        with self.function.in_entry():
+            slot = self.function.slot(llvm_type(type_), name, self.target.private_space)
         self.scopes[-1][name] = (slot, type_)
         return slot
 
@@ -154,7 +136,7 @@ class Lowering(ExpressionLowering):
                 initial = None if value is None else self.convert(self.value(value), type_)
                 slot = self._slot(name, type_)
                 if initial is not None:
-                    self.builder.store(initial, slot)
+                    self.function.store(initial, slot)
             case Assign():
                 self._assign(stmt)
             case If(condition=condition, then=then, otherwise=otherwise):
@@ -174,9 +156,9 @@ class Lowering(ExpressionLowering):
             case _:
                 assert_never(stmt)
 
-    def _jump(self, block: ir.Block) -> None:
-        self.builder.branch(block)
-        self.builder.position_at_end(self.function.append_basic_block("dead"))
+    def _jump(self, block: Block) -> None:
+        self.function.branch(block)
+        self.function.go_to(self.function.new_block("dead"))
 
     def _assign(self, stmt: Assign) -> None:
         address, type_ = self.address(stmt.target)
@@ -185,41 +167,52 @@ class Lowering(ExpressionLowering):
             if stmt.op == "*":
                 self._atomic_product(address, value)
                 return
-            self.builder.atomic_rmw(_atomic_operation(stmt.op, type_), address, value, "monotonic")
+            operation = f"atomicrmw {_atomic_operation(stmt.op, type_)} {address.type} {address.text}"
+            self.function.result(value.type, f"{operation}, {value.type} {value.text} monotonic")
             return
         if stmt.op:
             # The address is computed once, as C's compound assignment does.
             right = self.value(stmt.value)
-            left = Typed(self.builder.load(address, typ=llvm_type(type_)), type_)
+            left = Typed(self.function.load(address, llvm_type(type_)), type_)
             result = self.arithmetic(stmt.op, left, right)
         else:
             result = self.value(stmt.value)
-        self.builder.store(self.convert(result, type_), address, align=alignment(stmt.target))
+        self.function.store(self.convert(result, type_), address, alignment(stmt.target))
 
-    def _atomic_product(self, address: ir.Value, factor: ir.Value) -> None:
+    def _atomic_product(self, address: Value, factor: Value) -> None:
         """Put a loop that multiplies an element at once: LLVM has no instruction for it."""
-        entry, again, after = self.builder.block, *(self.function.append_basic_block(n) for n in ("again", "done"))
-        first = self.builder.load(address, typ=factor.type)
-        self.builder.branch(again)
-        self.builder.position_at_end(again)
-        expected = self.builder.phi(factor.type)
-        expected.add_incoming(first, entry)
-        product = self.builder.mul(expected, factor)
-        found = self.builder.cmpxchg(address, expected, product, "monotonic", "monotonic")
-        expected.add_incoming(self.builder.extract_value(found, 0), again)
-        self.builder.cbranch(self.builder.extract_value(found, 1), after, again)
-        self.builder.position_at_end(after)
+        function = self.function
+        # What was found last stands in a slot, as a variable would.
+        with function.in_entry():
+            seen = function.slot(factor.type, "seen", self.target.private_space)
+        again, after = function.new_block("again"), function.new_block("done")
+        function.store(function.load(address, factor.type), seen)
+        function.branch(again)
+        function.go_to(again)
+        expected = function.load(seen, factor.type)
+        product = function.binary("mul", expected, factor)
+        type_ = factor.type
+        values = f"{type_} {expected.text}, {type_} {product.text}"
+        pair = function.result(
+            f"{{ {type_}, i1 }}", f"cmpxchg {address.type} {address.text}, {values} monotonic monotonic"
+        )
+        function.store(function.result(type_, f"extractvalue {pair.type} {pair.text}, 0"), seen)
+        function.choose(function.result("i1", f"extractvalue {pair.type} {pair.text}, 1"), after, again)
+        function.go_to(after)
 
     def _if(self, condition: Expr, then: tuple[Stmt, ...], otherwise: tuple[Stmt, ...]) -> None:
-        test = self.truth(condition)
-        blocks = [self.function.append_basic_block(name) for name in ("then", "else", "endif")]
-        self.builder.cbranch(test, blocks[0], blocks[1] if otherwise else blocks[2])
-        for block, stmts in zip(blocks, (then, otherwise), strict=False):
-            self.builder.position_at_end(block)
-            self.body(stmts)
-            if not self.builder.block.is_terminated:
-                self.builder.branch(blocks[2])
-        self.builder.position_at_end(blocks[2])
+        test, function = self.truth(condition), self.function
+        yes = function.new_block("then")
+        no = function.new_block("else") if otherwise else None
+        after = function.new_block("endif")
+        function.choose(test, yes, no or after)
+        for block, stmts in ((yes, then), (no, otherwise)):
+            if block is not None:
+                function.go_to(block)
+                self.body(stmts)
+                if not function.block.closed:
+                    function.branch(after)
+        function.go_to(after)
 
     def _for(self, loop: For) -> None:
         self.scopes.append({})
@@ -239,36 +232,30 @@ class Lowering(ExpressionLowering):
         *,
         whole: bool = False,
     ) -> None:
-        head, inside, again, after = (
-            self.function.append_basic_block(name) for name in ("loop", "body", "step", "endloop")
-        )
-        self.builder.branch(head)
-        self.builder.position_at_end(head)
+        function = self.function
+        head, inside, again, after = (function.new_block(name) for name in ("loop", "body", "step", "endloop"))
+        function.branch(head)
+        function.go_to(head)
         if condition is None:
-            self.builder.branch(inside)
+            function.branch(inside)
         else:
-            self.builder.cbranch(self.truth(condition), inside, after)
-        self.builder.position_at_end(inside)
+            function.choose(self.truth(condition), inside, after)
+        function.go_to(inside)
         self.loops.append((after, again))
         self.body(stmts)
         self.loops.pop()
-        self.builder.branch(again)
-        self.builder.position_at_end(again)
+        function.branch(again)
+        function.go_to(again)
         if step is not None:
             self.statement(step)
-        back = self.builder.branch(head)
-        if unroll or whole:
-            back.set_metadata("llvm.loop", self._unroll_hint(None if whole else unroll))
-        self.builder.position_at_end(after)
+        hint = self._unroll_hint(None if whole else unroll) if unroll or whole else ""
+        function.branch(head, f", !llvm.loop {hint}" if hint else "")
+        function.go_to(after)
 
-    def _unroll_hint(self, count: int | None) -> ir.MDValue:
+    def _unroll_hint(self, count: int | None) -> str:
         """Return what asks for so many copies of a loop's body; without one, for as many as it can have iterations."""
-        words = ["llvm.loop.unroll.enable"] if count is None else ["llvm.loop.unroll.count", ir.Constant(_I32, count)]
-        hint = self.module.add_metadata(words)
-        loop = ir.MDValue(self.module, [hint], name=str(len(self.module.metadata)))
-        # The first operand of a loop's metadata is the node itself, which makes it unlike that of any other loop.
-        loop.operands = (loop, hint)
-        return loop
+        asks = '!"llvm.loop.unroll.enable"' if count is None else f'!"llvm.loop.unroll.count", {I32} {count}'
+        return self.module.loop(asks)
 
 
 def _atomic_operation(op: str, type_: ScalarType) -> str:

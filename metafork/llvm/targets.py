@@ -6,16 +6,10 @@ A target knows how IR reads the built-in variables, where memories live and what
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
-from llvmlite import ir
-
 from metafork.lazy_dataclass import dataclass
-
-# llvmlite calls only through pointers of which it knows the type; to LLVM they are all alike.
-_BARRIER = ir.FunctionType(ir.VoidType(), ()).as_pointer()
-_I8, _I32 = ir.IntType(8), ir.IntType(32)
+from metafork.llvm.builder import I8, I16, I32, VOID, Function, Module, Value, constant, pointer
 
 SHARED_NAME = "metafork_shared"
 
@@ -25,44 +19,18 @@ SPECIAL_REGISTERS = {
     for axis in "xyz"
 }
 _AMDGPU_IDS = {"threadIdx": "llvm.amdgcn.workitem.id", "blockIdx": "llvm.amdgcn.workgroup.id"}
-_AMDGPU_IMPLICIT = {"gridDim": (0, _I32), "blockDim": (12, ir.IntType(16))}
-"""Where the implicit arguments have extents in x, and their type: ``hidden_block_count_x``, ``hidden_group_size_x``."""
+_AMDGPU_IMPLICIT = {"gridDim": (0, I32, 4), "blockDim": (12, I16, 2)}
+"""Where the implicit arguments have extents in x (``hidden_block_count_x``, ``hidden_group_size_x``); type; bytes."""
 
 
 AMDGPU_TRIPLE = "amdgcn-amd-amdhsa"
 
 
-def stack_slot(place: Place, type_: ir.Type, name: str) -> ir.Value:
-    """Return memory of the thread in the address space that the target has for it."""
-    space = place.target.private_space
-    slot = place.builder.alloca(type_, name=name)
-    if space != 0:
-        # llvmlite knows no address space of its instruction, and prints the type as it is.
-        slot.allocated_type = f"{type_}, addrspace({space})"
-    return opaque(slot, space)
-
-
-def opaque(value: ir.Value, space: int) -> ir.Value:
-    """Forget what a pointer points to, as LLVM itself has done; llvmlite's builder still types some of them."""
-    value.type = ir.PointerType(addrspace=space)
-    return value
-
-
 class Place(Protocol):
-    """Where instructions are put: the module, function and builder of a lowering in progress."""
+    """Where instructions are put: the module and the function of a lowering in progress."""
 
-    module: ir.Module
-    function: ir.Function
-    builder: ir.IRBuilder
-
-    @property
-    def target(self) -> Target:
-        """What the IR is made for."""
-        ...
-
-    def external(self, name: str, result: ir.Type, parameters: Sequence[ir.Type]) -> ir.Function:
-        """Return the declaration of a function, made at its first use."""
-        ...
+    module: Module
+    function: Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +48,24 @@ class Nvptx:
     shared_space: int = 3
     private_space: int = 0
     constant_space: int = 4
-    hidden: tuple[ir.Type, ...] = ()
+    hidden: tuple[str, ...] = ()
 
-    def special_register(self, place: Place, name: str) -> ir.Value:
+    def special_register(self, place: Place, name: str) -> Value:
         """Return the built-in variable of that name as an ``i32``."""
-        function = place.external(SPECIAL_REGISTERS[name], _I32, ())
-        return place.builder.call(function, ())
+        return place.function.call(place.module.declare(SPECIAL_REGISTERS[name], I32, ()), ())
 
     def barrier(self, place: Place) -> None:
         """Put a barrier of the whole block."""
-        function = place.external("llvm.nvvm.barrier.cta.sync.aligned.all", ir.VoidType(), (_I32,))
-        place.builder.call(function, (ir.Constant(_I32, 0),))
+        function = place.module.declare("llvm.nvvm.barrier.cta.sync.aligned.all", VOID, (I32,))
+        place.function.call(function, (constant(I32, 0),))
 
-    def shuffle(self, place: Place, word: ir.Value, lane: ir.Value) -> ir.Value:
+    def shuffle(self, place: Place, word: Value, lane: Value) -> Value:
         """Return the ``i32`` that another lane of the warp hands in; all 32 lanes come here together."""
-        function = place.external("llvm.nvvm.shfl.sync.idx.i32", _I32, (_I32,) * 4)
-        every, clamp = ir.Constant(_I32, -1), ir.Constant(_I32, 31)
-        return place.builder.call(function, (every, word, lane, clamp))
+        function = place.module.declare("llvm.nvvm.shfl.sync.idx.i32", I32, (I32,) * 4)
+        every, clamp = constant(I32, -1), constant(I32, 31)
+        return place.function.call(function, (every, word, lane, clamp))
 
-    def shared_base(self, place: Place) -> ir.Value:
+    def shared_base(self, place: Place) -> Value:
         """Return the address of the dynamic shared memory."""
         return _dynamic_shared_memory(place)
 
@@ -115,39 +82,39 @@ class Amdgpu:
     shared_space: int = 3
     private_space: int = 5
     constant_space: int = 4
-    hidden: tuple[ir.Type, ...] = ()
+    hidden: tuple[str, ...] = ()
 
-    def special_register(self, place: Place, name: str) -> ir.Value:
+    def special_register(self, place: Place, name: str) -> Value:
         """Return the built-in variable of that name as an ``i32``."""
         variable, axis = name.split(".")
+        build, module = place.function, place.module
         if variable in _AMDGPU_IDS:
-            return place.builder.call(place.external(f"{_AMDGPU_IDS[variable]}.{axis}", _I32, ()), ())
-        first, type_ = _AMDGPU_IMPLICIT[variable]
-        constant = ir.PointerType(addrspace=4)
-        arguments = place.builder.call(place.external("llvm.amdgcn.implicitarg.ptr", constant, ()), ())
-        at = ir.Constant(_I32, first + "xyz".index(axis) * type_.width // 8)
-        value = place.builder.load(place.builder.gep(arguments, (at,), source_etype=_I8), typ=type_)
-        return value if type_ == _I32 else place.builder.zext(value, _I32)
+            return build.call(module.declare(f"{_AMDGPU_IDS[variable]}.{axis}", I32, ()), ())
+        first, type_, size = _AMDGPU_IMPLICIT[variable]
+        arguments = build.call(module.declare("llvm.amdgcn.implicitarg.ptr", pointer(self.constant_space), ()), ())
+        at = constant(I32, first + "xyz".index(axis) * size)
+        value = build.load(build.element(arguments, at, I8), type_)
+        return value if type_ == I32 else build.cast("zext", value, I32)
 
     def barrier(self, place: Place) -> None:
         """Put a barrier of the whole block, before and after which its threads see each other's memory."""
-        place.builder.fence("release", "workgroup")
-        place.builder.call(place.external("llvm.amdgcn.s.barrier", ir.VoidType(), ()), ())
-        place.builder.fence("acquire", "workgroup")
+        place.function.put('fence syncscope("workgroup") release')
+        place.function.call(place.module.declare("llvm.amdgcn.s.barrier", VOID, ()), ())
+        place.function.put('fence syncscope("workgroup") acquire')
 
-    def shuffle(self, place: Place, word: ir.Value, lane: ir.Value) -> ir.Value:
+    def shuffle(self, place: Place, word: Value, lane: Value) -> Value:
         """Return the ``i32`` that another of 32 lanes hands in; in waves of 64 there are two such groups."""
-        build = place.builder
-        every = ir.Constant(_I32, -1)
-        count = place.external("llvm.amdgcn.mbcnt.lo", _I32, (_I32, _I32))
-        more = place.external("llvm.amdgcn.mbcnt.hi", _I32, (_I32, _I32))
-        own = build.call(more, (every, build.call(count, (every, ir.Constant(_I32, 0)))))
-        group = build.and_(own, ir.Constant(_I32, 32))
-        source = build.or_(group, build.and_(lane, ir.Constant(_I32, 31)))
-        permute = place.external("llvm.amdgcn.ds.bpermute", _I32, (_I32, _I32))
-        return build.call(permute, (build.shl(source, ir.Constant(_I32, 2)), word))
+        build, module = place.function, place.module
+        every = constant(I32, -1)
+        count = module.declare("llvm.amdgcn.mbcnt.lo", I32, (I32, I32))
+        more = module.declare("llvm.amdgcn.mbcnt.hi", I32, (I32, I32))
+        own = build.call(more, (every, build.call(count, (every, constant(I32, 0)))))
+        group = build.binary("and", own, constant(I32, 32))
+        source = build.binary("or", group, build.binary("and", lane, constant(I32, 31)))
+        permute = module.declare("llvm.amdgcn.ds.bpermute", I32, (I32, I32))
+        return build.call(permute, (build.binary("shl", source, constant(I32, 2)), word))
 
-    def shared_base(self, place: Place) -> ir.Value:
+    def shared_base(self, place: Place) -> Value:
         """Return the address of the dynamic shared memory."""
         return _dynamic_shared_memory(place)
 
@@ -166,33 +133,30 @@ class Host:
     shared_space: int = 0
     private_space: int = 0
     constant_space: int = 0
-    hidden: tuple[ir.Type, ...] = (ir.PointerType(), ir.PointerType(), _BARRIER)
+    hidden: tuple[str, ...] = (pointer(), pointer(), pointer())
     unroll: int = 0
 
-    def special_register(self, place: Place, name: str) -> ir.Value:
+    def special_register(self, place: Place, name: str) -> Value:
         """Return the built-in variable of that name as an ``i32``."""
-        position = ir.Constant(_I32, list(SPECIAL_REGISTERS).index(name))
-        address = place.builder.gep(place.function.args[0], (position,), source_etype=_I32)
-        return place.builder.load(address, typ=_I32)
+        position = constant(I32, list(SPECIAL_REGISTERS).index(name))
+        return place.function.load(place.function.element(place.function.arguments[0], position, I32), I32)
 
     def barrier(self, place: Place) -> None:
         """Put a barrier of the whole block."""
-        place.builder.call(place.function.args[2], ())
+        place.function.call(Value(VOID, place.function.arguments[2].text), ())
 
-    def shuffle(self, place: Place, word: ir.Value, lane: ir.Value) -> ir.Value:
+    def shuffle(self, place: Place, word: Value, lane: Value) -> Value:
         """Refuse with ``ValueError``: one thread alone has no warp."""
         raise ValueError("a shuffle on a target that runs one thread")
 
-    def shared_base(self, place: Place) -> ir.Value:
+    def shared_base(self, place: Place) -> Value:
         """Return the address of the dynamic shared memory."""
-        return place.function.args[1]
+        return place.function.arguments[1]
 
 
-def _dynamic_shared_memory(place: Place) -> ir.Value:
+def _dynamic_shared_memory(place: Place) -> Value:
     """Return the address of what a launch adds to the shared memory of a kernel: an external array without extent."""
-    variable = ir.GlobalVariable(place.module, ir.ArrayType(_I8, 0), SHARED_NAME, addrspace=3)
-    variable.linkage, variable.align = "external", 16
-    return opaque(variable, 3)
+    return place.module.variable(SHARED_NAME, "external {space}global [0 x i8], align 16", 3)
 
 
 Target = Nvptx | Amdgpu | Host

@@ -59,6 +59,8 @@ class _Parser:
         self.kinds = tokens.kinds
         self.texts = tokens.texts
         self.at = 0
+        self.mnemonics: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self.operands: dict[str, Operand] = {}
 
     def span(self) -> Span:
         return self.tokens.span(self.at)
@@ -333,6 +335,8 @@ class _Parser:
 
     def statement(self) -> Statement:
         kind, text = self.kinds[self.at], self.texts[self.at]
+        if kind == "plain":
+            return self._plain(None, self.span())
         if kind == "word":
             if self.texts[self.at + 1] == ":":
                 span = self.span()
@@ -360,7 +364,31 @@ class _Parser:
             return self._directive()
         raise self.failure("a statement")
 
+    def _plain(self, guard: Guard | None, span: Span) -> Instruction:
+        """Read an instruction that is one token; what was read before is not read again."""
+        text = self.texts[self.at]
+        if text[0] == "@":
+            if guard is not None:
+                raise self.failure("an opcode")
+            condition, text = text[1:].split(None, 1)
+            guard = Guard(Name(condition.lstrip("!")), condition[0] == "!")
+        self.at += 1
+        mnemonic, rest = text[:-1].split(None, 1)
+        found = self.mnemonics.get(mnemonic)
+        if found is None:
+            opcode, *modifiers = mnemonic.split(".")
+            found = self.mnemonics[mnemonic] = opcode, tuple(modifiers)
+        operands = []
+        for one in rest.split(","):
+            operand = self.operands.get(one)
+            if operand is None:
+                operand = self.operands[one] = _plain_operand(one.strip())
+            operands.append(operand)
+        return Instruction(guard, *found, tuple(operands), span)
+
     def instruction(self, guard: Guard | None, span: Span) -> Instruction:
+        if self.kinds[self.at] == "plain":
+            return self._plain(guard, span)
         opcode = self.word("an opcode")
         modifiers: list[str] = []
         while self.kinds[self.at] == "dot":
@@ -462,6 +490,17 @@ class _Parser:
             self.at += 1
             if depth == 0:
                 return Verbatim(self._slice(start, self.at), tuple(names))
+
+
+def _plain_operand(text: str) -> Operand:
+    """Read an operand of an instruction that is one token: a name, a number or an address."""
+    if text[0] == "[":
+        base, _, offset = text[1:-1].partition("+")
+        return Address(Name(base), int(offset or 0))
+    if text[0] in "-0123456789":
+        return Immediate(text)
+    name, _, component = text.partition(".")
+    return Name(name, component or None)
 
 
 def integer_literal(text: str) -> int:

@@ -16,9 +16,7 @@ from typing import assert_never
 from llvmlite import ir
 
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.llvm.expressions import llvm_type
 from metafork.llvm.ptx_target import TRIPLE, emit_ptx, optimize
-from metafork.llvm.targets import opaque
 from metafork.swizzle.model.index import Binary, Choose, Compare, Index, Name, Number, interval, reduce, to_text
 from metafork.swizzle.model.names import parameter_name
 from metafork.swizzle.output.instructions import (
@@ -94,7 +92,7 @@ class _Kernel:
 
     def __init__(self, module: ir.Module, code: ThreadCode, element: ScalarType) -> None:
         self.module, self.code = module, code
-        self.element = llvm_type(element)
+        self.element = ir.FloatType() if element is ScalarType.FLOAT else _I32
         self.floating = element is ScalarType.FLOAT
         self.ranges = code.ranges
         pointers = [parameter_name(one.name) for one in code.inputs]
@@ -192,7 +190,7 @@ class _Kernel:
             memory = ir.GlobalVariable(self.module, ir.ArrayType(ir.IntType(8), 0), _SHARED_NAME, addrspace=3)
             memory.linkage = "external"
             memory.align = 16
-            opaque(memory, 3)
+            memory.type = _SHARED  # what it points to is forgotten, as LLVM itself has done
         group = self.builder.udiv(thread, ir.Constant(_I32, self.code.lanes))
         return self._element(memory, self.builder.mul(group, ir.Constant(_I32, elements)))
 

@@ -59,9 +59,9 @@ def test_iterations_are_counted_where_they_are_constant(pipeline, step, bound, e
 def test_a_loop_with_few_iterations_is_unrolled_whole(pipeline):
     blocks = unrolled_whole(code_of(loop_over_blocks(bound="5"), pipeline).blocks)
     assert len(natural_loops(blocks).members) == 1
-    assert sum(one.loads for block in blocks for one in block.instructions) == 5
+    assert sum(one.form.loads for block in blocks for one in block.instructions) == 5
     long = unrolled_whole(code_of(loop_over_blocks(bound="60"), pipeline).blocks)
-    assert sum(one.loads for block in long for one in block.instructions) == 1
+    assert sum(one.form.loads for block in long for one in block.instructions) == 1
 
 
 def test_a_float_that_grows_by_a_constant_is_no_counter():

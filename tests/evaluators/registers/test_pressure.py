@@ -33,12 +33,17 @@ $L__BB0_2:
 def test_code_is_read_into_blocks():
     blocks = read_code(PTX).blocks
     assert [block.successors for block in blocks] == [(2, 1), (2,), ()]
-    load = next(one for one in blocks[0].instructions if one.loads)
-    assert (load.mnemonic, load.defines, load.uses, load.address) == ("ld.global.b32", ("%r2",), ("%rd3",), ("%rd3",))
+    load = next(one for one in blocks[0].instructions if one.form.loads)
+    assert (load.form.mnemonic, load.defines, load.uses, load.address) == (
+        "ld.global.b32",
+        ("%r2",),
+        ("%rd3",),
+        ("%rd3",),
+    )
     branch = blocks[0].instructions[-1]
     assert (branch.guarded, branch.uses) == (True, ("%p1",))
     assert blocks[0].instructions[1].special == ("%tid",)
-    assert [one.slow for one in blocks[1].instructions] == [Slow.DIVIDE_FLOAT, None]
+    assert [one.form.slow for one in blocks[1].instructions] == [Slow.DIVIDE_FLOAT, None]
 
 
 def test_a_module_with_no_kernel_or_two_is_refused():

@@ -103,4 +103,5 @@ def test_arrays_that_are_only_read_are_read_through_the_cache():
     text = "".join(f"\tld.param.b64 \t%rd{name}, [k_param_{place}];\n" for name, place in arguments)
     text += "\tadd.s64 \t%rd3, %rd1, 8;\n\tadd.s64 \t%rd4, %rd2, 8;\n"
     text += "\tld.global.b32 \t%r1, [%rd3];\n\tld.global.b32 \t%r2, [%rd5];\n\tst.global.b32 \t[%rd4], %r1;\n"
-    assert [one.cached for one in with_read_only_loads(code_of_body(text)).instructions() if one.loads] == [True, False]
+    loads = [one for one in with_read_only_loads(code_of_body(text)).instructions() if one.form.loads]
+    assert [one.cached for one in loads] == [True, False]

@@ -85,6 +85,14 @@ def test_printing_and_reading_again_gives_the_same_module(text):
     assert spans_off(parse(print_module(module))) == spans_off(module)
 
 
+@pytest.mark.parametrize("text", [case.text for case in CASES], ids=[case.name for case in CASES])
+def test_an_instruction_reads_the_same_however_it_is_spaced(text):
+    # A blank before a semicolon is in no instruction that the lexer takes whole.
+    spaced = re.sub(r"^(\s+[@a-z][^;{}\n]*);", r"\1 ;", text, flags=re.MULTILINE)
+    assert spaced != text
+    assert spans_off(parse(spaced)) == spans_off(parse(text))
+
+
 def test_what_is_carried_through():
     printed = print_module(parse(ODDITIES))
     for text in (

@@ -1,0 +1,172 @@
+"""Operations of straight-line code: what is left of its instructions on the device, with numbered values.
+
+Copies and extensions vanish, constant offsets stand in the accesses, the product that scales an index is one operation
+with the sum that adds the base.  Each value is defined once: a register that is written twice is two values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+
+from evaluators.registers.code import Form, PtxInstruction
+from evaluators.registers.loops import original
+from metafork.lazy_dataclass import dataclass
+
+# Cycles until a result is there; in proportion to each other, all that matters.
+_LATENCIES = {"st": 1, **dict.fromkeys(("cvt", "cvta", "ex2", "lg2", "sin", "cos"), 12)}
+_GLOBAL_LATENCY, _LOAD_LATENCY, _SEQUENCE_LATENCY, _APPROXIMATE_LATENCY, _DOUBLE_LATENCY, _LATENCY = (
+    40,
+    25,
+    60,
+    12,
+    8,
+    5,
+)
+_BRANCH_LATENCY = 1
+_EXTENSIONS = frozenset({("u32", "u64"), ("u64", "u32"), ("s64", "s32"), ("u32", "u16")})
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """``instruction`` says what it does; ``defines`` and ``uses`` are numbers of values."""
+
+    instruction: PtxInstruction
+    defines: list[int]
+    uses: list[int]
+    latency: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """The operations of a region, the values that live after it, and the registers that each value takes."""
+
+    sequence: list[Operation]
+    live_out: set[int]
+    weight: list[int]
+
+
+@cache  # as ``form``
+def _latency(form: Form) -> int:
+    if form.opcode == "ld":
+        return _GLOBAL_LATENCY if form.space == "global" else _LOAD_LATENCY
+    if form.opcode in _LATENCIES:
+        return _LATENCIES[form.opcode]
+    if form.is_quotient:
+        return _APPROXIMATE_LATENCY if form.approximate else _SEQUENCE_LATENCY
+    return _DOUBLE_LATENCY if "f64" in form.modifiers else _LATENCY
+
+
+def _extends(form: Form) -> bool:
+    """Say whether it only tells the width of a value."""
+    return form.opcode == "cvt" and (form.modifiers[:2] in _EXTENSIONS or form.modifiers[0] == "u16")
+
+
+def _scales(form: Form) -> bool:
+    """Say whether it makes an offset in bytes of an index, which an addition does besides."""
+    match form.opcode:
+        case "mul":
+            return form.modifiers[0] == "wide"
+        case "shl":
+            return form.modifiers[0] == "b64"
+        case "cvt":
+            return form.modifiers[0] == "s64"
+        case _:
+            return False
+
+
+def operations(body: Sequence[PtxInstruction], live_out: Iterable[str], registers: Mapping[str, int]) -> Operations:
+    """Return the operations of straight-line code; ``registers`` says how many each register of the PTX takes."""
+    current: dict[str, int] = {}
+    weight: list[int] = []
+    count: list[int] = []
+    as_address: list[int] = []
+
+    def fresh(name: str) -> int:
+        current[name] = value = len(weight)
+        weight.append(registers[original(name)])
+        count.append(0)
+        as_address.append(0)
+        return value
+
+    renamed: list[tuple[PtxInstruction, list[int], list[int]]] = []
+    for one in body:
+        uses = []
+        for name in one.uses:
+            value = current[name] if name in current else fresh(name)
+            count[value] += 1
+            if name in one.address:
+                as_address[value] += 1
+            uses.append(value)
+        if one.code.guard is not None:
+            # Where the guard does not hold, the old value stays.
+            uses += [current[name] if name in current else fresh(name) for name in one.defines]
+        renamed.append((one, [fresh(name) for name in one.defines], uses))
+    last = {current[name] if name in current else fresh(name) for name in live_out}
+    for value in last:
+        count[value] += 1
+    return Operations(_merged(renamed, last, weight, count, as_address), last, weight)
+
+
+def _merged(
+    renamed: Sequence[tuple[PtxInstruction, list[int], list[int]]],
+    last: set[int],
+    weight: Sequence[int],
+    count: Sequence[int],
+    as_address: Sequence[int],
+) -> list[Operation]:
+    """Return the operations of instructions whose values are numbered; ``count`` is how often each value is used."""
+    root = list(range(len(weight)))
+    result: list[Operation] = []
+    producer: dict[int, Operation] = {}
+    absorbed: set[Operation] = set()
+    for one, defines, operands in renamed:
+        form = one.form
+        if form.opcode == "bra":
+            result.append(Operation(one, [], [], _BRANCH_LATENCY))
+            continue
+        uses = [root[value] for value in operands]
+        if len(uses) == 1 and len(defines) == 1 and not one.special and defines[0] not in last:
+            value = defines[0]
+            vanishes = (
+                form.opcode in ("mov", "cvta")
+                or (weight[uses[0]] == weight[value] and _extends(form))
+                # A constant offset of accesses.
+                or (form.mnemonic == "add.s64" and as_address[value] == count[value])
+            )
+            if vanishes:
+                root[value] = uses[0]
+                continue
+        operation = Operation(one, defines, uses, _latency(form))
+        if form.mnemonic in ("add.s64", "sub.s64"):
+            for value in uses:
+                scale = producer.get(value)
+                if scale is not None and count[value] == 1 and _scales(scale.instruction.form):
+                    operation.uses = [other for other in uses if other != value] + scale.uses
+                    absorbed.add(scale)
+                    break
+        for value in defines:
+            producer[value] = operation
+        result.append(operation)
+    return [one for one in result if one not in absorbed]
+
+
+def in_order(code: Operations) -> int:
+    """Return the most registers that live at once in the order of the text."""
+    weight = code.weight
+    live = set(code.live_out)
+    now = most = sum(weight[value] for value in live)
+    for one in reversed(code.sequence):
+        alive = [value for value in one.defines if value in live]
+        if len(alive) < len(one.defines):
+            most = max(most, now + sum(weight[value] for value in one.defines if value not in live))
+        for value in alive:
+            live.discard(value)
+            now -= weight[value]
+        for value in one.uses:
+            if value not in live:
+                live.add(value)
+                now += weight[value]
+        if now > most:
+            most = now
+    return most
