@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from reprlib import recursive_repr
+from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ else:
             return lambda it: dataclass(it, eq=eq, order=order, frozen=frozen, slots=slots)
         cls.__doc__ = cls.__doc__ or cls.__name__  # otherwise a signature is asked for, and ``__init__`` with it
         own = dict(cls.__dict__)
-        made = dataclasses.dataclass(init=False, repr=False, eq=order, order=order, slots=slots)(cls)  # noqa: TID251
+        made = _declared(cls, order=order, frozen=frozen, slots=slots)
         methods: dict[str, Any] = {"__repr__": _repr}
         if "__init__" not in own:
             made.__init__ = _at_first_call(made, "__init__", _init)
@@ -44,6 +45,32 @@ else:
         if eq and own.get("__hash__") is None:  # a class that defines `__eq__` alone has `None`
             made.__hash__ = _at_first_call(made, "__hash__", _hash) if frozen else None
         return made
+
+
+_DECLARING = RLock()
+"""Held while bases do not say that they are frozen."""
+
+
+def _declared(cls: type, *, order: bool, frozen: bool, slots: bool) -> Any:
+    """Return the class with fields, slots and order, frozen by name only: ``_refuse`` is one function for all classes.
+
+    The standard library's classes and these inherit from each other as they do among themselves: all frozen, or none.
+    """
+    parameters = [one for base in cls.__mro__[1:] if (one := base.__dict__.get("__dataclass_params__")) is not None]
+    with _DECLARING:
+        if any(one.frozen != frozen for one in parameters):
+            raise TypeError(
+                f"{cls.__qualname__}: a frozen dataclass extends frozen ones only, another one none of them"
+            )
+        for one in parameters:
+            one.frozen = False
+        try:
+            made: Any = dataclasses.dataclass(init=False, repr=False, eq=order, order=order, slots=slots)(cls)  # noqa: TID251
+        finally:
+            for one in parameters:
+                one.frozen = frozen
+    made.__dataclass_params__.frozen = frozen
+    return made
 
 
 def _at_first_call(cls: Any, method: str, text: Callable[[Any, dict[str, Any]], str]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from os import PathLike
 from pathlib import Path
 from random import Random
@@ -139,6 +139,8 @@ class _Run:
     progress: Progress
     remaining: Callable[[], float]
     found: Verification
+    finders: dict[str, Points] = field(default_factory=dict)
+    """By schedule: what computes its derived symbols."""
 
     def run(self, directory: Path | None) -> Verification:
         functions = self._drivable()
@@ -386,7 +388,10 @@ class _Run:
             if isinstance(evaluated, NotKnown):
                 return None
             value = evaluated
-        point = Points(tree).completed(parameters)
+        name = tree.program.name
+        if name not in self.finders:
+            self.finders[name] = Points(tree)
+        point = self.finders[name].completed(parameters)
         if point is None:
             return None
         for symbol in value.derived:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -105,9 +105,7 @@ class Machine:
 
     def fields(self) -> dict[str, int]:
         """Return the machine parameters by field name, in the order of ``metafork_machine``."""
-        values = asdict(self)
-        del values["targets"]
-        return values
+        return {name: getattr(self, name) for name in FIELDS}
 
 
 FIELDS: tuple[str, ...] = tuple(name for name in Machine.__dataclass_fields__ if name != "targets")

@@ -2,6 +2,8 @@
 
 Each leaf runs as users get it, on the CPU build under AddressSanitizer, UndefinedBehaviorSanitizer and bounds checks,
 at sizes that divide and sizes that do not, on the boundaries of its conditions; results are compared bit for bit.
+
+The quick tests compile a sample, mostly without optimization; the slow ones compile all as ``metafork verify`` does.
 """
 
 from pathlib import Path
@@ -18,13 +20,16 @@ EXAMPLES = {path.stem: (path, {}) for path in sorted(DIRECTORY.glob("*.mf"))} | 
 }
 EXAMPLES["jacobi1d, in the paper's order"] = (DIRECTORY / "jacobi1d.mf", {"order": "paper"})
 SAMPLE = ("center", "jacobi1d", "matadd", "matvec", "smooth")
+CASES = {name: (EXAMPLES[name], "-O0") for name in SAMPLE} | {
+    f"{name}, -O1": (one, "-O1") for name, one in EXAMPLES.items()
+}
 POINTS = 24
 
 
-@pytest.fixture(scope="module", params=sampled({name: (one,) for name, one in EXAMPLES.items()}, SAMPLE))
+@pytest.fixture(scope="module", params=sampled({name: (one,) for name, one in CASES.items()}, (*SAMPLE, "matadd, -O1")))
 def verification(request):
-    path, chosen = request.param
-    return verify(path, **chosen, options=Options(points=POINTS, jobs=2))
+    (path, chosen), level = request.param
+    return verify(path, **chosen, options=Options(points=POINTS, jobs=2, optimization=level))
 
 
 def test_nothing_fails(verification):
@@ -77,7 +82,9 @@ void f(int n, int B, float a[n])
 
 
 def test_a_program_that_prints_and_asserts_without_its_header():
-    found = verify(TALKATIVE, counters=["threads_per_block"], strategies=[], options=Options(points=6))
+    found = verify(
+        TALKATIVE, counters=["threads_per_block"], strategies=[], options=Options(points=6, optimization="-O0")
+    )
     assert not found.failures, found.failures
     assert all(leaf.points for leaf in found.leaves)
 
@@ -96,7 +103,9 @@ void f(int n, int B, int next[n], float a[n], float b[n])
 
 
 def test_points_at_which_the_reference_itself_fails_say_nothing_of_a_leaf():
-    found = verify(INDIRECT, counters=["threads_per_block"], strategies=[], options=Options(points=4))
+    found = verify(
+        INDIRECT, counters=["threads_per_block"], strategies=[], options=Options(points=4, optimization="-O0")
+    )
     assert not found.failures, found.failures
     assert all(leaf.points == 0 for leaf in found.leaves)
     assert any("the serial program itself leaves an array" in note and "--init" in note for note in found.notes)

@@ -239,10 +239,10 @@ def programs(tmp_path_factory):
     run(METAFORK, "optimize", "cases.mf", "--counters", "threads_per_block", "--strategies", "granularity", cwd=folder)
     (folder / "driver.c").write_text(driver(len(CASES)))
     own = ["-I.", "-Icases.out/include"]
-    sanitize = ["-g", "-fsanitize=address", "-fno-omit-frame-pointer"]
-    c = ["gcc", "-std=gnu11", "-O1", "-w", "-ffp-contract=off", *sanitize, *own]
+    sanitize = ["-fsanitize=address"]
+    c = ["gcc", "-std=gnu11", "-O0", "-w", "-ffp-contract=off", *sanitize, *own]
     run(*c, "-c", "cases.out/cases_host.c", "-DMETAFORK_CPU", "-o", "host.o", cwd=folder)
-    cxx = ["g++", "-std=c++17", "-O1", "-x", "c++", "-DMETAFORK_CPU", "-Icases.out", *sanitize, *own]
+    cxx = ["g++", "-std=c++17", "-O0", "-x", "c++", "-DMETAFORK_CPU", "-Icases.out", *sanitize, *own]
     run(*cxx, "-c", "cases.out/cases.cu", "-o", "device.o", cwd=folder)
     run(*c, "-c", "driver.c", "-o", "driver.o", cwd=folder)
     run("g++", *sanitize, "host.o", "device.o", "driver.o", "-lm", "-o", "ours", cwd=folder)

@@ -56,7 +56,9 @@ def test_what_wraps_is_not_proved_free_of_races(text):
 
 def test_loops_that_wrap_do_not_join_the_grid():
     text = "\n".join(text.replace("void f(", f"void f{number}(") for number, text in enumerate(WRAPS.values()))
-    found = verify(text, counters=COUNTERS, order="paper", options=Options(points=8, dataflow_seconds=0))
+    found = verify(
+        text, counters=COUNTERS, order="paper", options=Options(points=8, optimization="-O0", dataflow_seconds=0)
+    )
     assert [failure.text() for failure in found.failures] == []
     assert len(found.leaves) >= len(WRAPS)
     assert all(row.points and "granularity" not in row.strategies for row in found.leaves)
@@ -82,7 +84,9 @@ def test_a_window_does_not_start_where_only_a_wrap_around_leads():
         "const int x[n], int y[n]",
         "cache(x)",
     )
-    found = verify(text, counters=COUNTERS, order="paper", options=Options(points=16, dataflow_seconds=0))
+    found = verify(
+        text, counters=COUNTERS, order="paper", options=Options(points=16, optimization="-O0", dataflow_seconds=0)
+    )
     assert [failure.text() for failure in found.failures] == []
     [tree] = optimize(text, counters=COUNTERS, order="paper").schedules
     assert not any(leaf.counters["shared_memory"].numerator for leaf in tree.leaves)
@@ -150,7 +154,9 @@ def test_what_parameters_decide_joins_start_and_all_strategies_apply(text, condi
 def test_what_parameters_decide_is_right_within_start():
     texts = [text for text, _, _ in DECIDED.values()]
     text = "\n".join(text.replace("void f(", f"void f{number}(") for number, text in enumerate(texts))
-    found = verify(text, counters=COUNTERS, order="paper", options=Options(points=8, dataflow_seconds=10))
+    found = verify(
+        text, counters=COUNTERS, order="paper", options=Options(points=8, optimization="-O0", dataflow_seconds=10)
+    )
     assert [failure.text() for failure in found.failures] == []
     assert all(row.points for row in found.leaves)
 

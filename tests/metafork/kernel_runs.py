@@ -65,10 +65,13 @@ class Case:
 
 
 def run(cases: Sequence[Case], directory: Path, grid_limit: int = 0, flags: Sequence[str] = ()) -> dict[str, str]:
-    """Return what went wrong, by case and point; an empty dictionary means that every point is right.
+    """Build cases and return what went wrong (``wrong``)."""
+    build(cases, directory, flags)
+    return wrong(cases, directory, grid_limit)
 
-    ``grid_limit`` launches at most so many blocks in each dimension, so that kernels must walk their grid: large ones.
-    """
+
+def build(cases: Sequence[Case], directory: Path, flags: Sequence[str] = ()) -> None:
+    """Compile the program ``runs``, which takes any number of points."""
     directory.mkdir(parents=True, exist_ok=True)
     kernels, serial, mains = [_KERNELS_HEAD], ["#include <assert.h>\n#include <math.h>\n"], []
     written = set()
@@ -92,6 +95,14 @@ def run(cases: Sequence[Case], directory: Path, grid_limit: int = 0, flags: Sequ
     ]
     for step in steps:
         subprocess.run(step, cwd=directory, check=True, capture_output=False)
+
+
+def wrong(cases: Sequence[Case], directory: Path, grid_limit: int = 0) -> dict[str, str]:
+    """Return what went wrong, by case and point; an empty dictionary means that every point is right.
+
+    ``grid_limit`` launches at most so many blocks in each dimension, so that kernels must walk their grid: large ones.
+    Where some of the cases that were built are to run, the others have no points.
+    """
     lines, labels = [], []
     for number, case in enumerate(cases):
         for point in case.points:

@@ -130,6 +130,40 @@ def test_a_class_extends_another(declare: Any) -> None:
     assert repr(made).endswith("Derived(a=1, b=2, c=3)")
 
 
+@pytest.mark.parametrize("inner", DECORATORS.values(), ids=DECORATORS)
+def test_one_kind_extends_the_other(declare: Any, inner: Any) -> None:
+    @inner(frozen=True, slots=True)
+    class Base:
+        a: int
+        b: int = 2
+
+    @declare(frozen=True, slots=True)
+    class Derived(Base):
+        c: int = 3
+
+    made = Derived(1)
+    assert (made, hash(made)) == (Derived(1, 2, 3), hash(Derived(1)))
+    assert Base(1) != made
+    for name in ("b", "c"):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(made, name, 4)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("inner", DECORATORS.values(), ids=DECORATORS)
+def test_a_frozen_class_extends_frozen_ones_only(declare: Any, inner: Any, frozen: bool) -> None:
+    @inner(frozen=frozen)
+    class Base:
+        a: int
+
+    class Derived(Base):
+        b: int = 1
+
+    with pytest.raises(TypeError, match="frozen"):
+        declare(frozen=not frozen)(Derived)
+    assert Base(1) == Base(1)
+
+
 def test_an_order(declare: Any) -> None:
     @declare(frozen=True, slots=True, order=True)
     class Version:

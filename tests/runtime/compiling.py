@@ -11,7 +11,7 @@ import metafork
 
 INCLUDE = Path(metafork.__file__).resolve().parent / "runtime" / "include"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
-SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 CPLUSPLUS = ("g++", "-std=c++17", "-x", "c++", "-DMETAFORK_CPU")
 C = ("gcc", "-std=gnu11")
 

@@ -12,7 +12,7 @@ HARNESS = Path(__file__).with_name("dispatch.cu")
 
 @pytest.fixture(scope="module")
 def harness(tmp_path_factory):
-    return build(tmp_path_factory.mktemp("dispatch") / "dispatch", [HARNESS], "-O1", *SANITIZE)
+    return build(tmp_path_factory.mktemp("dispatch") / "dispatch", [HARNESS], "-O0", *SANITIZE)
 
 
 def answer(harness, chosen, limit, leaves, launch=0, **variables):

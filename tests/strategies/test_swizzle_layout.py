@@ -3,9 +3,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from comprehensive.cli import cli
 from comprehensive.optimize import optimize
 from comprehensive.verification import Options, verify
 from evaluators.bank_degree import COUNTER
@@ -285,18 +283,21 @@ void mixed(int N, int B, const float x[4 * N], const float y[3 * N], const float
     assert isinstance(STRATEGY.apply(both.version, Analyses()), NotApplied)
 
 
+CHOSEN = {"counters": COUNTERS, "strategies": ("granularity", "caching", "swizzle")}
+OPTIONS = Options(points=6, optimization="-O0", dataflow_seconds=0)
+
+
 def test_leaves_as_they_are_shipped():
     """The generated files, every leaf on points of its own, with bounds and races checked."""
-    chosen = ("--counters", ",".join(COUNTERS), "--strategies", "granularity,caching,swizzle")
-    ran = CliRunner().invoke(cli, ["verify", str(EXAMPLES / "aos.mf"), *chosen, "--points", "6", "--json"])
-    assert ran.exit_code == 0, ran.output
-    assert "aos_k1" in ran.output
+    found = verify(EXAMPLES / "aos.mf", **CHOSEN, options=OPTIONS)
+    assert [failure.text() for failure in found.failures] == []
+    assert {row.schedule for row in found.leaves} == {"aos_k0", "aos_k1"}
+    assert all(row.points == row.raced_points == 6 for row in found.leaves)
 
 
 def test_a_wrong_transposition_is_noticed(monkeypatch):
     monkeypatch.setattr(
         "metafork.analysis.memory.lane_transpose.LaneTranspose.order", property(lambda self: tuple(range(self.stride)))
     )
-    chosen = {"counters": COUNTERS, "strategies": ("granularity", "caching", "swizzle")}
-    found = verify(EXAMPLES / "aos.mf", **chosen, options=Options(points=6))
+    found = verify(EXAMPLES / "aos.mf", **CHOSEN, options=OPTIONS)
     assert {(failure.schedule, failure.leaf) for failure in found.failures} == {("aos_k0", 2), ("aos_k1", 2)}

@@ -38,7 +38,7 @@ def directory(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def program(directory):
-    return compiled(directory, directory / "driver", "-O1", "-DMETAFORK_CHECK", *SANITIZE)
+    return compiled(directory, directory / "driver", "-O0", "-DMETAFORK_CHECK", *SANITIZE)
 
 
 def ran(program, *arguments, **variables):

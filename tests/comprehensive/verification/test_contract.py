@@ -1,6 +1,8 @@
 """Points outside of the program's own contract are left out with a hint; data can be given; what never ran is said."""
 
 import json
+import re
+from functools import partial
 
 import pytest
 from click.testing import CliRunner
@@ -57,41 +59,61 @@ def hints(found):
     return [note for note in found.notes if "leaves an array" in note]
 
 
-@pytest.mark.parametrize(
-    ("index", "access", "hint"),
-    [
-        ("x[i * B + u][j]", "x[i * B + u][j]", "add assert(j < m)"),  # in the next row: no allocation is left
-        ("x[0][m - j]", "x[0][m - j]", "add assert(0 <= m - j)"),
-        ("x[0][1000 * j]", "x[0][1000 * j]", "add assert(1000 * j < m)"),  # beyond every red zone
-        ("x[j][0] + x[n / j - 1][0]", "x[j][0]", "add assert(j < n)"),
-        ("x[i * B + u + j][0]", "x[i * B + u + j][0]", "add an assert under which 0 <= i * B + u + j && "),
-    ],
-)
-def test_a_point_outside_of_the_contract_is_left_out_with_a_hint(index, access, hint):
-    found = verified(FREE.replace("INDEX", index))
-    assert [failure.text() for failure in found.failures] == []
-    assert any(f"at {access}: {hint}" in note and "(first: index " in note for note in hints(found))
-    assert all(row.points < 12 and row.points == row.raced_points for row in found.leaves)
+OUTSIDE = {
+    "x[i * B + u][j]": ("x[i * B + u][j]", "add assert(j < m)"),  # in the next row: no allocation is left
+    "x[0][m - j]": ("x[0][m - j]", "add assert(0 <= m - j)"),
+    "x[0][1000 * j]": ("x[0][1000 * j]", "add assert(1000 * j < m)"),  # beyond every red zone
+    "x[j][0] + x[n / j - 1][0]": ("x[j][0]", "add assert(j < n)"),
+    "x[i * B + u + j][0]": ("x[i * B + u + j][0]", "add an assert under which 0 <= i * B + u + j && "),
+}
+"""What is read outside of an array, and what the hint names."""
+LOCAL = FREE.replace(
+    "    meta_for (int i = 0; i < d; i++)\n", "    meta_for (int i = 0; i < d; i++) {\n      int t[B];\n"
+).replace("        y[i * B + u] = INDEX;\n", "      { t[u + j - 1] = u; y[i * B + u] = 1; }\n    }\n")
+PROGRAMS = {"asserted": ASSERTED, "local": LOCAL, "sparse": SPARSE} | {
+    index: FREE.replace("INDEX", index) for index in OUTSIDE
+}
 
 
-def test_with_the_assertion_nothing_is_left_out():
-    found = verified(ASSERTED)
-    assert hints(found) == []
-    assert [row.points for row in found.leaves] == [12]
-
-
-def test_arrays_of_a_block_are_checked_too():
-    text = FREE.replace(
-        "    meta_for (int i = 0; i < d; i++)\n", "    meta_for (int i = 0; i < d; i++) {\n      int t[B];\n"
+@pytest.fixture(scope="module")
+def together():
+    """All programs verified as one file; returns the hints and rows of one of them."""
+    found = verified(
+        "".join(re.sub(r"(?<=void )\w+", rf"\g<0>_{number}", text) for number, text in enumerate(PROGRAMS.values()))
     )
-    text = text.replace("        y[i * B + u] = INDEX;\n", "      { t[u + j - 1] = u; y[i * B + u] = 1; }\n    }\n")
-    found = verified(text)
-    assert any("at t[u + j - 1]" in note for note in hints(found))
+    assert [failure.text() for failure in found.failures] == []
+
+    def of(program):
+        schedule = f"input_k{list(PROGRAMS).index(program)}"
+        notes = [note for note in hints(found) if note.startswith(f"{schedule}: ")]
+        return notes, [row for row in found.leaves if row.schedule == schedule]
+
+    return of
+
+
+@pytest.mark.parametrize("index", OUTSIDE)
+def test_a_point_outside_of_the_contract_is_left_out_with_a_hint(together, index):
+    notes, rows = together(index)
+    access, hint = OUTSIDE[index]
+    assert any(f"at {access}: {hint}" in note and "(first: index " in note for note in notes)
+    assert rows
+    assert all(row.points < 12 and row.points == row.raced_points for row in rows)
+
+
+def test_with_the_assertion_nothing_is_left_out(together):
+    notes, rows = together("asserted")
+    assert notes == []
+    assert [row.points for row in rows] == [12]
+
+
+def test_arrays_of_a_block_are_checked_too(together):
+    notes, _ = together("local")
+    assert any("at t[u + j - 1]" in note for note in notes)
 
 
 def test_what_the_compiler_does_not_accept_is_a_note_and_the_points_run(monkeypatch):
     monkeypatch.setattr("comprehensive.verification.builds.contract_text", lambda unit: "this is no C")
-    found = verified(ASSERTED)
+    found = verified(ASSERTED, races=False)
     assert [row.points for row in found.leaves] == [12]
     assert any(note.startswith("indices of the serial run were not checked: ") for note in found.notes)
 
@@ -101,12 +123,11 @@ def test_the_checked_text_names_every_access_once():
     assert contract_text(unit).count("metafork_inside(") == 5 + 1
 
 
-def test_data_can_be_given(tmp_path):
-    without = verified(SPARSE)
-    assert without.passed
-    assert hints(without)
-    assert all("(--init)" in note for note in hints(without))
-    assert all(row.points < 12 for row in without.leaves)
+def test_data_can_be_given(together, tmp_path):
+    notes, rows = together("sparse")
+    assert notes
+    assert all("(--init)" in note for note in notes)
+    assert all(row.points < 12 for row in rows)
     init = tmp_path / "matrix.c"
     init.write_text(MATRIX)
     found = verified(SPARSE, init=init)
@@ -117,7 +138,7 @@ def test_data_can_be_given(tmp_path):
 def test_data_that_leave_the_arrays_are_said(tmp_path):
     init = tmp_path / "matrix.c"
     init.write_text(MATRIX.replace("i <= n", "i <= n + 1"))
-    found = verified(SPARSE, init=init)
+    found = verified(SPARSE, init=init, races=False)
     assert [row.points for row in found.leaves] == [0]
     assert any("heap-buffer-overflow" in note for note in found.notes)
 
@@ -143,13 +164,30 @@ void never(int n, int B, float a[n]) {
 ALWAYS = NEVER.replace("never", "always").replace("  if (n < 0)\n", "")
 
 
+@pytest.fixture
+def quick(monkeypatch):
+    """Kernels that ``metafork verify`` compiles are not optimized."""
+    monkeypatch.setattr("comprehensive.verification.Options", partial(Options, optimization="-O0"))
+
+
 def ran(tmp_path, text, *options):
     path = tmp_path / "p.mf"
     path.write_text(text)
-    chosen = ["--counters", "threads_per_block", "--strategies", "", "--registers", "none", "--points", "4"]
+    chosen = [
+        "--counters",
+        "threads_per_block",
+        "--strategies",
+        "",
+        "--registers",
+        "none",
+        "--no-races",
+        "--points",
+        "4",
+    ]
     return CliRunner().invoke(cli, ["verify", str(path), *chosen, *options])
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_leaf_that_never_ran_is_not_verified(tmp_path):
     told = ran(tmp_path, ALWAYS + NEVER)
     assert told.exit_code == 5
@@ -170,6 +208,7 @@ def test_a_leaf_of_a_static_function_is_not_verified(tmp_path):
     assert "not verified: p_k0 leaf 1 (as written): no driver calls its function" in told.output
 
 
+@pytest.mark.usefixtures("quick")
 def test_leaves_that_ran_are_verified(tmp_path):
     told = ran(tmp_path, ALWAYS)
     assert told.exit_code == 0

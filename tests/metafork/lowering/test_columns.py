@@ -10,7 +10,7 @@ from metafork.ir.messages.source import Source
 from metafork.ir.program import Assign, Declare, Element, If, expressions_of, walk_expression, walk_statements
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
-from tests.metafork.kernel_runs import Case, run
+from tests.metafork.kernel_runs import Case, build, wrong
 from tests.metafork.programs import program
 
 TEXT = """
@@ -137,8 +137,10 @@ def test_kernels_with_columns_compute_what_the_program_means(tmp_path):
     cases += [case(name, body, rows=1) for name, body in list(VECTORS.items())[::3]]
     cases += [case("taps", VECTORS["taps"], columns, 2, type_) for columns, type_ in ((2, "float"), (3, "int"))]
     cases += [case("in_place", VECTORS["in_place"], 2, 3, type_) for type_ in ("double", "short", "long long")]
-    assert run([replace(one, _parsed=[]) for one in cases], tmp_path / "small") == {}
-    assert run([replace(one, _parsed=[]) for one in cases[::5]], tmp_path / "large", grid_limit=1) == {}
+    cases = [replace(one, _parsed=[]) for one in cases]
+    build(cases, tmp_path)
+    assert wrong(cases, tmp_path) == {}
+    assert wrong(cases, tmp_path, grid_limit=1) == {}
 
 
 @pytest.mark.parametrize(("item", "works"), [("4", True), ("1", False), ("5", False), ("0, 4", False)])

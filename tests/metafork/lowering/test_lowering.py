@@ -9,8 +9,9 @@ from metafork.ir.messages.source import Source
 from metafork.ir.program import Assign, Barrier, Element, For, walk_statements
 from metafork.lowering.lowering import CannotLowerError, lower
 from tests.metafork.awkward import AWKWARD
-from tests.metafork.kernel_runs import Case, run
+from tests.metafork.kernel_runs import Case, build, run, wrong
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
+from tests.sampling import sampled
 
 PAPERS = [
     Case(
@@ -34,20 +35,30 @@ def one_array_cached(case):
             yield replace(case, cached=(array.name,), label=f"{case.function.name} {array.name}", _parsed=[])
 
 
+CASES = [*PAPERS, *AWKWARD]
+
+
 @pytest.fixture(scope="module")
-def wrong(tmp_path_factory):
-    cases = [*PAPERS, *AWKWARD]
-    cases += [without_caching(case) for case in AWKWARD]
-    cases += [alone for case in AWKWARD for alone in one_array_cached(case)]
-    return run(cases, tmp_path_factory.mktemp("runs"))
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    build(CASES, folder)
+    return folder
 
 
-def test_every_kernel_computes_what_the_program_means(wrong):
-    assert wrong == {}
+def test_every_kernel_computes_what_the_program_means(built):
+    assert wrong(CASES, built) == {}
 
 
-def test_a_grid_smaller_than_the_nest_is_walked(tmp_path):
-    assert run([*PAPERS, *AWKWARD], tmp_path, grid_limit=1) == {}
+def test_a_grid_smaller_than_the_nest_is_walked(built):
+    assert wrong(CASES, built, grid_limit=1) == {}
+
+
+MIXTURES = [*map(without_caching, AWKWARD), *(alone for case in AWKWARD for alone in one_array_cached(case))]
+
+
+@pytest.mark.parametrize("first", sampled(range(4), 1))
+def test_mixtures_of_shared_and_global_memory_compute_what_the_program_means(tmp_path, first):
+    assert run(MIXTURES[first::4], tmp_path) == {}
 
 
 def test_a_wrong_kernel_is_noticed(tmp_path):

@@ -71,7 +71,7 @@ def interface(main, directory, backend, **options):
     text = (EXAMPLES / "matmul.mf").read_text()
     one = program(text, "matmul.mf", directory, backend, static={"s": (3,), "B0": (4,)}, **options)
     objects = [directory / "kernels.o", directory / "host.o"]
-    flags = ("-std=gnu11", "-g", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", *_include(one))
+    flags = ("-std=gnu11", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", *_include(one))
     succeed(["gcc", *flags, main, *objects, *LIBRARIES, "-o", directory / "interface"])
     return one
 

@@ -79,7 +79,7 @@ def nvrtc(directory):
     """Build the libraries (one lacks a function) and start the server; all is there inside of the ``with``."""
     source = Path(__file__).with_name("libnvrtc.c")
     for name, more in (("libnvrtc.so", ()), ("old.so", ("-DOLD",))):
-        flags = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *more)
+        flags = ("-std=gnu11", "-O0", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", *more)
         succeed(["gcc", *flags, source, "-o", directory / name])
     found = Nvrtc(directory)
     listening = socket.socket(socket.AF_UNIX)

@@ -86,7 +86,7 @@ def test_other_strides_have_no_transposition(stride):
         LaneTranspose(stride)
 
 
-@pytest.mark.parametrize("strides", sampled([range(first, 32, 5) for first in range(2, 7)], 2))
+@pytest.mark.parametrize("strides", sampled([range(first, 32, 5) for first in range(2, 7)], 1))
 def test_every_stride_runs_as_the_serial_program_does(strides, tmp_path):
     cases = [case(of_stride(stride), SIZES) for stride in strides]
     for one in cases:
