@@ -2,42 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from comprehensive.options import machine_limits
 from comprehensive.systems.start import Start, within
 from comprehensive.systems.systems import System
 from comprehensive.tree.schedule_tree import Leaf
-from metafork.algebra.polynomial import Constraint
+from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.positivity import Positivity, whole
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import SUPPORTED, Between
 
 
 def leaves_for_no_machine(start: Start, leaves: Sequence[Leaf], derived: Sequence[DerivedSymbol]) -> tuple[int, ...]:
-    """Return the numbers of leaves that are shown to be empty on all machines between the supported presets.
+    """Return the numbers of leaves that are shown to be empty on all machines between the supported presets."""
+    supported = SupportedMachines.of(start, derived)
+    return tuple(leaf.id for leaf in leaves if not any(map(supported.admit, leaf.systems)))
+
+
+@dataclass(frozen=True, slots=True)
+class SupportedMachines:
+    """What holds on all machines between the supported presets: ``numbers`` of symbols, and ``premises``.
 
     No solver is asked: a condition fails by ranges of symbols and premises that are added up, or nothing is said.
+    ``real`` are the targets of ratios, which are no integers, as the proofs take symbols to be: what mentions one is
+    left aside.
     """
-    limits: list[Constraint] = []
-    numbers: dict[str, int] = {}
-    for name, limit in machine_limits(SUPPORTED).items():
-        symbol = start.machine.get(name)
-        if symbol is not None and isinstance(limit, Between):
-            limits += within(symbol, limit)
-        elif symbol is not None and not isinstance(limit, Between):
-            numbers[symbol] = int(limit)
-    # Targets of ratios are no integers, as the proofs below take symbols to be: what mentions one is left aside.
-    known = [*start.constraints, *limits, *(fact for symbol in derived for fact in symbol.constraints())]
-    premises = tuple(fact.substitute(numbers) for fact in known if start.real.isdisjoint(fact.symbols))
-    systems = {
-        leaf.id: [
-            tuple(member.substitute(numbers) for member in system if start.real.isdisjoint(member.symbols))
-            for system in leaf.systems
-        ]
-        for leaf in leaves
-    }
-    return tuple(number for number, own in systems.items() if all(_empty(system, premises) for system in own))
+
+    numbers: Mapping[str, Polynomial | int]
+    premises: System
+    real: frozenset[str]
+
+    @staticmethod
+    def of(
+        start: Start, derived: Sequence[DerivedSymbol], values: Mapping[str, Polynomial] | None = None
+    ) -> SupportedMachines:
+        """Return it for the machines of a tree; ``values`` are what other symbols stand for."""
+        limits: list[Constraint] = []
+        numbers: dict[str, Polynomial | int] = dict(values or {})
+        for name, limit in machine_limits(SUPPORTED).items():
+            symbol = start.machine.get(name)
+            if symbol is not None and isinstance(limit, Between):
+                limits += within(symbol, limit)
+            elif symbol is not None and not isinstance(limit, Between):
+                numbers[symbol] = int(limit)
+        known = [*start.constraints, *limits, *(fact for symbol in derived for fact in symbol.constraints())]
+        premises = tuple(fact.substitute(numbers) for fact in known if start.real.isdisjoint(fact.symbols))
+        return SupportedMachines(numbers, premises, start.real)
+
+    def admit(self, system: System) -> bool:
+        """Say whether some of the machines may satisfy a system: false only where none is shown to."""
+        members = (member.substitute(self.numbers) for member in system if self.real.isdisjoint(member.symbols))
+        return not _empty(tuple(members), self.premises)
 
 
 def _empty(members: System, premises: tuple[Constraint, ...]) -> bool:
