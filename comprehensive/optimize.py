@@ -11,7 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -37,7 +37,7 @@ from comprehensive.options import (
 )
 from comprehensive.plugins import load
 from comprehensive.reading import parse
-from comprehensive.supported_machines import leaves_for_no_machine
+from comprehensive.supported_machines import SupportedMachines, leaves_for_no_machine
 from comprehensive.systems.points import Number
 from comprehensive.systems.start import Start, identifiers, start_of
 from comprehensive.tree import render, report, tree_json
@@ -289,7 +289,10 @@ def discuss(
         combinations = all_combinations(listed) if listed else ()
     if not combinations:
         return replace(tree, notes=(*tree.notes, ("instances", NOTHING_TYPICAL))) if typical else tree
-    maker = InstanceMaker(combinations, strategies, discussion.systems, analyses, deadline, typical)
+    supported = partial(SupportedMachines.of, start) if not fixed and analyses.hardware.ptx else None
+    maker = InstanceMaker(
+        combinations, strategies, discussion.systems, analyses, deadline, typical, outcome.counters, supported
+    )
     return maker.with_instances(tree, outcome.cases)
 
 

@@ -7,6 +7,7 @@ is a ceiling, so a derived symbol: ``B0*B1`` threads of 20 registers take ``640*
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -35,20 +36,26 @@ class RegistersPerBlock:
 
     def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return ``registers * warp_size * ceil(threads / warp_size)``; not known where either factor is not."""
-        threads = THREADS_PER_BLOCK.evaluate(version, analyses)
+        threads = in_whole_warps(version, analyses)
         if isinstance(threads, NotKnown):
             return threads
         per_thread = registers(version, analyses)
         if isinstance(per_thread, NotKnown):
             return per_thread
-        # Every symbol of the product of extents is a constant of the launch.
-        scope = Scope({}, threads.numerator.symbols, threads.derived)
-        warps = scope.quotient("ceiling", threads.numerator, Polynomial.constant(analyses.hardware.warp_size), "warps")
-        if warps is None:
-            return NotKnown(f"{threads.numerator} threads are no whole number of warps that is known")
-        return CounterValue(
-            warps * analyses.hardware.warp_size * per_thread, derived=tuple(scope.derived), domain=threads.domain
-        )
+        return replace(threads, numerator=threads.numerator * per_thread)
+
+
+def in_whole_warps(version: Version, analyses: Analyses) -> CounterValue | NotKnown:
+    """Return the threads of a block, rounded up to whole warps: ``warp_size * ceil(threads / warp_size)``."""
+    threads = THREADS_PER_BLOCK.evaluate(version, analyses)
+    if isinstance(threads, NotKnown):
+        return threads
+    # Every symbol of the product of extents is a constant of the launch.
+    scope = Scope({}, threads.numerator.symbols, threads.derived)
+    warps = scope.quotient("ceiling", threads.numerator, Polynomial.constant(analyses.hardware.warp_size), "warps")
+    if warps is None:
+        return NotKnown(f"{threads.numerator} threads are no whole number of warps that is known")
+    return CounterValue(warps * analyses.hardware.warp_size, derived=tuple(scope.derived), domain=threads.domain)
 
 
 COUNTER = RegistersPerBlock()

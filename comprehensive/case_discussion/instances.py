@@ -11,14 +11,21 @@ Where the user names no values, those of ``typical_values`` are tried, and kept 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import product
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field, replace
+from itertools import product, repeat
+from typing import Protocol
 
-from comprehensive.case_discussion.quintuple import Case
+from comprehensive.case_discussion.instance_registers import RegisterCount, Registers, derived_at
+from comprehensive.case_discussion.interruption import OutOfTimeError, until
+from comprehensive.case_discussion.quintuple import Case, CounterOf
 from comprehensive.case_discussion.typical_values import is_simpler
-from comprehensive.systems.systems import Systems
+from comprehensive.systems.systems import System, Systems
 from comprehensive.tree.schedule_tree import Instance, Leaf, ScheduleTree, values_text
+from evaluators.counter import NotKnown
+from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Version
@@ -30,6 +37,7 @@ from strategies.strategy import Applied, Strategy
 MOST_INSTANCES = 8
 """Most instances of one leaf."""
 NOTHING_TYPICAL = "none: no parameter is an extent of the block, or a trip count of thread code; --static names values"
+OUT_OF_TIME = "the time limit was reached"
 CHOSEN = "for typical values with which a leaf is simpler; --static names others, --static none leaves them out"
 
 
@@ -38,12 +46,34 @@ def all_combinations(static: StaticValues) -> tuple[Mapping[str, int], ...]:
     return tuple(dict(zip(static, values, strict=True)) for values in product(*static.values()))
 
 
+class Admitting(Protocol):
+    """Some machines: ``comprehensive.supported_machines``."""
+
+    def admit(self, system: System) -> bool:
+        """Say whether some of them may satisfy a system."""
+        ...
+
+
+Supported = Callable[[Sequence[DerivedSymbol], Mapping[str, Polynomial]], Admitting]
+"""Returns machines, given the derived symbols of a tree and what some symbols are."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """An instance to be: ``registers`` are ``None`` where the tree does not count them."""
+
+    values: Mapping[str, int]
+    version: Version
+    registers: Registers | None
+
+
 @dataclass(frozen=True, slots=True)
 class InstanceMaker:
     """Makes the instances of one schedule's leaves.
 
     ``combinations`` are the values to try, in order; ``typical`` says that nobody asked for them.  ``systems`` are
-    those of its discussion; after ``deadline`` (of ``time.monotonic``) nothing is begun.
+    those of its discussion, ``counters`` those that took part in it; ``supported`` are the machines that the tree is
+    for, where it is for no other ones in particular.  After ``deadline`` (of ``time.monotonic``) nothing is begun.
     """
 
     combinations: Sequence[Mapping[str, int]]
@@ -52,6 +82,9 @@ class InstanceMaker:
     analyses: Analyses
     deadline: float | None = None
     typical: bool = False
+    counters: Sequence[CounterOf[Version]] = ()
+    supported: Supported | None = None
+    _at: dict[tuple[tuple[str, int], ...], Admitting] = field(default_factory=dict, hash=False, compare=False)
 
     def with_instances(self, tree: ScheduleTree, cases: Sequence[Case[Version]]) -> ScheduleTree:
         """Return the tree with the instances of its leaves, and notes about the values that have none.
@@ -60,10 +93,11 @@ class InstanceMaker:
         """
         leaves: list[Leaf] = []
         notes = list(tree.notes)
+        count = RegisterCount.of(self.systems.start, self.analyses, self.systems.derived, self.counters, cases)
         for leaf, case in zip(tree.leaves, cases, strict=True):
             said: list[str] = []
             wanted = not self.typical or leaf.id not in tree.for_no_machine
-            leaves.append(replace(leaf, instances=self._instances(case, leaf.kernel, said) if wanted else ()))
+            leaves.append(replace(leaf, instances=self._instances(case, leaf.kernel, count, said) if wanted else ()))
             if not self.typical:
                 notes += [(f"instances of leaf {leaf.id}", sentence) for sentence in said]
         if self.typical:
@@ -72,18 +106,19 @@ class InstanceMaker:
             notes.append(("instances", CHOSEN if any(leaf.instances for leaf in leaves) else none))
         return replace(tree, leaves=tuple(leaves), notes=tuple(notes))
 
-    def _instances(self, case: Case[Version], kernel: str, notes: list[str]) -> tuple[Instance, ...]:
+    def _instances(
+        self, case: Case[Version], kernel: str, count: RegisterCount, notes: list[str]
+    ) -> tuple[Instance, ...]:
         if case.version.ir_strategies:
             notes.append("none: the kernel is the PTX that LLVM makes of the dynamic one")
             return ()
-        made: list[Instance] = []
+        made: list[_Counted] = []
         dynamic = lower(case.version.program, kernel, self.analyses)
         seen = [_without_name(dynamic)]
         left = list(self._possible(case, notes))
         while left and len(made) < MOST_INSTANCES:
-            if self.deadline is not None and time.monotonic() > self.deadline:
-                notes.append(f"none for {'; '.join(map(values_text, left))}: the time limit was reached")
-                return tuple(made)
+            if self._late():
+                break
             values = left.pop(0)
             version = self._version(case, values)
             try:
@@ -95,18 +130,82 @@ class InstanceMaker:
             if own in seen or (self.typical and not is_simpler(lowered, dynamic)):
                 notes.append(f"none for {values_text(values)}: the kernel does not depend on them")
                 continue
+            one = self._counted(case, values, version, count)
+            if isinstance(one, NotKnown):
+                notes.append(f"none for {values_text(values)}: {one.reason}")
+                continue
             seen.append(own)
-            number = len(made) + 1
-            made.append(Instance(number, values, version, f"{kernel}_instance{number}"))
-        if left:
+            made.append(one)
+        if left and len(made) < MOST_INSTANCES:
+            notes.append(f"none for {'; '.join(map(values_text, left))}: {OUT_OF_TIME}")
+        elif left:
             rest = "; ".join(map(values_text, left))
             notes.append(f"none tried for {rest}: a leaf has at most {MOST_INSTANCES}, the first of the order given")
-        return tuple(made)
+        return tuple(self._with_conditions(case, kernel, made, count))
+
+    def _late(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def _counted(
+        self, case: Case[Version], values: Mapping[str, int], version: Version, count: RegisterCount
+    ) -> _Counted | NotKnown:
+        """Return an instance with its registers, or why there is none: they are not known, or never there."""
+        if not count.wanted:
+            return _Counted(values, version, None)
+        own: Registers | NotKnown = NotKnown(OUT_OF_TIME)
+        with suppress(OutOfTimeError), until(self.deadline):
+            own = count.of_instance(version, values)
+        if isinstance(own, NotKnown):
+            return own
+        (system,) = count.conditions([(values, own)])[-1]
+        if not self._runs(case, values, system):
+            return NotKnown(f"{own.per_thread} registers a thread are not there where the leaf is chosen with them")
+        return _Counted(values, version, own)
+
+    def _with_conditions(
+        self, case: Case[Version], kernel: str, made: Sequence[_Counted], count: RegisterCount
+    ) -> Iterator[Instance]:
+        counted = [(one.values, one.registers) for one in made if one.registers is not None]
+        conditions = count.conditions(counted) if counted else [((),) * len(made)]
+        numbers = conditions[-1]
+        systems = next(
+            systems
+            for systems in conditions
+            if systems is numbers or all(map(self._still_runs, repeat(case), made, systems, numbers))
+        )
+        for number, (one, system) in enumerate(zip(made, systems, strict=True), 1):
+            values = {} if one.registers is None else count.values(one.registers)
+            yield Instance(number, one.values, one.version, f"{kernel}_instance{number}", values, system)
+
+    def _still_runs(self, case: Case[Version], one: _Counted, system: System, numbers: System) -> bool:
+        """Say whether an instance runs somewhere under conditions that may ask for more registers than it takes."""
+        at = derived_at(self.systems.derived, one.values)
+        if [each.substitute(at) for each in system] == [each.substitute(at) for each in numbers]:
+            return True
+        return self._runs(case, one.values, system)
+
+    def _runs(self, case: Case[Version], values: Mapping[str, int], system: System) -> bool:
+        """Say whether a supported machine satisfies a system, and some point of the leaf with these values does."""
+        machines = self._machines(values)
+        if machines is not None and not machines.admit(system):
+            return False
+        return any(self.systems.consistent_at(values, (*own, *system)).kept for own in case.systems)
+
+    def _machines(self, values: Mapping[str, int]) -> Admitting | None:
+        """Return the supported machines, with some parameters' values."""
+        if self.supported is None:
+            return None
+        key = tuple(values.items())
+        if key not in self._at:
+            self._at[key] = self.supported(self.systems.derived, derived_at(self.systems.derived, values))
+        return self._at[key]
 
     def _possible(self, case: Case[Version], notes: list[str]) -> Iterator[dict[str, int]]:
-        """Yield the combinations that some point of the leaf has."""
+        """Yield the combinations that some point of the leaf has; of typical ones, one of a supported machine's."""
         for values in self.combinations:
-            if any(self.systems.consistent_at(values, system).kept for system in case.systems):
+            machines = self._machines(values) if self.typical else None
+            systems = [system for system in case.systems if machines is None or machines.admit(system)]
+            if any(self.systems.consistent_at(values, system).kept for system in systems):
                 yield dict(values)
             else:
                 notes.append(f"none for {values_text(values)}: the leaf is never chosen with them")

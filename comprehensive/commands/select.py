@@ -143,7 +143,12 @@ def _lines(schedule: ScheduleDocument, selection: Selection) -> list[str]:
             lines.append(f"  {name} = {text}{'' if text == str(number) else f' = {number}'}{sampled}")
         if selection.instance is not None:
             text = values_text(selection.instance.values)
-            lines.append(f"  instance {selection.instance.number}, {selection.instance.kernel}: {text}")
+            needed = " and ".join(map(schedule.text, selection.instance.system))
+            needs = f", which needs {needed}" if needed else ""
+            lines.append(f"  instance {selection.instance.number}, {selection.instance.kernel}: {text}{needs}")
+        elif selection.passed_over is not None:
+            reasons = "; ".join(map(str, selection.missed))
+            lines.append(f"  not instance {selection.passed_over.number}: {reasons}: the dynamic kernel runs")
         elif leaf.instances:
             lines.append("  no instance for these values: the dynamic kernel runs")
     for number, violations in selection.violated.items():
@@ -174,4 +179,9 @@ def _as_json(schedule: ScheduleDocument, selection: Selection) -> dict[str, Any]
     }
     if any(leaf.instances for leaf in schedule.leaves):
         result["instance"] = None if selection.instance is None else selection.instance.kernel
+        if selection.passed_over is not None:
+            result["passed_over"] = {
+                "instance": selection.passed_over.kernel,
+                "missed": [str(violation) for violation in selection.missed],
+            }
     return result

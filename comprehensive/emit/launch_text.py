@@ -44,11 +44,11 @@ def launch_text(
         if several:
             lines += [*_attempt_instances(signature, leaf, code.compiled is not None), ""]
     lines += [*_attempt_any(tree, signature), ""]
-    lines += [*_launch(signature, any(code.instances or code.compiled is not None for code in codes)), ""]
+    lines += [*_run(tree, signature, values), ""]
+    lines += _launch(signature, values if any(code.instances or code.compiled is not None for code in codes) else None)
     handles = handles_of(target)
     if handles is not None:
-        lines += [*_typed_launch(signature, handles), ""]
-    lines += _run(tree, signature, values)
+        lines += ["", *_typed_launch(signature, handles)]
     return "\n".join(lines) + "\n"
 
 
@@ -260,20 +260,24 @@ def _attempt_any(tree: ScheduleTree, signature: Signature) -> list[str]:
     ]
 
 
-def _launch(signature: Signature, instances: bool) -> list[str]:
+def _launch(signature: Signature, values: int | None) -> list[str]:
+    """Return ``NAME_launch``; ``values`` is the length of the vector of values where a leaf has several kernels."""
+    name = signature.name
     pointers = ", ".join(f"(void *){array}" for array in signature.arrays.values()) or "NULL"
-    arguments = f"&metafork_i, {signature.leaf}"
     lines = [
         f"int {launch_declaration(signature)}",
         "{",
         f"    {_inputs_variable(signature)}",
         f"    void *const metafork_d[] = {{{pointers}}};",
     ]
-    if instances:
-        call = f"metafork_launch_leaf({signature.name}_attempt, {arguments}, {signature.stream}, metafork_d)"
+    if values is not None:
+        lines.append(f"    int64_t metafork_v[{values}] = {{0}};")
+        chosen = f"&{name}_schedule, {name}_chosen, metafork_v"
+        given = f"&metafork_i, {signature.leaf}, {signature.stream}, metafork_d"
+        call = f"metafork_launch_leaf({chosen}, {name}_attempt, {given})"
     else:
         lines.append("    metafork_shape metafork_s = METAFORK_NONE;")
-        call = f"{signature.name}_attempt({arguments}, true, &metafork_s, {signature.stream}, metafork_d)"
+        call = f"{name}_attempt(&metafork_i, {signature.leaf}, true, &metafork_s, {signature.stream}, metafork_d)"
     return [*lines, f"    return {call};", "}"]
 
 

@@ -76,6 +76,7 @@ def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
     nodes: dict[tuple[int, int, int], int] = {}
     root = _nodes(tree.root, tables, conditions, nodes)
     limits = [_limits(tree, leaf, tables) for leaf in tree.leaves]
+    instances = {leaf.id: [list(map(tables.condition, one.system)) for one in leaf.instances] for leaf in tree.leaves}
     if tables.base_slot is not None:
         fill.insert(0, f"metafork_v[{tables.base_slot}] = INT64_C(1) << 62;")
 
@@ -86,12 +87,20 @@ def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
     rows = [f"{{{row}, {accept}, {refuse}}}" for row, accept, refuse in nodes]
     lines.append("/* The tree: {condition, where it holds, where not}; a leaf, 0 for none, -1 - i for node i. */")
     lines += _table(f"static const metafork_node {name}_nodes[]", rows, "{0, 0, 0}")
+    systems: dict[tuple[str, ...], str] = {}
+    leaves = []
     for leaf, leaf_limits in zip(tree.leaves, limits, strict=True):
         lines += _table(f"static const metafork_limit {name}_limits{leaf.id}[]", leaf_limits, _NO_LIMIT)
-    leaves = [
-        f"{{{name}_limits{leaf.id}, {len(leaf_limits)}}}" for leaf, leaf_limits in zip(tree.leaves, limits, strict=True)
-    ]
-    lines += _table(f"static const metafork_leaf {name}_leaves[]", leaves, "{NULL, 0}")
+        rows = []
+        for system in instances[leaf.id]:
+            if tuple(system) not in systems:
+                systems[tuple(system)] = f"{name}_system{len(systems)}"
+                lines += _table(f"static const metafork_condition {systems[tuple(system)]}[]", system, _NO_CONDITION)
+            rows.append(f"{{{systems[tuple(system)]}, {len(system)}}}")
+        lines += _table(f"static const metafork_system {name}_instances{leaf.id}[]", rows, "") if rows else []
+        own = f"{name}_instances{leaf.id}" if rows else "NULL"
+        leaves.append(f"{{{name}_limits{leaf.id}, {len(leaf_limits)}, {own}, {len(rows)}}}")
+    lines += _table(f"static const metafork_leaf {name}_leaves[]", leaves, "{NULL, 0, NULL, 0}")
     integers = ", ".join([*signature.integers(), "int64_t *metafork_v"])
     arguments = ", ".join([*signature.parameters.values(), "metafork_v"])
     size = max(tables.size, 1)

@@ -24,6 +24,8 @@ class InstanceDocument:
     number: int
     values: Mapping[str, int] = field(hash=False)
     kernel: str
+    counters: Mapping[str, CounterValue] = field(hash=False, default_factory=dict)
+    system: System = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class LeafDocument:
         return ", ".join(self.strategies if self.effects is None else self.effects) or AS_WRITTEN
 
     def instance_at(self, point: Mapping[str, Number]) -> InstanceDocument | None:
-        """Return the instance for a point, ``None`` where the dynamic kernel runs."""
+        """Return the instance for the values of a point, which runs where its system holds; ``None``: there is none."""
         return next((one for one in self.instances if has_values(one.values, point)), None)
 
 
@@ -138,7 +140,9 @@ def _leaf_document(leaf: Leaf) -> LeafDocument:
         counters=leaf.counters,
         witness=leaf.witness,
         effects=leaf.effects,
-        instances=tuple(InstanceDocument(one.number, one.values, one.kernel) for one in leaf.instances),
+        instances=tuple(
+            InstanceDocument(one.number, one.values, one.kernel, one.counters, one.system) for one in leaf.instances
+        ),
     )
 
 

@@ -15,8 +15,10 @@ from comprehensive.tree.schedule_tree import (
     ScheduleTree,
     Statistics,
     Tree,
+    common_system,
     values_text,
 )
+from metafork.algebra.polynomial import Constraint
 from metafork.ir.translation_unit import Promise, StatedOrder
 
 
@@ -126,21 +128,28 @@ def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, compiled: Mapping[str,
         f"- strategies {_code(leaf.strategies)}; trace {signs or '-'}",
     ]
     units = {counter.name: counter.unit for counter in schedule.counters}
-    cases = (" and ".join(f"`{schedule.text(c)}`" for c in system) for system in leaf.systems)
-    lines += [f"- when {case or 'always'}" for case in cases]
+    lines += [f"- when {_conditions(schedule, system) or 'always'}" for system in leaf.systems]
     for name, value in leaf.counters.items():
         unit = units.get(name)
         sampled = f" (sampled: {value.sampled})" if value.sampled else ""
         lines.append(f"- {name}: `{schedule.value_text(value)}`{f' {unit}' if unit else ''}{sampled}")
     lines += [f"- {compiled[leaf.kernel]}"] if leaf.kernel in compiled else []
+    common = common_system(leaf.instances)
     for one in leaf.instances:
-        lines.append(f"- instance {one.number}, `{one.kernel}`: when `{values_text(one.values)}`")
+        counted = "".join(f"; {name} `{schedule.value_text(value)}`" for name, value in one.counters.items())
+        lines.append(f"- instance {one.number}, `{one.kernel}`: when `{values_text(one.values)}`{counted}")
+        lines += [f"  - needs {_conditions(schedule, one.system)}"] if common is None and one.system else []
         lines += [f"  - {compiled[one.kernel]}"] if one.kernel in compiled else []
+    lines += [f"- instances need {_conditions(schedule, common)}"] if common else []
     if leaf.witness is not None:
         lines.append(f"- for example {_code(f'{name} = {value}' for name, value in leaf.witness.items())}")
     else:
         lines.append("- no integer example was found; the conditions were not shown to be contradictory either")
     return [*lines, ""]
+
+
+def _conditions(schedule: ScheduleDocument, system: Iterable[Constraint]) -> str:
+    return " and ".join(f"`{schedule.text(constraint)}`" for constraint in system)
 
 
 def _regions(schedule: ScheduleDocument) -> list[str]:
@@ -158,7 +167,7 @@ def _regions(schedule: ScheduleDocument) -> list[str]:
         return []
     lines = ["### Where no leaf applies", "", "There the dispatcher runs the serial code.", ""]
     for region in found:
-        conditions = " and ".join(f"`{schedule.text(c)}`" for c in region.system) or "everywhere"
+        conditions = _conditions(schedule, region.system) or "everywhere"
         lines.append(f"- {conditions}: {region.reason}")
     return [*lines, ""]
 

@@ -6,7 +6,7 @@ the other; all arithmetic is exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from fractions import Fraction
 
@@ -38,7 +38,8 @@ class Selection:
     ``outside`` are the violated conditions of Start; ``region`` says why no leaf applies inside it; ``violated`` gives
     for every other leaf what fails in that of its systems which comes closest; ``estimates`` are the values of the
     chosen leaf's counters; ``derived`` the values of derived symbols.  ``instance`` is the kernel for these values
-    of static parameters, which runs in place of the leaf's own where it fits as compiled too.
+    of static parameters, which runs in place of the leaf's own where it fits as compiled too; where conditions of its
+    own fail, it is ``passed_over``, and ``missed`` are these.
     """
 
     leaf: int
@@ -48,6 +49,8 @@ class Selection:
     estimates: Mapping[str, Number] = field(default_factory=dict, hash=False)
     derived: Mapping[str, Number] = field(default_factory=dict, hash=False)
     instance: InstanceDocument | None = None
+    passed_over: InstanceDocument | None = None
+    missed: tuple[Violation, ...] = ()
 
 
 class MissingValueError(ValueError):
@@ -78,7 +81,7 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
             return Selection(0, region=f"{symbol.name} = {symbol.definition(schedule.order)} does not fit 64 bits")
         derived[symbol.name] = point[symbol.name] = number
     signs = tuple(Violation(f"0 <= {name}", 0, "<=", point[name]) for name in listed if point[name] < 0)
-    outside = signs + tuple(v for c in schedule.start for v in [_violation(schedule, c, point)] if v is not None)
+    outside = signs + _violations(schedule, schedule.start, point)
     if outside:
         return Selection(0, outside, derived=derived)
     tree = schedule.root
@@ -94,15 +97,20 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
                 estimates[name] = _plain(value.numerator.evaluate(point) / divisor)
     region = tree.reason if isinstance(tree, NoLeaf) else ""
     instance = schedule.leaves[chosen - 1].instance_at(point) if chosen else None
-    return Selection(chosen, (), region, violated, estimates, derived, instance)
+    missed = () if instance is None else _violations(schedule, instance.system, point)
+    taken, passed_over = (None, instance) if missed else (instance, None)
+    return Selection(chosen, (), region, violated, estimates, derived, taken, passed_over, missed)
 
 
 def _closest(schedule: ScheduleDocument, leaf: LeafDocument, point: Mapping[str, Number]) -> tuple[Violation, ...]:
     """Return what fails in the system of a leaf with the fewest failures."""
-    failures = [
-        tuple(v for c in system for v in [_violation(schedule, c, point)] if v is not None) for system in leaf.systems
-    ]
-    return min(failures, key=len)
+    return min((_violations(schedule, system, point) for system in leaf.systems), key=len)
+
+
+def _violations(
+    schedule: ScheduleDocument, system: Iterable[Constraint], point: Mapping[str, Number]
+) -> tuple[Violation, ...]:
+    return tuple(v for c in system for v in [_violation(schedule, c, point)] if v is not None)
 
 
 def _violation(schedule: ScheduleDocument, constraint: Constraint, point: Mapping[str, Number]) -> Violation | None:

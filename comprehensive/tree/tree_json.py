@@ -122,7 +122,16 @@ def _leaf_to_json(schedule: ScheduleDocument, leaf: LeafDocument) -> dict[str, A
         "witness": None if leaf.witness is None else {name: _number(n) for name, n in leaf.witness.items()},
     }
     if leaf.instances:
-        result["instances"] = [{"kernel": one.kernel, "values": dict(one.values)} for one in leaf.instances]
+        result["instances"] = [_instance_to_json(schedule, one) for one in leaf.instances]
+    return result
+
+
+def _instance_to_json(schedule: ScheduleDocument, instance: InstanceDocument) -> dict[str, Any]:
+    result: dict[str, Any] = {"kernel": instance.kernel, "values": dict(instance.values)}
+    if instance.counters:
+        result["counters"] = {name: schedule.value_text(value) for name, value in instance.counters.items()}
+    if instance.system:
+        result["system"] = [schedule.text(constraint) for constraint in instance.system]
     return result
 
 
@@ -286,11 +295,11 @@ def _leaf(data: Value, number: int, symbols: set[str], program: Sequence[str]) -
         {name: _value(text, symbols, samples and samples.get(name)) for name, text in data["counters"].items()},
         None if witness.raw is None else {name: n.number() for name, n in witness.items()},
         data["effects"].texts() if data.get("effects") is not None else None,
-        _instances(data.get("instances"), program),
+        _instances(data.get("instances"), program, symbols),
     )
 
 
-def _instances(data: Value | None, program: Sequence[str]) -> tuple[InstanceDocument, ...]:
+def _instances(data: Value | None, program: Sequence[str], symbols: set[str]) -> tuple[InstanceDocument, ...]:
     if data is None:
         return ()
     instances = []
@@ -301,7 +310,10 @@ def _instances(data: Value | None, program: Sequence[str]) -> tuple[InstanceDocu
         for name in values:
             if name not in program:
                 raise entry["values"].fault(f"{name[:40]!r} is no program parameter")
-        instances.append(InstanceDocument(number, values, entry["kernel"].name()))
+        given, system = entry.get("counters"), entry.get("system")
+        counters = {} if given is None else {name: _value(text, symbols, None) for name, text in given.items()}
+        conditions = () if system is None else _system(system, symbols)
+        instances.append(InstanceDocument(number, values, entry["kernel"].name(), counters, conditions))
     return tuple(instances)
 
 

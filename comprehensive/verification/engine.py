@@ -19,7 +19,7 @@ from random import Random
 
 from comprehensive.optimize import Result, optimize
 from comprehensive.options import MachineLike, Order, Static
-from comprehensive.tree.schedule_tree import Leaf, ScheduleTree, has_values, values_text
+from comprehensive.tree.schedule_tree import Leaf, ScheduleTree, values_text
 from comprehensive.verification.builds import Build, BuildError, CodeOf, Launch, Run, plain_code
 from comprehensive.verification.driver import CannotDriveError, driver_text, point_line
 from comprehensive.verification.guards import guard_checks, point_checks
@@ -315,16 +315,32 @@ class _Run:
 
     def _judge_launch(self, job: _Job, launch: Launch) -> None:
         leaf = job.tree.leaves[launch.leaf - 1]
+        if leaf.instances:
+            self._judge_instance(job, launch)
         if launch.instance:
-            instance = leaf.instances[launch.instance - 1]
             job.row.instances[launch.instance] = job.row.instances.get(launch.instance, 0) + 1
-            if not has_values(instance.values, launch.parameters):
-                self._fail("code", job, f"instance {launch.instance} ran, which is for {values_text(instance.values)}")
-            leaf = leaf.of(instance)
+            leaf = leaf.of(leaf.instances[launch.instance - 1])
         expected = self._shared_bytes(job.tree, leaf, launch.parameters)
         if expected is not None and expected != launch.shared_bytes:
             counted = f"{launch.shared_bytes} bytes of shared memory launched, {expected} counted"
             self._fail("resources", job, counted)
+
+    def _judge_instance(self, job: _Job, launch: Launch) -> None:
+        """Hold the kernel of a leaf that ran against the one that the tree gives."""
+        finder = Points(job.tree)
+        point = finder.completed(launch.parameters)
+        if point is None:
+            return
+        leaf, fields = job.tree.leaves[launch.leaf - 1], job.tree.machine
+        machine = {symbol: job.point.machine[name] for name, symbol in fields.items() if name in job.point.machine}
+        given = finder.instance_at({**point, **machine}, leaf.id)
+        if given is not None and launch.instance == 0:
+            own, others = (self._shared_bytes(job.tree, one, launch.parameters) for one in (leaf.of(given), leaf))
+            given = None if own is None or others is None or own > others else given
+        if launch.instance != (0 if given is None else given.number):
+            ran = f"instance {launch.instance}" if launch.instance else "the dynamic kernel"
+            wanted = "the dynamic one" if given is None else f"instance {given.number}, for {values_text(given.values)}"
+            self._fail("code", job, f"{ran} ran where the tree gives {wanted}")
 
     def _left_out(self, job: _Job, run: Run) -> bool:
         note = self._shows_nothing(job, run)

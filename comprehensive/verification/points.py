@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import product
 from math import lcm, prod
 from random import Random
 
 from comprehensive.tree.schedule_tree import (
     Inconsistent,
+    Instance,
     LeafReference,
     Node,
     NoLeaf,
@@ -177,7 +179,10 @@ class Points:
         self._threads = [prod_of([scope.polynomial(loop.extent) for loop in loops]) for loops in threads]
         self._grid = prod_of([scope.polynomial(loop.extent) for loop in program.grid])
         self._grids = {leaf.id: leaf.version.program.grid for leaf in tree.leaves}
-        self._instances = {leaf.id: leaf.instances for leaf in tree.leaves}
+        self._instances = {
+            leaf.id: [(one, [self._with_opposite(c) for c in one.system]) for one in leaf.instances]
+            for leaf in tree.leaves
+        }
         values = [one.values for leaf in tree.leaves for one in leaf.instances]
         self._static = [one for number, one in enumerate(values) if one not in values[:number]]
 
@@ -311,6 +316,9 @@ class Points:
 
     # ---- machines ----
 
+    def _with_opposite(self, condition: Constraint) -> tuple[_Condition, _Condition]:
+        return _compiled(condition, self._machine), _compiled(condition.negated(), self._machine)
+
     def leaves_at(self, point: Values) -> Iterator[tuple[int, dict[str, Interval]]]:
         """Yield the leaves that machines choose at a parameter point, with the intervals of the machine's symbols."""
         intervals: dict[str, Interval] = {}
@@ -335,8 +343,7 @@ class Points:
                 return
             case Node(condition=condition, accept=accept, refuse=refuse):
                 if id(tree) not in self._nodes:
-                    both = (_compiled(condition, self._machine), _compiled(condition.negated(), self._machine))
-                    self._nodes[id(tree)] = both
+                    self._nodes[id(tree)] = self._with_opposite(condition)
                 for one, child in zip(self._nodes[id(tree)], (accept, refuse), strict=True):
                     if one.symbol == "":
                         if one.holds(point):
@@ -361,31 +368,56 @@ class Points:
         names = [parameter.name for parameter in self.tree.program.parameters]
         parameters = {name: point[name] for name in names}
         marks = self._marks(point)
-        if self._instances[leaf]:
-            instance = next((one for one in self._instances[leaf] if has_values(one.values, point)), None)
-            marks.add(f"{INSTANCE}{'none' if instance is None else instance.number}")
         defaults = DEFAULT.fields()
-        for side in ("low", "high", "middle"):
+        for part, side in product(self._parts(point, leaf, intervals), ("low", "high", "middle")):
             machine: Values = {}
             special = set(marks)
-            for symbol, (low, high) in intervals.items():
+            for symbol, (low, high) in part.items():
                 most = defaults.get(self._fields[symbol])
                 top = high if high is not None else most if most is not None else low + 8
                 if top < low:
-                    return
+                    break
                 value = {"low": low, "high": top, "middle": self._numbers.randint(low, top)}[side]
                 machine[self._fields[symbol]] = value
                 if value == low and low > 0:
                     special.add(f"{symbol} is equal to the least that the leaf needs")
                 if high is not None and value == high and high != most:
-                    special.add(f"{symbol} is one below what another leaf needs")
+                    special.add(f"{symbol} is one below what another leaf or instance needs")
+            if len(machine) < len(part):
+                continue
             whole = {**point, **{symbol: machine[self._fields[symbol]] for symbol in intervals}}
             if self.displayed_at(whole) == [leaf]:
+                if self._instances[leaf]:
+                    instance = self.instance_at(whole, leaf)
+                    special.add(f"{INSTANCE}{'none' if instance is None else instance.number}")
                 limits = self._small_grid(point, leaf)
                 special |= {f"{WALKS}{limit[-1]}" for limit in limits}
                 if limits and self._most_threads(point) >= SEVERAL_THREADS:
                     special.add(TOGETHER)
                 yield Point(leaf, parameters, {**machine, **limits}, frozenset(special))
+
+    def instance_at(self, point: Values, leaf: int) -> Instance | None:
+        """Return the instance of a leaf that runs at a point with machine symbols, ``None``: the dynamic kernel."""
+        for one, system in self._instances[leaf]:
+            if has_values(one.values, point):
+                return one if all(condition.holds(point) for condition, _ in system) else None
+        return None
+
+    def _parts(self, point: Values, leaf: int, intervals: Mapping[str, Interval]) -> Iterator[Mapping[str, Interval]]:
+        """Yield the machines on which the instance for a point's parameters runs, and those on which it does not."""
+        system = next((system for one, system in self._instances[leaf] if has_values(one.values, point)), [])
+        within = dict(intervals)
+        for condition, opposite in system:
+            if not condition.symbol:
+                continue
+            inside = condition.narrowed(point, within[condition.symbol])
+            outside = opposite.narrowed(point, within[condition.symbol])
+            if outside is not None:
+                yield {**within, condition.symbol: outside}
+            if inside is None:
+                return
+            within[condition.symbol] = inside
+        yield within
 
     def _small_grid(self, point: Values, leaf: int) -> Values:
         """Return limits of the grid below the leaf's own, in some dimensions or in none, by field of the machine."""

@@ -22,9 +22,17 @@ typedef struct metafork_limit {
     metafork_measure measure;
 } metafork_limit;
 
+typedef struct metafork_system {
+    const metafork_condition *conditions;
+    int count;
+} metafork_system;
+
+/* A leaf's own limits, and the conditions under which each of its instances runs. */
 typedef struct metafork_leaf {
     const metafork_limit *limits;
     int limit_count;
+    const metafork_system *instances;
+    int instance_count;
 } metafork_leaf;
 
 typedef struct metafork_use {
@@ -184,7 +192,9 @@ __attribute__((unused)) static int metafork_back_to_host(const metafork_schedule
     return metafork_to_serial(schedule, hosts, bytes);
 }
 
-/* Whether an instance of a leaf is within the leaf's limits. */
+/* Select a leaf; `inputs` are the parameters and values of one call. */
+typedef int metafork_choice(const void *inputs, const metafork_machine *machine, int64_t *values);
+
 typedef struct metafork_bounds {
     const metafork_schedule *schedule;
     int leaf;
@@ -192,9 +202,33 @@ typedef struct metafork_bounds {
     int64_t warp_size;
 } metafork_bounds;
 
+/* Whether the conditions of an instance of a leaf hold, and the leaf's limits with what the compiler used for it. */
 __attribute__((unused)) static bool metafork_instance_fits(const void *context, const metafork_shape *shape) {
     const metafork_bounds *one = (const metafork_bounds *)context;
+    const metafork_leaf *leaf = &one->schedule->leaves[one->leaf - 1];
+    /* One that was compiled at run time has no conditions. */
+    if (shape->instance <= leaf->instance_count) {
+        const metafork_system *system = &leaf->instances[shape->instance - 1];
+        for (int i = 0; i < system->count; i++)
+            if (!metafork_holds(&system->conditions[i], one->values)) return false;
+    }
     return metafork_within_limits(one->schedule, one->leaf, shape, one->values, one->warp_size, false);
+}
+
+/* Check a leaf, and launch the kernel of it that fits.  `choose` fills `values`, on which the conditions of instances are evaluated. */
+__attribute__((unused)) static int metafork_launch_leaf(const metafork_schedule *schedule, metafork_choice *choose, int64_t *values,
+                                                       metafork_attempt *attempt, const void *inputs, int leaf, void *stream, void *const *arrays) {
+    metafork_shape shape = METAFORK_NONE;
+    metafork_machine machine;
+    int device, error = attempt(inputs, leaf, false, &shape, stream, NULL);
+    if (error == METAFORK_OK) error = metafork_current_device(&device);
+    if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
+    if (error != METAFORK_OK) return error;
+    if (choose(inputs, &machine, values) >= 0) {
+        const metafork_bounds context = {schedule, leaf, values, machine.warp_size};
+        metafork_take_instance(&shape, attempt, inputs, leaf, stream, metafork_instance_fits, &context);
+    }
+    return attempt(inputs, leaf, true, &shape, stream, arrays);
 }
 
 /* Whether it was said that there is no device; it is from now on. */
@@ -202,9 +236,6 @@ METAFORK_DEFINITION int metafork_no_device_said(void) {
     static int said;
     return __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED);
 }
-
-/* Select a leaf; `inputs` are the parameters and values of one call. */
-typedef int metafork_choice(const void *inputs, const metafork_machine *machine, int64_t *values);
 
 /* Run one schedule.  `bytes` are the sizes of the arrays; `failed` says that a size or a parameter does not fit 64 bits, `empty`
  * that a trip count is less than 1, `nothing` that it is one of the grid, all in signed numbers: then no serial code runs.

@@ -146,15 +146,6 @@ static inline void metafork_take_instance(metafork_shape *shape, metafork_attemp
     if (own.instance > 0 && own.shared_bytes <= shape->shared_bytes && (fits == NULL || fits(context, &own))) *shape = own;
 }
 
-/* Check a leaf, and launch the kernel of it that fits. */
-static inline int metafork_launch_leaf(metafork_attempt *attempt, const void *inputs, int leaf, void *stream, void *const *arrays) {
-    metafork_shape shape = METAFORK_NONE;
-    const int error = attempt(inputs, leaf, false, &shape, stream, NULL);
-    if (error != METAFORK_OK) return error;
-    metafork_take_instance(&shape, attempt, inputs, leaf, stream, NULL, NULL);
-    return attempt(inputs, leaf, true, &shape, stream, arrays);
-}
-
 __attribute__((unused)) static void metafork_trace_launch(const char *schedule, int leaf, const metafork_shape *shape, const char *const *names,
                                                           const int64_t *parameters, int count) {
     char line[1024];

@@ -1,0 +1,182 @@
+"""Registers of instances: bounds over their static parameters, the same in the tree, in Python and in C."""
+
+import json
+import re
+from itertools import product
+
+import jsonschema
+import pytest
+
+from comprehensive.emit import write_outputs
+from comprehensive.optimize import optimize
+from comprehensive.tree.schedule_tree import common_system
+from comprehensive.tree.selection import select
+from comprehensive.tree.tree_json import SCHEMA, from_json, to_json
+from metafork.analysis.analyses import Hardware, NotCountedError
+from metafork.printing.cuda import kernel_text
+from metafork.runtime.machine import DEFAULT
+from tests.comprehensive.test_instances import DRIVER, SHIFT
+from tests.runtime.compiling import run, succeed
+
+COUNTED = {
+    "counters": ("threads_per_block", "registers_per_thread", "registers_per_block", "shared_memory"),
+    "strategies": ("granularity", "caching"),
+    "order": "paper",
+}
+DYNAMIC = 12
+
+
+def hardware(registers):
+    """Return hardware on which an instance for ``s`` takes these registers; a string is why that is not known."""
+
+    def count(kernel, _):
+        if any(argument.name == "s" for argument in kernel.scalars):
+            return DYNAMIC
+        (found,) = set(re.findall(r"k < (\d+)", kernel_text(kernel))) or {"1"}
+        number = registers.get(int(found), DYNAMIC)
+        if isinstance(number, str):
+            raise NotCountedError(number)
+        return number
+
+    return Hardware(count_registers=count)
+
+
+def counted(registers, **options):
+    static = {"s": tuple(registers), **options.pop("static", {})}
+    return optimize(SHIFT, static=static, hardware=hardware(registers), **COUNTED, **options)
+
+
+@pytest.fixture(scope="module")
+def linear():
+    return counted({1: 27, 2: 30, 4: 35, 8: 47}, static={"B": (4,)})
+
+
+@pytest.fixture(scope="module")
+def stepped():
+    return counted({1: 20, 2: 20, 3: 60, 4: 61, 6: 21}, static={"B": (4,)})
+
+
+def systems(result, leaf=1):
+    (tree,) = result.schedules
+    schedule = result.document.schedules[0]
+    return [[schedule.text(c) for c in one.system] for one in tree.leaves[leaf - 1].instances]
+
+
+def notes(result):
+    return [sentence for subject, sentence in result.schedules[0].notes if subject.startswith("instances")]
+
+
+def test_a_polynomial_bounds_the_registers_of_all_instances(linear):
+    assert systems(linear) == [["3*s + 24 <= R", "96*s*warps + 768*warps <= RB"]] * 4
+    for leaf in linear.schedules[0].leaves:
+        for one in leaf.instances:
+            (value,) = [c.left.evaluate(one.values) for c in one.system if c.right.symbols == {"R"}]
+            assert 0 <= value - one.counters["registers_per_thread"].numerator.constant_value() <= 2
+
+
+def test_where_there_is_no_polynomial_each_value_has_its_own_number(stepped):
+    assert [one[0] for one in systems(stepped)] == [f"{number} <= R" for number in (20, 20, 60, 61, 21)]
+    assert common_system(stepped.schedules[0].leaves[0].instances) is None
+    assert "  - needs `61 <= R` and `1952 <= RB`" in stepped.to_report()
+
+
+def test_report_and_json_have_them(linear, stepped):
+    report = linear.to_report()
+    assert "- instances need `3*s + 24 <= R` and `96*s*warps + 768*warps <= RB`" in report
+    assert "when `s = 4, B = 4`; registers_per_thread `35`; registers_per_block `1120`" in report
+    for result in (linear, stepped):
+        document = json.loads(result.to_json())
+        jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+        assert document["version"] == 2
+        assert to_json(from_json(document)) == document
+        (leaf, *_) = from_json(document).schedules[0].leaves
+        assert [one.system for one in leaf.instances] == [one.system for one in result.schedules[0].leaves[0].instances]
+
+
+def test_the_registers_are_asked_for_where_the_tree_counts_them():
+    for names, limits in (
+        (["registers_per_thread"], {"R"}),
+        (["registers_per_block"], {"RB"}),
+        (["shared_memory"], None),
+    ):
+        options = {**COUNTED, "counters": names}
+        (tree,) = optimize(
+            SHIFT, static={"s": (1, 8), "B": (4,)}, hardware=hardware({1: 27, 8: 48}), **options
+        ).schedules
+        (first, *_) = tree.leaves
+        assert len(first.instances) == 2
+        assert {frozenset(c.right.symbols) for one in first.instances for c in one.system} == (
+            {frozenset(limits)} if limits else set()
+        )
+
+
+def test_an_instance_whose_registers_are_not_known_is_left_out():
+    result = counted({2: 20, 4: "too long", 8: 21}, static={"B": (4,)})
+    (first, *_) = result.schedules[0].leaves
+    assert [one.values["s"] for one in first.instances] == [2, 8]
+    assert "none for s = 4, B = 4: no code: too long" in notes(result)
+
+
+def test_an_instance_that_no_machine_has_the_registers_for_is_left_out():
+    result = counted({2: 20, 4: 300, 8: 21}, static={"B": (4,)})
+    assert [one.values["s"] for one in result.schedules[0].leaves[0].instances] == [2, 8]
+    assert "none for s = 4, B = 4: 300 registers a thread are not there where the leaf is chosen with them" in notes(
+        result
+    )
+    # With 1024 threads, 70 registers are more than any supported machine gives a block.
+    result = counted({2: 70, 4: 60}, static={"B": (1024,)})
+    assert [one.values["s"] for one in result.schedules[0].leaves[0].instances] == [4]
+    # A machine of one's own may have them.
+    result = counted({4: 300}, static={"B": (4,)}, machine="R=400")
+    assert systems(result)[0][0] == "300 <= 400"
+
+
+def test_a_polynomial_with_which_an_instance_never_runs_is_not_taken():
+    registers = {1: 27, 2: 30, 4: 34, 8: 47}
+    assert systems(counted(registers, static={"B": (4,)}))[3][0] == "3*s + 24 <= R"
+    found = counted(registers, static={"B": (4,)}, machine="R=47")
+    assert [one[0] for one in systems(found)] == [f"{number} <= 47" for number in registers.values()]
+
+
+def built(result, directory):
+    write_outputs(result, directory)
+    (directory / "driver.c").write_text(DRIVER)
+    flags = ["-Wall", "-Wextra", "-Werror", "-DMETAFORK_CPU", f"-I{directory}", f"-I{directory}/include"]
+    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", directory / "input.cu", "-o", directory / "a.o"])
+    for name in ("input_host", "driver"):
+        succeed(["gcc", "-std=gnu11", *flags, "-c", directory / f"{name}.c", "-o", directory / f"{name}.o"])
+    objects = [directory / f"{name}.o" for name in ("a", "input_host", "driver")]
+    succeed(["g++", *objects, "-o", directory / "driver"])
+    return directory / "driver"
+
+
+def launched(program, machine, s):
+    """Return the leaf and the instance that the drop-in took on a machine, and `launch`'s instance of leaf 1."""
+    limits = ",".join(f"{name}={value}" for name, value in machine.items())
+    done = run([program, s], env={"METAFORK_TRACE": "1", "METAFORK_STRICT": "1", "METAFORK_MACHINE": limits})
+    assert done.returncode == 0, done.stderr
+    traced = re.findall(r"^metafork: input_k0 leaf (\d+) .*?(?: instance=(\d+))?$", done.stderr, re.MULTILINE)
+    (leaf, own), (_, other) = ((int(leaf), int(number or 0)) for leaf, number in traced)
+    return leaf, own, other
+
+
+@pytest.mark.parametrize("which", ["linear", "stepped"])
+def test_python_and_c_take_the_same_instance_at_the_bounds(which, request, tmp_path):
+    result = request.getfixturevalue(which)
+    (schedule,) = result.document.schedules
+    leaf = schedule.leaves[0]
+    program = built(result, tmp_path)
+    taken = set()
+    for one in leaf.instances:
+        # B = 4 is one warp.
+        (need,) = {c.left.evaluate({**one.values, "warps": 1}) for c in one.system if c.right.symbols == {"R"}}
+        for below, block in product((0, 1), repeat=2):
+            machine = {"R": int(need) - below, "RB": 32 * int(need) - block}
+            point = {"N": 100, **one.values, **DEFAULT.fields(), "T": 1024, "Z": DEFAULT.shared_words, **machine}
+            selection = select(schedule, point)
+            expected = 0 if selection.instance is None else selection.instance.number
+            assert expected == (0 if below or block else one.number)
+            assert (selection.passed_over is None) == (expected > 0)
+            assert launched(program, machine, one.values["s"]) == (selection.leaf, expected, expected)
+            taken.add(expected)
+    assert taken == {0, *(one.number for one in leaf.instances)}
