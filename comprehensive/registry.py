@@ -51,6 +51,7 @@ STRATEGIES = {
 """Module of each strategy, in the default order of omega."""
 
 OPTIONAL_STRATEGIES = {
+    "double_buffering": "strategies.double_buffering",
     "rematerialize": "strategies.llvm.llvm_choices",
     "shuffle": "strategies.llvm.shuffle",
     "sink": "strategies.llvm.llvm_choices",

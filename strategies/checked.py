@@ -8,7 +8,18 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.program import Version
 from metafork.lazy_dataclass import dataclass
-from strategies.strategy import Applied, Least, NotApplied, Sign, Strategy, at_fork, by_choice, least, sign_of
+from strategies.strategy import (
+    Applied,
+    Least,
+    NotApplied,
+    Sign,
+    Strategy,
+    at_fork,
+    by_choice,
+    by_itself,
+    least,
+    sign_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,11 @@ class Checked:
     def at_fork(self) -> bool:
         """Whether the strategy splits leaves."""
         return at_fork(self.strategy)
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether the strategy splits what the others leave, leaf by leaf."""
+        return by_itself(self.strategy)
 
     @property
     def by_choice(self) -> bool:

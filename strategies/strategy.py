@@ -127,6 +127,14 @@ def at_fork(strategy: object) -> bool:
     return getattr(strategy, "at_fork", False) is True
 
 
+def by_itself(strategy: object) -> bool:
+    """Say whether a strategy at a fork splits what the others leave, leaf by leaf: they do not depend on its costs.
+
+    It says so in the attribute ``by_itself``, which it may leave out.
+    """
+    return at_fork(strategy) and getattr(strategy, "by_itself", False) is True
+
+
 def by_choice(strategy: object) -> bool:
     """Say whether a strategy may make a cheaper kernel where no limit asks for it: it is then tried before, by cost.
 
@@ -148,7 +156,7 @@ def least(strategy: object) -> Mapping[str, Least]:
     return found if isinstance(found, Mapping) else {}
 
 
-NO_OPTIONS = frozenset({"name", "improves", "on_ir", "at_leaf", "at_fork", "by_choice", "least", "sign"})
+NO_OPTIONS = frozenset({"name", "improves", "on_ir", "at_leaf", "at_fork", "by_itself", "by_choice", "least", "sign"})
 """Fields of a strategy that every strategy has, and so no options."""
 
 

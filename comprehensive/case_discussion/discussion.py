@@ -36,7 +36,7 @@ from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Constraint, at_most
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import Effect, NotApplied, at_fork, by_choice, least
+from strategies.strategy import Effect, NotApplied, at_fork, by_choice, by_itself, least
 
 
 class Discussion(Generic[V]):
@@ -291,7 +291,7 @@ class Discussion(Generic[V]):
         """End a path: apply the strategies that worsen nothing, and split it where one costs what may be there."""
         finished = self._finished(quintuple)
         for strategy in finished.remaining:
-            if not at_fork(strategy) or strategy.name in finished.applied or self._late():
+            if not at_fork(strategy) or not self._to_come(strategy, finished) or self._late():
                 continue
             if self._extended(finished, [strategy]).version is finished.version:
                 continue
@@ -309,7 +309,7 @@ class Discussion(Generic[V]):
         return self._case(quintuple, finished)
 
     def _to_come(self, strategy: StrategyOf[V], finished: Quintuple[V]) -> bool:
-        return strategy.at_leaf and strategy.name not in finished.applied
+        return strategy.at_leaf and strategy.name not in finished.applied and not by_itself(strategy)
 
     def _worthwhile(
         self,
@@ -388,7 +388,21 @@ class Discussion(Generic[V]):
         with_it = accept(inside[0], inside[1], inside[2])
         return Node(counter.name, value, condition, with_it, None, refuse(outside[0], outside[1]))
 
-    def _case(self, quintuple: Quintuple[V], finished: Quintuple[V]) -> LeafReference:
+    def _case(self, quintuple: Quintuple[V], finished: Quintuple[V]) -> Tree:
+        """End a path with what it is finished, once more split by each strategy that splits leaves by itself."""
+        for strategy in finished.remaining:
+            if not by_itself(strategy) or strategy.name in finished.applied or self._late():
+                continue
+            others = tuple(one for one in finished.remaining if one is not strategy)
+            dearer = replace(self._extended(finished, [strategy]), remaining=others)
+            if dearer.version is finished.version:
+                continue
+            if not self._still_accepted(finished, dearer):
+                return self._forked(quintuple, replace(finished, remaining=others), dearer, self._counters)
+            finished = dearer
+        return self._noted(quintuple, finished)
+
+    def _noted(self, quintuple: Quintuple[V], finished: Quintuple[V]) -> LeafReference:
         """Note the end of a path under a preliminary number."""
         self.statistics.paths += 1
         values = {counter.name: self._measured.value(counter, finished.version) for counter in self._counters}

@@ -32,7 +32,7 @@ from metafork.ir.program import Version
 from metafork.ir.static_values import StaticValues, with_static_values
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Strategy
+from strategies.strategy import Applied, Strategy, by_itself
 
 MOST_INSTANCES = 8
 """Most instances of one leaf."""
@@ -213,7 +213,10 @@ class InstanceMaker:
     def _version(self, case: Case[Version], values: Mapping[str, int]) -> Version:
         version = Version(with_static_values(case.unfinished.program, values))
         for strategy in self.strategies:
-            if strategy.at_leaf and not strategy.on_ir and strategy.name not in case.strategies[: case.decided]:
+            # What splits leaves by itself costs what an instance has no more of than its leaf: shared memory.
+            left_out = by_itself(strategy) and strategy.name not in case.strategies
+            decided = left_out or strategy.name in case.strategies[: case.decided]
+            if strategy.at_leaf and not strategy.on_ir and not decided:
                 applied = strategy.apply(version, self.analyses)
                 if isinstance(applied, Applied):
                     version = applied.version

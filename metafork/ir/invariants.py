@@ -16,20 +16,21 @@ Of a ``Program``:
 
 Of a ``Kernel``: the same of scalars and scopes; an ``Element`` names a memory and has one index; a shared memory has an
 offset, a private one a constant extent, read-only ones are not written; there is no ``Phase``, ``BlockArray`` and
-``PrivateArray``.
+``PrivateArray``; what is asynchronous copies an element from global to shared memory, and what reads that memory stands
+behind a barrier that awaits copies, in the loop that makes them.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.atomic_updates import OPERATORS
-from metafork.ir.kernel import Kernel, Space
+from metafork.ir.kernel import ASYNCHRONOUS_BYTES, Kernel, Space
 from metafork.ir.program import (
     Array,
     Assign,
@@ -57,6 +58,7 @@ from metafork.ir.program import (
     Var,
     While,
     binary,
+    expressions_of,
     unary,
     walk_expression,
     walk_statements,
@@ -131,6 +133,50 @@ def check_kernel(kernel: Kernel) -> None:
     arrays = {one.name: Array(one.name, one.element, (one.extent,)) for one in kernel.memories}
     fixed = frozenset({one.name for one in kernel.memories if one.read_only} | _BUILTINS)
     _Scope(scalars, arrays, fixed, None).block(kernel.body)
+    if copies := list(_asynchronous(kernel.body)):
+        spaces = {one.name: one.space for one in kernel.memories}
+        for copy in copies:
+            _check_copy(copy, spaces)
+        targets = {copy.target.array for copy in copies if isinstance(copy.target, Element)}
+        _check_awaited(kernel.body, targets, awaited=False)
+
+
+def _asynchronous(body: tuple[Stmt, ...]) -> Iterable[Assign]:
+    return (stmt for stmt in walk_statements(body) if isinstance(stmt, Assign) and stmt.asynchronous)
+
+
+def _check_copy(copy: Assign, spaces: Mapping[str, Space]) -> None:
+    match copy:
+        case Assign(target=Element(array=to) as target, op="", value=Element(array=source) as value, atomic=False):
+            moves = (spaces[to], spaces[source]) == (Space.SHARED, Space.GLOBAL)
+            if moves and target.type is value.type and target.type.size in ASYNCHRONOUS_BYTES:
+                return
+            raise InvariantError(f"{source} is copied to {to} asynchronously, as no hardware does")
+        case _:
+            raise InvariantError("what copies no element is asynchronous")
+
+
+def _check_awaited(body: tuple[Stmt, ...], targets: Collection[str], *, awaited: bool) -> None:
+    """Raise where a statement reads a memory of ``targets`` and no barrier before it awaits copies to it.
+
+    What a round of a loop copies, the next one reads: a barrier in front of a loop that copies is none for its body.
+    """
+    for stmt in body:
+        if isinstance(stmt, Barrier):
+            awaited = awaited or stmt.awaits
+        exprs = (stmt.value,) if isinstance(stmt, Assign) and not stmt.op else expressions_of(stmt)
+        parts = (part for expr in exprs for part in walk_expression(expr))
+        early = {part.array for part in parts if isinstance(part, Element) and part.array in targets}
+        if early and not awaited:
+            raise InvariantError(f"{', '.join(sorted(early))} is read where no barrier awaits its copies")
+        match stmt:
+            case If(then=then, otherwise=otherwise):
+                _check_awaited(then, targets, awaited=awaited)
+                _check_awaited(otherwise, targets, awaited=awaited)
+            case For(body=inner) | While(body=inner):
+                _check_awaited(inner, targets, awaited=awaited and not any(_asynchronous(inner)))
+            case _:
+                pass
 
 
 def _distinct(where: str, names: Sequence[str]) -> None:
@@ -155,6 +201,8 @@ def _check_mapping(program: Program, arrays: Mapping[str, Array]) -> None:
         raise InvariantError(f"{program.name}: no thread runs several iterations of thread loop {mapping.coarsened[0]}")
     if mapping.columns is not None and not (has_columns(program) and mapping.columns > 1):
         raise InvariantError(f"{program.name}: no thread runs several iterations of the innermost thread loop")
+    if mapping.stages not in (1, 2):
+        raise InvariantError(f"{program.name}: windows of {mapping.stages} buffers")
 
 
 def is_coarsenable(program: Program, loop: int) -> bool:
@@ -246,6 +294,8 @@ class _Scope:
                 self._assignment(target, op, value)
                 if stmt.atomic and not (isinstance(target, Element) and target.type.integer and op in OPERATORS):
                     raise InvariantError(f"{op}= is no atomic update")
+                if stmt.asynchronous and not self.kernel:
+                    raise InvariantError("an asynchronous copy stands in a program")
                 if op in ("min", "max") and not stmt.atomic:
                     raise InvariantError(f"{op}= stands outside of an atomic update")
             case If(condition=condition, then=then, otherwise=otherwise):

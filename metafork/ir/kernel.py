@@ -8,6 +8,9 @@ differences:
 - an ``Element`` names a ``Memory`` of the kernel and has exactly one index, the linear offset in elements;
 - ``Call(SHUFFLE, (value, lane))`` is the value that another lane of the warp hands in at the same place; all 32 lanes
   call it together, and ``value`` has 32 or 64 bits;
+- an ``Assign`` of an element of global memory to one of shared memory may be ``asynchronous``: it is begun where it
+  stands and takes effect by the next ``Barrier`` of its thread that ``awaits``, where hardware can do that, else at
+  once.  Until then nobody writes what is read or touches what is written;
 - ``Call(OFFSET, (index,))`` is an index as ``long long``, or as ``int`` where the offset that it is a part of fits; so
   is a scalar that is declared with a sum of such;
 - ``Call(QUOTIENT, (place, length))`` is the quotient of a thread's linear place in its block by at least 1;
@@ -51,6 +54,10 @@ ALIGNED = "METAFORK_ALIGNED"
 
 VECTOR_BYTES = 16
 """The most that one access of a thread moves."""
+
+
+ASYNCHRONOUS_BYTES = (4, 8)
+"""Sizes of elements that hardware copies from global to shared memory asynchronously."""
 
 
 class Space(Enum):

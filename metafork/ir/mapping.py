@@ -43,7 +43,8 @@ class Mapping:
     that is legal and shares loads (``metafork.lowering.jam``), and ``None`` where loops run as they stand.
     ``coarsened`` is the number of a thread loop, outermost first, and how many of its iterations, which are neighbours,
     one thread runs (``metafork.lowering.coarsening``); ``columns`` is how many neighbouring ones of the innermost
-    thread loop (``metafork.lowering.columns``).
+    thread loop (``metafork.lowering.columns``).  ``stages`` is how many buffers those windows have whose copies may run
+    ahead of a block-level loop (``metafork.analysis.memory.stages``): 1, or 2 in turn.
     """
 
     cached: tuple[str, ...] = ()
@@ -54,6 +55,7 @@ class Mapping:
     jammed: int | None = None
     coarsened: tuple[int, int] | None = None
     columns: int | None = None
+    stages: int = 1
 
     @property
     def several_results(self) -> bool:

@@ -24,6 +24,8 @@ def code_of(value: Polynomial, symbols: Mapping[str, Expr], *, wide: bool = Fals
         if coefficient.denominator != 1:
             raise ValueError(f"{value} has a coefficient that is no integer")
         factors: list[Expr] = [symbols[name] for name, exponent in mono for _ in range(exponent)]
+        if any(isinstance(factor, IntConst) and factor.value == 0 for factor in factors):
+            continue
         size = abs(int(coefficient))
         size, factors = _undivided(size, factors)
         if size != 1 or not factors:

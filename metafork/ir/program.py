@@ -152,7 +152,7 @@ class Declare:
 class Assign:
     """``target op= value;``; ``op`` is empty for a plain assignment.  ``x++`` is ``Assign(x, "+", 1)``.
 
-    Of an ``atomic`` one see ``metafork.ir.atomic_updates``.
+    Of an ``atomic`` one see ``metafork.ir.atomic_updates``, of an ``asynchronous`` one ``metafork.ir.kernel``.
     """
 
     target: Var | Element
@@ -160,6 +160,7 @@ class Assign:
     value: Expr
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     atomic: bool = False
+    asynchronous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,9 +290,13 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """``__syncthreads()``; stands in kernels only."""
+    """``__syncthreads()``; stands in kernels only.
+
+    Where it ``awaits``, each thread first waits for the asynchronous copies that it has begun.
+    """
 
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    awaits: bool = False
 
 
 Stmt = Declare | Assign | If | For | While | Break | Continue | BlockArray | Phase | PrivateArray | Barrier

@@ -129,7 +129,7 @@ def map_body(body: tuple[Stmt, ...], change: Callable[[Expr], Expr | None]) -> t
         if target is stmt.target and value is stmt.value:
             return stmt
         assert isinstance(target, Var | Element)
-        return Assign(target, stmt.op, value, stmt.span, stmt.atomic)
+        return replace(stmt, target=target, value=value)
 
     return tuple(one(stmt) for stmt in body)
 

@@ -270,7 +270,8 @@ class _Lowering:
     ) -> list[Memory]:
         """Lay out the shared memory of a path from 0, wider elements first, so that each is aligned."""
         parts: list[tuple[str, ScalarType, Polynomial, Polynomial]] = [
-            (names[id(held)], held.window.array.element, held.window.elements, held.words) for held in plan.windows
+            (names[id(held)], held.window.array.element, held.window.elements * held.stages, held.words)
+            for held in plan.windows
         ]
         for array, words in plan.block_arrays:
             elements = block_array_elements(array, self.program, self.scope)

@@ -2,7 +2,8 @@
 
 A barrier stands wherever what some thread did since the last one (a phase, a copy, a read of memory that the whole
 block acts upon) could otherwise meet what another thread does next: between phases, around copies, and between the
-iterations of a block-level loop.
+iterations of a block-level loop.  Where copies run a step ahead (``metafork.lowering.staged``), one that awaits them
+stands at the beginning of each iteration.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ from metafork.lowering.copy import (
 )
 from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.private import PrivateCode
+from metafork.lowering.staged import StagedLoop
 from metafork.lowering.thread_memory import ThreadMemory
 from metafork.lowering.window_copies import load, store
 
@@ -105,6 +107,7 @@ class PathLowering:
     _symbols: dict[str, Expr] = field(init=False)
     _unrolled: frozenset[int] = field(init=False)
     _tables: frozenset[str] = field(init=False)
+    _buffers: dict[int, Var] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._held = {ref.order: (held, ref) for held in self.plan.windows for ref in held.window.references}
@@ -139,6 +142,7 @@ class PathLowering:
     def _level(self, body: tuple[Stmt, ...], level: tuple[str, ...]) -> list[Stmt]:
         """Lower a block-level body with the copies of the windows that live there."""
         here = [(held, self.names[id(held)]) for held in self.plan.windows if held.window.level == level]
+        in_time = [(held, name) for held, name in here if held.stages == 1]
         result: list[Stmt] = []
         # Scalars that windows start from (decoded grid variables) come before whatever moves them.
         leading = 0
@@ -153,7 +157,7 @@ class PathLowering:
             result += [stmt for code in self.private for stmt in code.prologue(self._copy_site())]
         loads = [
             stmt
-            for held, name in here
+            for held, name in in_time
             if held.window.reads or held.store is Store.NONE
             for stmt in load(held.window, name, self._copy_site())
         ]
@@ -241,6 +245,10 @@ class PathLowering:
             variable, range_ = known
             self._bind(variable, range_)
             inner_level = (*level, range_.var)
+            ahead = [held for held in self.plan.windows if held.stages > 1 and held.window.level == inner_level]
+            if ahead:
+                assert isinstance(init, Declare)
+                return [*result, *self._staged_for(loop, init, ahead, inner_level)]
         test = None if condition is None else self._expression(condition)
         reads = condition is not None and _reads_memory(condition)
         self.dirty = reads
@@ -250,6 +258,40 @@ class PathLowering:
         assert step is None or isinstance(step, Assign)
         self.dirty = reads
         return [*result, For(init, test, step, tuple(body))]
+
+    def _staged_for(self, loop: For, init: Declare, ahead: list[HeldWindow], level: tuple[str, ...]) -> list[Stmt]:
+        """Lower a loop whose copies run a step ahead."""
+        assert loop.condition is not None
+        test, step = self._expression(loop.condition), self._loop_part(loop.step)
+        assert isinstance(step, Assign)
+        staged = StagedLoop(init, test, step, Var(fresh("buffer", self.taken), INT))
+        now = self._symbols[level[-1]]
+        first = [stmt for held in ahead for stmt in self._copy_ahead(held, IntConst(0), IntConst(0))]
+        following = binary("+", now, IntConst(1))
+        second = [stmt for held in ahead for stmt in self._copy_ahead(held, following, staged.other)]
+        places: list[Stmt] = []
+        for held in ahead:
+            place = Var(fresh(f"{self.names[id(held)]}_now", self.taken), INT)
+            places.append(Declare(place.name, INT, self._begin(held, staged.buffer)))
+            self._buffers[id(held)] = place
+        self.dirty = False
+        body = [Barrier(awaits=True), staged.ahead(second), *places, *self._level(loop.body, level)]
+        self.dirty = True
+        return [*staged.before(first), staged.around(body)]
+
+    def _copy_ahead(self, held: HeldWindow, number: Expr, buffer: Expr) -> list[Stmt]:
+        """Return the copy of a window for iteration ``number`` of its loop into one of its buffers."""
+        site = replace(self.site, symbols={**self._symbols, held.window.level[-1]: number})
+        name = self.names[id(held)]
+        if isinstance(buffer, IntConst):
+            return load(held.window, name, site, buffer)
+        place = Var(fresh(f"{name}_next", self.taken), INT)
+        return [Declare(place.name, INT, self._begin(held, buffer)), *load(held.window, name, site, place)]
+
+    def _begin(self, held: HeldWindow, buffer: Expr) -> Expr:
+        """Return where a buffer of a window begins."""
+        size = code_of(held.window.elements, self._symbols)
+        return binary("*", buffer, size if size.type is INT else as_int(size))
 
     def _known_loop(self, loop: For, kind: LoopKind) -> tuple[Var, LoopRange] | None:
         """Return the counter of a loop and the range that the references in it, which come next, saw for it."""
@@ -469,7 +511,10 @@ class PathLowering:
         if window.kept is not None:
             x, serial = digits(window, reference)
             offsets[-1] = kept_column(window.kept, symbols[x.var], symbols[serial.var], symbols)
-        return Element(self.names[id(held)], (window_offset(window, tuple(offsets), symbols),), element.type)
+        place = window_offset(window, tuple(offsets), symbols)
+        if id(held) in self._buffers:
+            place = binary("+", self._buffers[id(held)], place)
+        return Element(self.names[id(held)], (place,), element.type)
 
     def _global(self, element: Element, indices: tuple[Expr, ...]) -> Element:
         extents = self.site.extent_code[element.array]

@@ -6,7 +6,7 @@ of a box (coordinates, conditions, offsets), and ``metafork.lowering.copy_loops`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.ranges import extreme, stays_within
@@ -48,8 +48,11 @@ from metafork.lowering.copy import (
 from metafork.lowering.copy_loops import Growth, Running, Walk
 
 
-def load(window: Window, name: str, site: Site) -> list[Stmt]:
-    """Return the loops that fill a window from global memory, staying inside the array."""
+def load(window: Window, name: str, site: Site, buffer: Expr | None = None) -> list[Stmt]:
+    """Return the loops that fill a window from global memory, staying inside the array.
+
+    One with several buffers is copied into that which begins at ``buffer``, asynchronously.
+    """
     prefix = site.rows.prefix(name)
     counters = tuple(Var(f"{prefix}_{axis}", INT) for axis in range(len(window.extents)))
     walk = Walk(prefix, counters, window.extents, site, window.kept)
@@ -57,10 +60,21 @@ def load(window: Window, name: str, site: Site) -> list[Stmt]:
     found = box.coordinates(walk.ends)
     place = walk.place_in(window, counters, site.symbols)
     source = Element(window.array.name, (_place(window, found.values, site),), window.array.element)
-    copy: Stmt = Assign(Element(name, (place,), window.array.element), "", source)
+    copy: Stmt = _loaded(name, place, source, buffer)
     guard = conjunction(found.guards)
     body = (*found.declarations, copy if guard is None else If(guard, (copy,)))
-    return walk.around(body, box.running(name, walk, tuple(found.declarations), guard, loads=True))
+
+    def copied(offset: Expr, place: Expr) -> Stmt:
+        return _loaded(name, place, Element(window.array.name, (offset,), window.array.element), buffer)
+
+    return walk.around(body, box.running(walk, tuple(found.declarations), guard, copied))
+
+
+def _loaded(name: str, place: Expr, source: Element, buffer: Expr | None) -> Assign:
+    """Return the copy of an element to its place in a window."""
+    if buffer is not None and buffer != IntConst(0):
+        place = binary("+", buffer, place)
+    return Assign(Element(name, (place,), source.type), "", source, asynchronous=buffer is not None)
 
 
 def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[Stmt]:
@@ -90,7 +104,12 @@ def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[Stmt]:
     )
     guard = conjunction(conditions)
     body = (*found.declarations, copy) if guard is None else (*decoded, If(guard, (*found.declarations, copy)))
-    return walk.around(body, written.running(name, walk, tuple(decoded), guard, loads=False))
+
+    def copied(offset: Expr, place: Expr) -> Stmt:
+        element = window.array.element
+        return Assign(Element(window.array.name, (offset,), element), "", Element(name, (place,), element))
+
+    return walk.around(body, written.running(walk, tuple(decoded), guard, copied))
 
 
 def _decode(counter: Var, digit: Digit, highest: Digit, symbols: Mapping[str, Expr]) -> Expr:
@@ -194,11 +213,16 @@ class _Box:
         return tuple(result)
 
     def running(
-        self, name: str, walk: Walk, decoded: tuple[Stmt, ...], guard: Expr | None, *, loads: bool
+        self,
+        walk: Walk,
+        decoded: tuple[Stmt, ...],
+        guard: Expr | None,
+        copy: Callable[[Expr, Expr], Stmt],
     ) -> Running | None:
         """Return the copy by offsets that advance; ``None`` where it is not proved that they fit their types.
 
-        ``decoded`` declares what ``guard``, the condition of an element, is made of.
+        ``decoded`` declares what ``guard``, the condition of an element, is made of; ``copy`` is the copy between an
+        offset in the array and one in the window.
         """
         window, site = self.window, self.site
         in_order = window.layout.turn == "none" and window.kept is None and not any(window.periods)
@@ -220,10 +244,8 @@ class _Box:
             return _grown(steps, sizes, offsets=True)
 
         def copied(offset: Expr, place: Expr) -> tuple[Stmt, ...]:
-            element = window.array.element
-            in_array, in_tile = Element(window.array.name, (offset,), element), Element(name, (place,), element)
-            copy: Stmt = Assign(in_tile, "", in_array) if loads else Assign(in_array, "", in_tile)
-            return (copy,) if guard is None else (*decoded, If(guard, (copy,)))
+            one = copy(offset, place)
+            return (one,) if guard is None else (*decoded, If(guard, (one,)))
 
         site.rows.spans.append(span)
         return Running(

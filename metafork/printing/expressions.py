@@ -319,6 +319,8 @@ def assignment(stmt: Assign, spelling: Spelling = PLAIN_C) -> str:
     target = expression(stmt.target, spelling)
     if stmt.atomic and (call := spelling.atomic(stmt)) is not None:
         return call
+    if stmt.asynchronous and spelling.cplusplus:
+        return f"metafork_copy(&{target}, &{expression(stmt.value, spelling)})"
     if stmt.op in ("min", "max"):
         value = converted(stmt.value, stmt.target.type, spelling)
         ends = f"{target} < ({value})" if stmt.op == "max" else f"({value}) < {target}"
@@ -496,7 +498,8 @@ def statement(stmt: Stmt, indent: int, spelling: Spelling = PLAIN_C) -> list[str
                 lines.append(f"{' ' * (indent + 2 * depth)}{thread_loop(loop, spelling)}{brace}")
             last = indent + 2 * (len(threads) - 1)
             return [*lines, *statements(inner, last + 2, spelling), f"{' ' * last}}}"]
-        case Barrier():
-            return [f"{margin}{spelling.barrier};"]
+        case Barrier(awaits=awaits):
+            waiting = [f"{margin}metafork_await_copies();"] if awaits and spelling.cplusplus else []
+            return [*waiting, f"{margin}{spelling.barrier};"]
         case _:
             assert_never(stmt)

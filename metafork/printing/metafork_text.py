@@ -130,6 +130,8 @@ def _mapping_items(mapping: Mapping) -> list[str]:
         items.append(f"coarsened({mapping.coarsened[0]}, {mapping.coarsened[1]})")
     if mapping.columns is not None:
         items.append(f"columns({mapping.columns})")
+    if mapping.stages > 1:
+        items.append(f"stages({mapping.stages})")
     return items
 
 

@@ -4,13 +4,15 @@ Many cases are compiled into one program (the compiler is the slow part).  Every
 what one kernel does wrong is reported for that point alone.
 """
 
+import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
 from metafork.frontend import parse
+from metafork.ir.kernel import Kernel
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Program
 from metafork.ir.translation_unit import Function
@@ -35,7 +37,8 @@ def grid(**ranges):
 class Case:
     """A text with one function and one schedule; the function's name must be unlike those of other cases.
 
-    ``cached`` overrides the choice of cached arrays, ``program`` the whole program (``text`` stays the reference).
+    ``cached`` overrides the choice of cached arrays, ``program`` the whole program (``text`` stays the reference);
+    ``changed`` is what is made of its kernel.
     """
 
     text: str
@@ -43,6 +46,7 @@ class Case:
     cached: tuple[str, ...] | None = None
     program: Program | None = None
     label: str = ""
+    changed: Callable[[Kernel], Kernel] | None = None
     _parsed: list = field(default_factory=list, compare=False, repr=False)
 
     @property
@@ -64,10 +68,16 @@ class Case:
         return with_cached_arrays(program).program
 
 
-def run(cases: Sequence[Case], directory: Path, grid_limit: int = 0, flags: Sequence[str] = ()) -> dict[str, str]:
+def run(
+    cases: Sequence[Case],
+    directory: Path,
+    grid_limit: int = 0,
+    flags: Sequence[str] = (),
+    environments: Sequence[Mapping[str, str]] = ({},),
+) -> dict[str, str]:
     """Build cases and return what went wrong (``wrong``)."""
     build(cases, directory, flags)
-    return wrong(cases, directory, grid_limit)
+    return wrong(cases, directory, grid_limit, environments)
 
 
 def build(cases: Sequence[Case], directory: Path, flags: Sequence[str] = ()) -> None:
@@ -97,11 +107,17 @@ def build(cases: Sequence[Case], directory: Path, flags: Sequence[str] = ()) -> 
         subprocess.run(step, cwd=directory, check=True, capture_output=False)
 
 
-def wrong(cases: Sequence[Case], directory: Path, grid_limit: int = 0) -> dict[str, str]:
+def wrong(
+    cases: Sequence[Case],
+    directory: Path,
+    grid_limit: int = 0,
+    environments: Sequence[Mapping[str, str]] = ({},),
+) -> dict[str, str]:
     """Return what went wrong, by case and point; an empty dictionary means that every point is right.
 
     ``grid_limit`` launches at most so many blocks in each dimension, so that kernels must walk their grid: large ones.
-    Where some of the cases that were built are to run, the others have no points.
+    All points are run in each of the ``environments``.  Where some of the cases that were built are to run, the others
+    have no points.
     """
     lines, labels = [], []
     for number, case in enumerate(cases):
@@ -109,17 +125,24 @@ def wrong(cases: Sequence[Case], directory: Path, grid_limit: int = 0) -> dict[s
             values = " ".join(str(point[p.name]) for p in case.function.parameters if p.array is None)
             lines.append(f"{number} {grid_limit} {values}\n")
             labels.append(f"{case.label or case.function.name} {dict(point)}")
-    ran = subprocess.run(
-        (str(directory / "runs"),), input="".join(lines), capture_output=True, text=True, errors="replace", check=False
-    )
-    results = ran.stdout.split("@@ ")[1:]
-    assert len(results) == len(labels), ran.stdout + ran.stderr
-    return {label: text.strip() for label, text in zip(labels, results, strict=True) if not text.startswith("ok\n")}
+    wrong: dict[str, str] = {}
+    for variables in environments:
+        ran = subprocess.run(
+            (str(directory / "runs"),), input="".join(lines), capture_output=True, text=True, errors="replace",
+            check=False, env={**os.environ, **variables},
+        )  # fmt: skip
+        results = ran.stdout.split("@@ ")[1:]
+        assert len(results) == len(labels), ran.stdout + ran.stderr
+        found = zip(labels, results, strict=True)
+        wrong |= {" ".join((label, *variables.values())): text.strip() for label, text in found if text[:3] != "ok\n"}
+    return wrong
 
 
 def _wrapper(case: Case, number: int) -> str:
     program = case.lowered_program()
     kernel = lower(program, f"kernel_{number}")
+    if case.changed is not None:
+        kernel = case.changed(kernel)
     scalars = [p for p in case.function.parameters if p.type is not None]
     arrays = [p for p in case.function.parameters if p.array is not None]
     floating = {p.name for p in scalars if p.type.floating}

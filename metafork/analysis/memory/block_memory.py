@@ -16,6 +16,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import uniform_paths
 from metafork.analysis.facts import Facts, Scope
 from metafork.analysis.memory.private_windows import PrivateWindow, private_windows
+from metafork.analysis.memory.stages import why_not_ahead
 from metafork.analysis.memory.structures import NoStructureError, Structure, structures_of
 from metafork.analysis.memory.window_store import Store, WrittenBox, written_boxes
 from metafork.analysis.memory.windows import NotCacheableError, Window, array_windows
@@ -27,12 +28,18 @@ from metafork.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HeldWindow:
-    """A window with its size in words, and how its writes reach global memory: ``boxes`` are what is copied back."""
+    """A window with its size in words, and how its writes reach global memory: ``boxes`` are what is copied back.
+
+    It has so many buffers in turn as ``stages``, all of which are in ``words``; where it has one, ``one_buffer`` is why
+    it has no more, if more were asked for.
+    """
 
     window: Window
     words: Polynomial
     store: Store
     boxes: tuple[WrittenBox, ...] = ()
+    stages: int = 1
+    one_buffer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +159,7 @@ def _path(
         except NotCacheableError as error:
             left_out[array.name] = LeftOut(array.name, str(error), error.access, error.loop)
     held = [one for one in held if not (one.store is Store.THROUGH and not one.window.reads)]
+    held = [_staged(one, program, found, scope) for one in held]
     private = private_windows(program, prover, found)
     structures: list[Structure] = []
     for array in program.arrays:
@@ -191,6 +199,17 @@ def _laid_out(window: Window, program: Program) -> Window:
     """Give a window the layout that the program has for its array; a row alone is not padded."""
     layout = program.mapping.layout(window.array.name)
     return replace(window, layout=layout if len(window.extents) > 1 else replace(layout, padding=0))
+
+
+def _staged(held: HeldWindow, program: Program, references: Sequence[Reference], scope: Scope) -> HeldWindow:
+    """Return a window with the buffers that the program's mapping asks for, where its copy may run ahead."""
+    stages = program.mapping.stages
+    if stages == 1:
+        return held
+    reason = why_not_ahead(held.window, program, references, scope)
+    if reason is not None:
+        return replace(held, one_buffer=reason)
+    return replace(held, words=held.words * stages, stages=stages)
 
 
 def _held(window: Window, scope: Scope, prover: Prover) -> HeldWindow:

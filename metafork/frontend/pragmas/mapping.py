@@ -3,11 +3,12 @@
 Printed leaves carry it (``metafork.printing.metafork_text``), and C ignores it::
 
     #pragma metafork mapping striding(32) layout(tile, reversed, 5, 1) transposed(x, y) jammed(4)
-        coarsened(0, 8) columns(4)
+        coarsened(0, 8) columns(4) stages(2)
 
 ``layout`` gives an array's turn (``none``, ``row``, ``reversed``), the bits that take part and the columns of padding;
 ``jammed`` how many iterations of a thread's loop run together; ``coarsened`` how many iterations of which thread loop,
-counted from the outermost, one thread runs, and ``columns`` how many of the innermost one.
+counted from the outermost, one thread runs, and ``columns`` how many of the innermost one; ``stages`` how many buffers
+a window has whose copy runs ahead.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ class _Reader:
                 if not has_columns(self._program):
                     raise ValueError("the innermost thread loops do not all count `int`")
                 return replace(mapping, columns=_number(count, 2, 4))
+            case "stages", [count]:
+                return replace(mapping, stages=_number(count, 2, 2))
             case "layout", [name, turn, bits, padding]:
                 if name not in {*mapping.cached, *self._block}:
                     raise ValueError(f"`{name}` is not in shared memory")

@@ -52,10 +52,10 @@ def test_leaves_of_examples(name):
 def test_every_item_is_read():
     program = read(
         TILES % "#pragma metafork mapping striding(64) layout(x, row, 3, 1) transposed(y) jammed(4) coarsened(0, 8)"
-        " columns(2)"
+        " columns(2) stages(2)"
     )
     assert (program.mapping.striding, program.mapping.jammed, program.mapping.coarsened) == (64, 4, (0, 8))
-    assert program.mapping.columns == 2
+    assert (program.mapping.columns, program.mapping.stages) == (2, 2)
     assert program.mapping.layouts == (("x", Layout("row", 3, 1)),)
     assert program.mapping.transposed == ("y",)
     assert (program.mapping.cached, program.mapping.decided) == (("x",), True)
@@ -74,6 +74,7 @@ def test_other_pragmas_mean_nothing():
         ("striding(99999999999999999999)", "no number from 1 to 1024"),
         ("striding(32) striding(64)", "stands twice"),
         ("jammed(1)", "no number from 2 to 16"),
+        ("stages(1)", "no number from 2 to 2"),
         ("striding(32", "no item of a mapping"),
         ("stride(32)", "no item of a mapping"),
         ("layout(x, row, 5)", "no item of a mapping"),

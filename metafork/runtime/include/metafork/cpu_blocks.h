@@ -10,6 +10,9 @@
  * Dynamic shared memory is a heap block of exactly the launched size, so that AddressSanitizer sees an overrun; it holds
  * bytes 0xff at the start of every block (a NaN in floating arrays) under METAFORK_CHECK, and is undefined otherwise.
  *
+ * An asynchronous copy takes effect when its thread waits for it, as late as it may; METAFORK_CPU_COPIES=early in the
+ * environment has it take effect at once, as early as it may.
+ *
  * METAFORK_CPU_ORDER=reverse in the environment runs blocks, and the threads of a block, from last to first.
  * METAFORK_CPU_STACK_BYTES sets the stack of a thread; METAFORK_CPU_UCONTEXT asks for the portable context switch.
  *
@@ -155,6 +158,17 @@ struct block_state {
     int shuffle_line;      /* where it met the shuffle */
     unsigned buffer;       /* which half of `values` is filled: a fast lane may hand in its next value before a slow one reads */
     uint64_t values[2][32];
+    /* Asynchronous copies on their way. */
+    struct copy *copies;
+    size_t copying, copies_capacity;
+    bool early;
+};
+
+struct copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+    unsigned thread;
 };
 
 static thread_local block_state *running;
@@ -387,6 +401,37 @@ __attribute__((noinline, unused)) static Value shuffle(unsigned mask, Value valu
     return value;
 }
 
+/* Begin to copy from global to shared memory. */
+__attribute__((noinline, unused)) static void copy_later(void *to, const void *from, size_t bytes) {
+    block_state *block = running;
+    if (((uintptr_t)to | (uintptr_t)from) % bytes != 0) fault("elements that are copied asynchronously are not aligned");
+    if (block->early) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    if (block->copying == block->copies_capacity) {
+        block->copies_capacity = 2 * block->copies_capacity + 64;
+        block->copies = (copy *)realloc(block->copies, block->copies_capacity * sizeof(copy));
+        if (block->copies == nullptr) fault("no memory for asynchronous copies");
+    }
+    block->copies[block->copying++] = {to, from, bytes, thread_number()};
+}
+
+/* Wait for the asynchronous copies of this thread. */
+__attribute__((noinline, unused)) static void await_copies() {
+    block_state *block = running;
+    const unsigned thread = thread_number();
+    size_t left = 0;
+    for (size_t number = 0; number < block->copying; number++) {
+        const copy one = block->copies[number];
+        if (one.thread == thread)
+            memcpy(one.to, one.from, one.bytes);
+        else
+            block->copies[left++] = one;
+    }
+    block->copying = left;
+}
+
 static inline void run_block(block_state *block) {
     block->next_thread = 0;
     block->fibers = 1;
@@ -399,6 +444,7 @@ static inline void run_block(block_state *block) {
 #endif
     prepare(0);
     go(-1, 0, false);
+    if (block->copying != 0) fault("a block ends before its asynchronous copies do");
 }
 
 template <class Thread> static void call_thread(const void *closure) { (*static_cast<const Thread *>(closure))(); }
@@ -414,6 +460,8 @@ template <class Thread> static bool launch(const char *kernel, dim3 grid, dim3 b
     state.shared_bytes = shared_bytes;
     state.threads = threads;
     state.reverse = order != nullptr && strcmp(order, "reverse") == 0;
+    const char *copies = getenv("METAFORK_CPU_COPIES");
+    state.early = copies != nullptr && strcmp(copies, "early") == 0;
     block_state *const outer = running;
     arena *const outer_stacks = stacks_of_block;
     stacks_of_block = take_arena(threads);
@@ -433,6 +481,7 @@ template <class Thread> static bool launch(const char *kernel, dim3 grid, dim3 b
         }
     }
     free(state.shared);
+    free(state.copies);
     release_arena(stacks_of_block);
     stacks_of_block = outer_stacks;
     running = outer;

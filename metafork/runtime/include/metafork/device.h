@@ -264,6 +264,20 @@ template <class T> static __device__ __forceinline__ void metafork_store(T *firs
 }
 #endif
 
+/* Elements on their way from global to shared memory until the thread waits; older hardware moves them at once. */
+#if defined(METAFORK_CPU)
+template <class T> static inline void metafork_copy(T *to, const T *from) { metafork_cpu::copy_later(to, from, sizeof(T)); }
+static inline void metafork_await_copies() { metafork_cpu::await_copies(); }
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+template <class T> static __device__ __forceinline__ void metafork_copy(T *to, const T *from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from), "n"(sizeof(T)) : "memory");
+}
+static __device__ __forceinline__ void metafork_await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+#else
+template <class T> static __device__ __forceinline__ void metafork_copy(T *to, const T *from) { *to = *from; }
+static __device__ __forceinline__ void metafork_await_copies() {}
+#endif
+
 template <bool large> struct metafork_offset {
     using type = int;
 };
