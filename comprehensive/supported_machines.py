@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from comprehensive.options import machine_limits
 from comprehensive.systems.start import Start, within
 from comprehensive.systems.systems import System
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.algebra.polynomial import Constraint, Polynomial
-from metafork.algebra.positivity import Positivity, whole
+from metafork.algebra.positivity import Positivity, rooms, whole
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import SUPPORTED, Between
@@ -23,7 +23,7 @@ def leaves_for_no_machine(start: Start, leaves: Sequence[Leaf], derived: Sequenc
 
 @dataclass(frozen=True, slots=True)
 class SupportedMachines:
-    """What holds on all machines between the supported presets: ``numbers`` of symbols, and ``premises``.
+    """What holds on all machines between the supported presets: ``numbers`` of symbols, and what is ``known``.
 
     No solver is asked: a condition fails by ranges of symbols and premises that are added up, or nothing is said.
     ``real`` are the targets of ratios, which are no integers, as the proofs take symbols to be: what mentions one is
@@ -31,8 +31,8 @@ class SupportedMachines:
     """
 
     numbers: Mapping[str, Polynomial | int]
-    premises: System
     known: Positivity
+    rooms: Sequence[Polynomial]
     real: frozenset[str]
 
     @staticmethod
@@ -50,18 +50,19 @@ class SupportedMachines:
                 numbers[symbol] = int(limit)
         known = [*start.constraints, *limits, *(fact for symbol in derived for fact in symbol.constraints())]
         premises = tuple(fact.substitute(numbers) for fact in known if start.real.isdisjoint(fact.symbols))
-        return SupportedMachines(numbers, premises, Positivity(premises), start.real)
+        return SupportedMachines(numbers, Positivity(premises), rooms(premises), start.real)
 
     def admit(self, system: System) -> bool:
         """Say whether some of the machines may satisfy a system: false only where none is shown to."""
         members = [member.substitute(self.numbers) for member in system if self.real.isdisjoint(member.symbols)]
-        known = self.known.extended(members)
-        return not any(self._fails(at, members, known) for at in range(len(members)))
+        # A member fails where the premises and the members, itself among them, show its opposite.
+        known, left = self.known.extended(members), [*self.rooms, *rooms(members)]
+        return not any(known.follows_from(slack, left) for slack in _opposites(members))
 
-    def _fails(self, at: int, members: Sequence[Constraint], known: Positivity) -> bool:
-        """Say whether a member of a system is shown never to hold beside the others."""
-        member = members[at]
-        facts = (*self.premises, *members[:at], *members[at + 1 :])
-        # ``left <= right`` fails where ``left - right - 1 >= 0``, ``left < right`` where ``left - right >= 0``.
+
+def _opposites(members: Iterable[Constraint]) -> Iterator[Polynomial]:
+    """Yield what is not negative where a member does not hold: ``x - y - 1`` for ``x <= y``."""
+    for member in members:
         slack = member.left - member.right - (1 if member.relation == "<=" else 0)
-        return member.relation != "==" and whole(slack) and known.follows_from(slack, facts)
+        if member.relation != "==" and whole(slack):
+            yield slack

@@ -16,7 +16,7 @@ from comprehensive.systems.signs import Signs, integral
 from comprehensive.systems.solver import PathSolver, as_integers
 from comprehensive.systems.start import Start
 from metafork.algebra.polynomial import Constraint, Polynomial, equal
-from metafork.algebra.positivity import Positivity, whole
+from metafork.algebra.positivity import Positivity, rooms, whole
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.lazy_dataclass import dataclass
@@ -105,7 +105,7 @@ class Systems:
         slack = goal.right - goal.left - (1 if goal.relation == "<" else 0)
         premises = [integral(one) for one in path if self._signs.non_negative(one.symbols)]
         known = self._known()
-        return whole(slack) and (known.follows_from(slack, premises) or known.follows(slack, premises))
+        return whole(slack) and (known.follows_from(slack, rooms(premises)) or known.follows(slack, premises))
 
     def _known(self) -> Positivity:
         """Return what the facts say of the symbols that are non-negative integers."""

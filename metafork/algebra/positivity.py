@@ -83,28 +83,26 @@ class Positivity:
                 return True
         return False
 
-    def follows_from(self, value: Polynomial, premises: Sequence[Constraint], steps: int = 2) -> bool:
-        """Say whether ``value >= 0`` is shown by ranges or sizes after some premises were taken away, one by one.
+    def follows_from(self, value: Polynomial, known: Sequence[Polynomial], steps: int = 2) -> bool:
+        """Say whether ``value >= 0`` is shown by ranges or sizes after some of ``known`` were taken away, one by one.
 
-        A premise is taken away where a term of it is one of the value, which may be multiplied for that: with an
-        integer q, ``q >= 0`` is ``2*q + 1 >= 0``.
+        These are never negative (``rooms``).  One is taken away where a term of it is one of the value, which may be
+        multiplied for that: with an integer q, ``q >= 0`` is ``2*q + 1 >= 0``.
         """
         if self._by_size(value):
             return True
         if not steps:
             return False
-        terms, integer = value.coefficients, whole(value)
-        for premise in premises:
-            room = premise.right - premise.left - (1 if premise.relation == "<" else 0)
-            for one in (room, -room) if premise.relation == "==" else (room,):
-                scales = {
-                    Fraction(coefficient) / terms[mono]
-                    for mono, coefficient in one.coefficients.items()
-                    if mono and coefficient > 0 and terms.get(mono, 0) > 0
-                }
-                scales = {scale for scale in scales if scale == 1 or (integer and scale.denominator == 1)}
-                if any(self.follows_from(value * by + (by - 1) - one, premises, steps - 1) for by in sorted(scales)):
-                    return True
+        terms, integer = {mono: coeff for mono, coeff in value.coefficients.items() if mono and coeff > 0}, whole(value)
+        for one in known:
+            scales = {
+                Fraction(coefficient) / terms[mono]
+                for mono, coefficient in one.coefficients.items()
+                if mono in terms and coefficient > 0
+            }
+            scales = {scale for scale in scales if scale == 1 or (integer and scale.denominator == 1)}
+            if any(self.follows_from(value * by + (by - 1) - one, known, steps - 1) for by in sorted(scales)):
+                return True
         return False
 
     # --- by ranges --------------------------------------------------------------------------------------------
@@ -220,6 +218,15 @@ class Positivity:
                 continue
             value = value - factor * Polynomial.symbol(quotient.name) - times * most
         return value
+
+
+def rooms(premises: Iterable[Constraint]) -> list[Polynomial]:
+    """Return what premises say is never negative, all symbols being integers: ``y - x`` for ``x <= y``."""
+    found = []
+    for premise in premises:
+        room = premise.right - premise.left - (1 if premise.relation == "<" else 0)
+        found += [room, -room] if premise.relation == "==" else [room]
+    return found
 
 
 def whole(value: Polynomial) -> bool:

@@ -7,14 +7,15 @@ there holds over the integers too), then over the integers for a counterexample.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
 from random import Random
 from typing import Any, TypeAlias
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
-from metafork.algebra.positivity import Positivity, whole
+from metafork.algebra.positivity import Positivity, rooms, whole
+from metafork.algebra.ranges import Box
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.lazy_dataclass import dataclass
 
@@ -71,6 +72,7 @@ class Prover:
         self._answers = Answers() if answers is None else answers
         self._cache: dict[Constraint, Proof] = {}
         self._positivity = Positivity(self.premises, self.quotients)
+        self._rooms: list[Polynomial] | None = None
         self._points: list[dict[str, int]] | None = None
 
     def proves(self, goal: Constraint | Iterable[Constraint]) -> Proof:
@@ -155,10 +157,12 @@ class Prover:
 
     def _chained(self, goal: Constraint) -> bool:
         """Look for a proof by premises that are added up, which takes far less than to load Z3."""
+        if self._rooms is None:
+            self._rooms = rooms(self.premises)
         slack = goal.right - goal.left
         if goal.relation == "<":
-            return whole(slack) and self._positivity.follows_from(slack - 1, self.premises)
-        return goal.relation == "<=" and self._positivity.follows_from(slack, self.premises)
+            return whole(slack) and self._positivity.follows_from(slack - 1, self._rooms)
+        return goal.relation == "<=" and self._positivity.follows_from(slack, self._rooms)
 
     def _relevant(self, goal: Constraint) -> tuple[Constraint, ...]:
         """Return the premises connected with the goal through shared symbols."""
@@ -186,10 +190,29 @@ def sample_points(premises: Iterable[Constraint], quotients: Iterable[DerivedSym
     derived = {quotient.name for quotient in quotients}
     free = sorted({name for premise in premises for name in premise.symbols} - derived)
     numbers = Random(1)
+
+    def small(attempt: int) -> dict[str, int]:
+        reach = 4 if attempt % 2 else 40
+        return {name: numbers.randint(0, reach if numbers.random() < 0.5 else 3) for name in free}
+
+    found = _satisfying(small, premises, quotients)
+    if found:
+        return found
+    box = Box(premises)
+    known = {name: int(least) for name, least in box.least.items() if least == box.greatest.get(name)}
+    return _satisfying(
+        lambda attempt: {name: known.get(name, numbers.randint(0, 4 * 10 ** (attempt % 4))) for name in free},
+        premises,
+        quotients,
+    )
+
+
+def _satisfying(
+    tried: Callable[[int], dict[str, int]], premises: Sequence[Constraint], quotients: Sequence[DerivedSymbol]
+) -> list[dict[str, int]]:
     found: list[dict[str, int]] = []
     for attempt in range(20 * SAMPLES):
-        reach = 4 if attempt % 2 else 40
-        point = {name: numbers.randint(0, reach if numbers.random() < 0.5 else 3) for name in free}
+        point = tried(attempt)
         try:
             for quotient in quotients:
                 point[quotient.name] = quotient.evaluate(point)

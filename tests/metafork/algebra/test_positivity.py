@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
-from metafork.algebra.positivity import Positivity
+from metafork.algebra.positivity import Positivity, rooms
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.facts import program_facts
 from tests.metafork.interpreter import program
@@ -45,7 +45,7 @@ def test_certificates_use_ranges_and_quotients():
 def test_what_follows_from_premises_that_are_added_up_holds(premises, value):
     known = [Constraint(a * X + b * X * Y + c, relation, Z) for a, b, c, relation in premises]
     goal = value[0] * X * Y + value[1] * Y + value[2] * X + value[3] * Z + value[4]
-    if Positivity(known).follows_from(goal, known):
+    if Positivity(known).follows_from(goal, rooms(known)):
         for x, y, z in product(range(5), repeat=3):
             point = {"x": x, "y": y, "z": z}
             if all(constraint.holds(point) for constraint in known):
@@ -55,9 +55,9 @@ def test_what_follows_from_premises_that_are_added_up_holds(premises, value):
 def test_premises_are_added_up_and_rounded():
     n, half, b, dim = (Polynomial.symbol(name) for name in ("n", "half", "b", "dim"))
     known = [at_most(2 * half, n), less_than(n, 2 * half + 2), at_most(2 * b * dim, n), at_most(1, dim)]
-    assert Positivity(known).follows_from(half - b, known)
-    assert not Positivity(known).follows_from(half - b - 1, known)
-    assert not Positivity(known).follows_from(half - b, known, steps=1)
+    assert Positivity(known).follows_from(half - b, rooms(known))
+    assert not Positivity(known).follows_from(half - b - 1, rooms(known))
+    assert not Positivity(known).follows_from(half - b, rooms(known), steps=1)
 
 
 def test_each_quotient_of_a_dividend_tells_of_it():
