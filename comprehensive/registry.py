@@ -38,6 +38,7 @@ STRATEGIES = {
     "cse1": "strategies.cse",
     "cse2": "strategies.cse",
     "scalar_replacement": "strategies.scalar_replacement",
+    "granularity_groups": "strategies.granularity_groups",
     "thread_columns": "strategies.thread_columns",
     "thread_coarsening": "strategies.thread_coarsening",
     "register_tile": "strategies.register_tile",

@@ -95,10 +95,10 @@ class Granularity:
             name, span = hidden
             return NotApplied(f"a local declaration hides another {name}", span)
         program = version.program
-        taken: list[_Step] = []
+        taken: list[Step] = []
         refused: NotApplied | None = None
         while refused is None and len(taken) < self.most_loops:
-            step = analyses.of(_reduced_once, program)
+            step = analyses.of(reduced_once, program)
             if isinstance(step, NotApplied):
                 refused = step
             else:
@@ -114,7 +114,7 @@ class Granularity:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class Step:
     """A program with one granularity loop less; ``extent`` names the iterations that are blocks now."""
 
     program: Program
@@ -144,13 +144,13 @@ class _Candidate:
         return f"{extent.value} iterations" if isinstance(extent, IntConst) else expression(extent)
 
 
-def _reduced_once(program: Program, analyses: Analyses) -> _Step | NotApplied:
+def reduced_once(program: Program, analyses: Analyses) -> Step | NotApplied:
     """Return the program with one granularity loop less, or why it has none."""
     reasons: list[str] = []
     remarks: list[Remark] = []
     for candidate in _candidates(program, analyses):
         result = _without_loop(candidate, analyses)
-        if isinstance(result, _Step):
+        if isinstance(result, Step):
             return result
         reasons.append(f"{candidate.origin}: {result.reason}")
         remarks += result.remarks
@@ -208,7 +208,7 @@ def _repetitions(loop: For) -> str:
     return "" if extent is None else str(getattr(extent, "value", ""))
 
 
-def _without_loop(candidate: _Candidate, analyses: Analyses) -> _Step | NotApplied:
+def _without_loop(candidate: _Candidate, analyses: Analyses) -> Step | NotApplied:
     """Return the program in which a loop of the spine is part of the grid."""
     program, loop = candidate.program, candidate.loop
     extent = counted_extent(loop)
@@ -248,7 +248,7 @@ def _without_loop(candidate: _Candidate, analyses: Analyses) -> _Step | NotAppli
     joined, how = join(Joining(opened_program, index, loop.init.type, extent))
     reason = f"its iterations are proved independent, and {how}"
     remark = Remark("grid", candidate.subject, True, reason, candidate.span)
-    return _Step(joined, candidate.origin, candidate.extent, remark)
+    return Step(joined, candidate.origin, candidate.extent, remark)
 
 
 def _left(candidate: _Candidate, reason: str, fault: Span, hint: str = "") -> NotApplied:

@@ -192,7 +192,7 @@ class Positivity:
     def _by_size(self, value: Polynomial) -> bool:
         if self._by_ranges(value):
             return True
-        less = self.without_quotients(value, self._quotients[:MOST_QUOTIENTS])
+        less = self.without_quotients(value, self._quotients[:MOST_QUOTIENTS][::-1])
         return less is not value and self._known_box().never_negative(less)
 
     def without_quotients(self, value: Polynomial, quotients: Iterable[DerivedSymbol]) -> Polynomial:

@@ -268,10 +268,15 @@ class _Lowering:
     def _shared(
         self, plan: PathPlan, names: Mapping[int, str], own: Mapping[str, str], symbols: Mapping[str, Expr]
     ) -> list[Memory]:
-        """Lay out the shared memory of a path from 0, wider elements first, so that each is aligned."""
+        """Lay out the shared memory of a path from 0, wider elements first, so that each is aligned.
+
+        Of equals, windows that are kept for wide accesses come first: what follows a row of any length need not begin
+        at a multiple of 16 bytes.
+        """
+        wide_first = sorted(plan.windows, key=lambda held: held.window.kept is None)
         parts: list[tuple[str, ScalarType, Polynomial, Polynomial]] = [
             (names[id(held)], held.window.array.element, held.window.elements * held.stages, held.words)
-            for held in plan.windows
+            for held in wide_first
         ]
         for array, words in plan.block_arrays:
             elements = block_array_elements(array, self.program, self.scope)

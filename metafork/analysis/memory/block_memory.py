@@ -15,12 +15,13 @@ from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import uniform_paths
 from metafork.analysis.facts import Facts, Scope
+from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.private_windows import PrivateWindow, private_windows
 from metafork.analysis.memory.stages import why_not_ahead
 from metafork.analysis.memory.structures import NoStructureError, Structure, structures_of
 from metafork.analysis.memory.window_store import Store, WrittenBox, written_boxes
 from metafork.analysis.memory.windows import NotCacheableError, Window, array_windows
-from metafork.analysis.references import Reference
+from metafork.analysis.references import Reference, extent_limits, known_extent
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Array, BlockArray, Expr, Program, walk_statements
 from metafork.lazy_dataclass import dataclass
@@ -143,11 +144,13 @@ def _path(
     left_out: dict[str, LeftOut],
     analyses: Analyses,
 ) -> PathPlan:
-    found = tuple(_with_lasting_ranges(reference, scope) for reference in analyses.references(program, facts))
     known: list[Constraint] = [*facts.constraints]
     for condition, truth in conditions:
         known.extend(scope.implied(condition, truth))
     prover = analyses.prover(known, facts.derived)
+    said = _of_blocks(conditions, program, scope)
+    lasting = (_with_lasting_ranges(reference, scope) for reference in analyses.references(program, facts))
+    found = tuple(_in_blocks(reference, said, scope, prover) for reference in lasting)
     held: list[HeldWindow] = []
     for array in program.arrays:
         if array.name not in program.mapping.cached:
@@ -193,6 +196,40 @@ def _with_lasting_ranges(reference: Reference, scope: Scope) -> Reference:
             for loop in reference.loops
         ),
     )
+
+
+def _of_blocks(conditions: Sequence[tuple[Expr, bool]], program: Program, scope: Scope) -> tuple[Constraint, ...]:
+    """Return what conditions say of grid variables."""
+    if not conditions:
+        return ()
+    inner = scope.copy()
+    for loop in program.grid:
+        range_ = known_extent(inner, loop, LoopKind.GRID)
+        inner.bind(loop.var, range_.value)
+        inner.ranges.enter(loop.var, range_.trips)
+        inner.ranges.learn(extent_limits(inner, loop))
+    said = (constraint for condition, truth in conditions for constraint in inner.implied(condition, truth))
+    return tuple(constraint for constraint in said if not constraint.symbols <= scope.constants)
+
+
+def _in_blocks(reference: Reference, blocks: Sequence[Constraint], scope: Scope, prover: Prover) -> Reference:
+    """Return a reference whose grid variables stay below what ``blocks`` say, where that is proved to be less."""
+    fewer = {
+        loop: replace(loop, trips=limit)
+        for loop in (reference.loops if blocks else ())
+        if loop.kind is LoopKind.GRID and loop.trips is not None
+        for limit in (_limit(constraint, loop.var) for constraint in blocks)
+        if limit is not None and limit.symbols <= scope.constants and prover.derives(at_most(limit, loop.trips))
+    }
+    return replace(reference, loops=tuple(fewer.get(loop, loop) for loop in reference.loops)) if fewer else reference
+
+
+def _limit(constraint: Constraint, variable: str) -> Polynomial | None:
+    """Return what ``variable < limit`` or ``variable <= limit - 1`` says it is below."""
+    if constraint.relation == "==" or constraint.difference.coefficient(variable) != ONE:
+        return None
+    limit = Polynomial.symbol(variable) - constraint.difference
+    return limit if constraint.relation == "<" else limit + 1
 
 
 def _laid_out(window: Window, program: Program) -> Window:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from metafork.algebra.polynomial import ONE, Polynomial, at_most
+from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.copy_walk import copy_walk
@@ -51,9 +51,10 @@ def interleaving(window: Window, mapping: Mapping, shape: Sequence[Polynomial], 
     together = 1
     while trips % (2 * together) == 0 and 2 * together * element.size <= VECTOR:
         together *= 2
-    if together == 1 or not all(_fits(one, window, apart, int(trips)) for one in window.references):
+    if together == 1 or not all(_fits(one, window, apart, int(trips), mapping.jammed) for one in window.references):
         return None
-    if not any(prover.certifies(at_most(window.elements * together, _reads(one))) for one in window.references):
+    goals = ((one, at_most(window.elements * together, _reads(one))) for one in window.references)
+    if not any(prover.with_premises(_rows(one, mapping)).certifies(goal) for one, goal in goals):
         return None
     return Interleaving(apart, int(trips), together)
 
@@ -75,20 +76,32 @@ def _digits(reference: Reference, column: Polynomial, apart: Polynomial) -> tupl
     return x[0], serial[0]
 
 
-def _fits(reference: Reference, window: Window, apart: Polynomial, trips: int) -> bool:
-    """Say whether an access has the column ``w*apart + u`` of a row, of thread u in x, and w is the innermost loop."""
+def _fits(reference: Reference, window: Window, apart: Polynomial, trips: int, jammed: int) -> bool:
+    """Say whether an access has the column ``w*apart + u`` of a row, of thread u in x, with all w side by side.
+
+    They are where w is the innermost loop, or an outer one of few trips, which is unrolled into those inside.
+    """
     column = coordinates(reference, window.factors)[-1]
     found = _digits(reference, column, apart)
     if found is None or reference.clamped:
         return False
     x, serial = found
     return (
-        reference.loops[-1] == serial
+        (reference.loops[-1] == serial or trips <= jammed)
         and column - window.lows[-1] == Polynomial.symbol(x.var) + apart * Polynomial.symbol(serial.var)
         and serial.trips == Polynomial.constant(trips)
         and not serial.low
         and serial.step == ONE
     )
+
+
+def _rows(reference: Reference, mapping: Mapping) -> tuple[Constraint, ...]:
+    """Return that a block has as many rows as a thread takes: in smaller blocks of such threads little is gained."""
+    if mapping.coarsened is None:
+        return ()
+    number, count = mapping.coarsened
+    rows = [loop.trips for loop in reference.loops if loop.kind is LoopKind.THREAD][number]
+    return () if rows is None else (at_most(count, rows),)
 
 
 def _reads(reference: Reference) -> Polynomial:

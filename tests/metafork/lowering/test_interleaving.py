@@ -6,7 +6,9 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import block_memory
 from metafork.analysis.memory.interleaving import interleaving
-from metafork.ir.program import If, walk_statements
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.kernel import Space
+from metafork.ir.program import For, If, IntConst, walk_statements
 from metafork.ir.static_values import with_static_values
 from metafork.lowering.lowering import lower
 from tests.metafork.kernel_runs import Case, run
@@ -37,6 +39,8 @@ STRIDED = (
     .replace("a[i * B + v][K * k + z]", "a[(i * B + v) * lda + K * k + z]")
     .replace("b[K * k + z][COLUMN]", "b[(K * k + z) * lda + COLUMN]")
 )
+_INNER, _OUTER = "for (int w = 0; w < s; w++)", "for (int z = 0; z < K; z++)"
+TURNED = PRODUCT.replace(_INNER, "LOOP").replace(_OUTER, _INNER).replace("LOOP", _OUTER)
 LITERAL = PRODUCT.replace(" int s,", "").replace("w < s", "w < 4").replace("B * s", "B * 4")
 APART = "j * s * B + w * B + u"
 LITERAL_APART = APART.replace("s", "4")
@@ -51,9 +55,9 @@ def tiled(text, **values):
     return with_static_values(given, values).mapped(cached=("a", "b"), decided=True, jammed=4)
 
 
-def kept(text, shape=None, **values):
+def kept(text, shape=None, coarsened=None, **values):
     """Return (trips, together) of each window that is interleaved, by array."""
-    given, analyses = tiled(text, **values), Analyses()
+    given, analyses = tiled(text, **values).mapped(coarsened=coarsened), Analyses()
     memory = block_memory(given, analyses)
     prover = analyses.prover(memory.facts.constraints, memory.facts.derived)
     extents = [Polynomial.symbol("B") if "B" not in values else Polynomial.constant(values["B"])] * 2
@@ -70,7 +74,7 @@ def faults(tmp_path_factory):
     """What went wrong at any of these values, with blocks that reach over the border and without."""
     cases = []
     for number, (s, b, type_) in enumerate([(4, 4, "float"), (8, 4, "float"), (6, 2, "int"), (2, 3, "double")]):
-        for start, base in ((PRODUCT, "f"), (STRIDED, "g")):
+        for start, base in ((PRODUCT, "f"), (STRIDED, "g"), (TURNED, "t")):
             name = f"{base}{number}"
             text = text_of(start, name, type_=type_)
             values = {"B": b, "s": s, "K": 4}
@@ -94,6 +98,27 @@ def test_as_many_lie_together_as_one_access_takes(s, together):
     assert kept(text_of(STRIDED), B=16, K=8, s=s) == {"b": (s, together)}
 
 
+def test_columns_of_an_outer_loop_that_is_unrolled_lie_together():
+    assert kept(text_of(TURNED), B=16, K=8, s=4) == {"b": (4, 4)}
+    kernel = lower(tiled(text_of(TURNED), B=16, K=8, s=4), "k")
+    assert not [stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, For) and stmt.init.name == "w"]
+
+
+def test_rows_of_a_thread_say_how_often_a_block_reads():
+    literal = text_of(LITERAL, column=LITERAL_APART)
+    assert kept(literal) == {}
+    assert kept(literal, coarsened=(0, 4)) == {"b": (4, 4)}
+    assert kept(literal, coarsened=(0, 2)) == {}
+
+
+def test_windows_of_wide_accesses_begin_where_these_are_aligned():
+    """Behind a window of any size, of ``B * K`` words, no access of 16 bytes would be."""
+    given = tiled(text_of(LITERAL, column=LITERAL_APART)).mapped(coarsened=(0, 4))
+    offsets = {one.name: one.offset for one in lower(given, "k").memories if one.space is Space.SHARED}
+    assert offsets["shared_b"] == IntConst(0, ScalarType.LONG_LONG)
+    assert offsets["shared_a"] != offsets["shared_b"]
+
+
 def test_a_literal_tile_has_them_whatever_the_block_is():
     assert kept(text_of(LITERAL, column=LITERAL_APART)) == {}  # each element is read B times, which may be once
     four = LITERAL.replace("for (int w", "for (int y = 0; y < 4; y++) for (int w").replace(
@@ -109,10 +134,7 @@ def test_rows_stay_in_order_where_that_is_not_proved_to_be_right_or_to_pay():
     assert kept(text_of(PRODUCT), shape=[Polynomial.constant(32), Polynomial.constant(16)], **values) == {}
     assert kept(text_of(PRODUCT).replace("w = 0", "w = 1"), **values) == {}
     assert kept(text_of(PRODUCT), B=32, K=8, s=32) == {}
-    inner, outer = "for (int w = 0; w < s; w++)", "for (int z = 0; z < K; z++)"
-    turned = PRODUCT.replace(inner, "LOOP").replace(outer, inner).replace("LOOP", outer)
-    assert turned != PRODUCT
-    assert kept(text_of(turned), **values) == {}
+    assert kept(text_of(TURNED), B=16, K=8, s=8) == {}  # more than are unrolled into the loop over z
     assert kept(text_of(PRODUCT), B=2, K=8, s=4) == {}  # each element is read twice only
     plain = with_static_values(program(text_of(PRODUCT)), values).mapped(cached=("a", "b"), decided=True)
     (window,) = [held.window for held in block_memory(plain).paths[0].windows if held.window.array.name == "b"]
