@@ -76,7 +76,7 @@ def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
     nodes: dict[tuple[int, int, int], int] = {}
     root = _nodes(tree.root, tables, conditions, nodes)
     limits = [_limits(tree, leaf, tables) for leaf in tree.leaves]
-    instances = {leaf.id: [list(map(tables.condition, one.system)) for one in leaf.instances] for leaf in tree.leaves}
+    instances = [_conditions_of_instances(leaf, tables) for leaf in tree.leaves]
     if tables.base_slot is not None:
         fill.insert(0, f"metafork_v[{tables.base_slot}] = INT64_C(1) << 62;")
 
@@ -89,17 +89,16 @@ def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
     lines += _table(f"static const metafork_node {name}_nodes[]", rows, "{0, 0, 0}")
     systems: dict[tuple[str, ...], str] = {}
     leaves = []
-    for leaf, leaf_limits in zip(tree.leaves, limits, strict=True):
+    for leaf, leaf_limits, own in zip(tree.leaves, limits, instances, strict=True):
         lines += _table(f"static const metafork_limit {name}_limits{leaf.id}[]", leaf_limits, _NO_LIMIT)
-        rows = []
-        for system in instances[leaf.id]:
-            if tuple(system) not in systems:
-                systems[tuple(system)] = f"{name}_system{len(systems)}"
-                lines += _table(f"static const metafork_condition {systems[tuple(system)]}[]", system, _NO_CONDITION)
-            rows.append(f"{{{systems[tuple(system)]}, {len(system)}}}")
+        for system in own:
+            if system not in systems:
+                systems[system] = f"{name}_system{len(systems)}"
+                lines += _table(f"static const metafork_condition {systems[system]}[]", list(system), _NO_CONDITION)
+        rows = [f"{{{systems[system]}, {len(system)}}}" for system in own]
         lines += _table(f"static const metafork_system {name}_instances{leaf.id}[]", rows, "") if rows else []
-        own = f"{name}_instances{leaf.id}" if rows else "NULL"
-        leaves.append(f"{{{name}_limits{leaf.id}, {len(leaf_limits)}, {own}, {len(rows)}}}")
+        table = f"{name}_instances{leaf.id}" if rows else "NULL"
+        leaves.append(f"{{{name}_limits{leaf.id}, {len(leaf_limits)}, {table}, {len(rows)}}}")
     lines += _table(f"static const metafork_leaf {name}_leaves[]", leaves, "{NULL, 0, NULL, 0}")
     integers = ", ".join([*signature.integers(), "int64_t *metafork_v"])
     arguments = ", ".join([*signature.parameters.values(), "metafork_v"])
@@ -270,6 +269,11 @@ def _nodes(
             return -1 - nodes.setdefault(node, len(nodes))
         case _:
             assert_never(tree)
+
+
+def _conditions_of_instances(leaf: Leaf, tables: ConditionTables) -> list[tuple[str, ...]]:
+    """Return the conditions of each instance of a leaf."""
+    return [tuple(map(tables.condition, one.system)) for one in leaf.instances]
 
 
 def _limits(tree: ScheduleTree, leaf: Leaf, tables: ConditionTables) -> list[str]:

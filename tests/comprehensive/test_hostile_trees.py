@@ -63,8 +63,8 @@ def with_instances(instances):
     return tree
 
 
-def with_instance(values, kernel="f_k1_leaf1_instance1"):
-    return with_instances([{"kernel": kernel, "values": values}])
+def with_instance(values, kernel="f_k1_leaf1_instance1", **more):
+    return with_instances([{"kernel": kernel, "values": values, **more}])
 
 
 SUMS = "*".join(["(s + B)"] * 40)
@@ -112,6 +112,13 @@ HOSTILE = {
     "an instance for a text": (with_instance({"s": "2"}), "values.s: an integer is expected, not '2'"),
     "an instance for 0": (with_instance({"s": 0}), "values.s: 0 is not within 1 and"),
     "an instance for a huge number": (with_instance({"s": 10**200}), "a number beyond 64 bits is not within"),
+    "an instance whose system is a text": (
+        with_instance({"s": 2}, system="s <= Z"),
+        "instances[0].system: an array is",
+    ),
+    "an instance that needs a name": (with_instance({"s": 2}, system=["24 <= Q9"]), "'Q9' is not known here"),
+    "an instance that needs nothing": (with_instance({"s": 2}, system=[]), None),
+    "an instance of no registers": (with_instance({"s": 2}, counters={"r": "s/0"}), "only division by an integer"),
     "an object for a text": (changed(strategies=[{}]), "a text is expected, not an object"),
 }
 

@@ -6,17 +6,21 @@ from itertools import product
 
 import jsonschema
 import pytest
+from click.testing import CliRunner
 
-from comprehensive.emit import write_outputs
+from comprehensive.cli import cli
+from comprehensive.emit import select_text, write_outputs
 from comprehensive.optimize import optimize
 from comprehensive.tree.schedule_tree import common_system
 from comprehensive.tree.selection import select
 from comprehensive.tree.tree_json import SCHEMA, from_json, to_json
+from comprehensive.verification import Options, verify
+from metafork.algebra.polynomial import at_most
 from metafork.analysis.analyses import Hardware, NotCountedError
 from metafork.printing.cuda import kernel_text
 from metafork.runtime.machine import DEFAULT
 from tests.comprehensive.test_instances import DRIVER, SHIFT
-from tests.runtime.compiling import run, succeed
+from tests.runtime.compiling import CPLUSPLUS, INCLUDE, run, succeed
 
 COUNTED = {
     "counters": ("threads_per_block", "registers_per_thread", "registers_per_block", "shared_memory"),
@@ -180,3 +184,91 @@ def test_python_and_c_take_the_same_instance_at_the_bounds(which, request, tmp_p
             assert launched(program, machine, one.values["s"]) == (selection.leaf, expected, expected)
             taken.add(expected)
     assert taken == {0, *(one.number for one in leaf.instances)}
+
+
+def test_select_says_which_condition_an_instance_misses(linear, tmp_path):
+    (tmp_path / "shift.tree.json").write_text(linear.to_json())
+
+    def said(machine, *more):
+        values = ["N=100", "B=4", "s=4", "--machine", f"sm_80,{machine}"]
+        done = CliRunner().invoke(cli, ["select", str(tmp_path), *values, *more])
+        assert done.exit_code == 0
+        return done.output
+
+    needs = "3*s + 24 <= R and 96*s*warps + 768*warps <= RB"
+    assert f"  instance 3, input_k0_leaf1_instance3: s = 4, B = 4, which needs {needs}\n" in said("R=36")
+    missed = "3*s + 24 <= R does not hold: 36 > 35"
+    assert f"  not instance 3: {missed}: the dynamic kernel runs\n" in said("R=35")
+    (found,) = json.loads(said("R=35", "--json"))["schedules"]
+    assert found["instance"] is None
+    assert found["passed_over"] == {"instance": "input_k0_leaf1_instance3", "missed": [missed]}
+    (found,) = json.loads(said("R=36", "--json"))["schedules"]
+    assert found["instance"] == "input_k0_leaf1_instance3"
+    assert "passed_over" not in found
+
+
+OPTIONS = Options(points=16, optimization="-O0", dataflow_seconds=0, races=False)
+
+
+def test_instances_are_verified_on_both_sides_of_their_conditions(linear):
+    found = verify(linear, options=OPTIONS)
+    assert found.passed, found.table()
+    assert found.not_verified == ()
+    row = found.leaves[0]
+    assert set(row.instances) == {1, 2, 3, 4}
+    assert any("is one below what another leaf or instance needs" in mark for mark in row.marks)
+
+
+def test_with_a_machine_that_has_the_registers_of_some_instances_these_run():
+    found = verify(counted({1: 27, 2: 30, 4: 35, 8: 47}, static={"B": (4,)}, machine="R=36,RB=1000"), options=OPTIONS)
+    assert found.passed, found.table()
+    # 32 threads of 35 registers are too many for the block.
+    assert set(found.leaves[0].instances) == {1, 2}
+    assert found.not_verified == ()
+
+
+def planted(leaf, tables):
+    """Give the last instance a condition that never holds, and the others none."""
+    return [(), (), (), (tables.condition(at_most(1, 0)),)]
+
+
+def test_a_dispatcher_with_other_conditions_is_noticed(linear, monkeypatch):
+    monkeypatch.setattr(select_text, "_conditions_of_instances", planted)
+    failures = verify(linear, options=OPTIONS).failures
+    found = {re.sub(r"instance [123]", "instance", failure.message) for failure in failures}
+    missed = "the dynamic kernel ran where the tree gives instance 4, for s = 8, B = 4"
+    assert found <= {"instance ran where the tree gives the dynamic one", missed}
+    assert len(found) == 2
+
+
+FITTING = """
+#include "metafork/dispatch.h"
+enum { R, S };
+static const metafork_term of_r[] = {{1, 1, {R}}}, bound[] = {{3, 1, {S}}, {24, 0, {0}}}, dynamic[] = {{12, 0, {0}}};
+static const metafork_condition needs[] = {{{bound, 2}, METAFORK_AT_MOST, {of_r, 1}, "3*s + 24 <= R"}};
+static const metafork_system instances[] = {{needs, 1}};
+static const metafork_limit limits[] = {
+    {"registers_per_thread", {{dynamic, 1}, METAFORK_AT_MOST, {of_r, 1}, "12 <= R"}, METAFORK_REGISTERS_PER_THREAD}};
+static const metafork_leaf leaves[] = {{limits, 1, instances, 1}};
+static const metafork_schedule schedule = {"k", leaves, 1, nullptr, 0, nullptr, 0, nullptr, 0, nullptr};
+static bool fits(int64_t limit, int64_t used, int instance) {
+  const int64_t values[] = {limit, 4};
+  const metafork_bounds one = {&schedule, 1, values, 32};
+  metafork_shape shape = {};
+  shape.instance = instance, shape.registers = used;
+  return metafork_instance_fits(&one, &shape);
+}
+int main() {
+  const bool got[] = {
+      fits(36, -1, 1), fits(35, -1, 1),                   /* nobody measured them */
+      fits(36, 36, 1), fits(36, 37, 1), fits(35, 30, 1),  /* as compiled too */
+      fits(35, 30, METAFORK_COMPILED), fits(35, 36, METAFORK_COMPILED)};
+  for (bool one : got) printf("%d", one);
+}
+"""
+
+
+def test_an_instance_has_to_fit_as_compiled_too(tmp_path):
+    (tmp_path / "fitting.cpp").write_text(FITTING)
+    succeed([*CPLUSPLUS, f"-I{INCLUDE}", tmp_path / "fitting.cpp", "-o", tmp_path / "fitting"])
+    assert run([tmp_path / "fitting"]).stdout == "1010010"
