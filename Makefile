@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Two workers are enough for a laptop or a CI machine; `make test JOBS=8` uses more.
+# Two workers are enough for a laptop or a CI machine: `make test` takes less than 10 minutes with them, `make test-all`
+# less than 40.  `make test JOBS=8` uses more.
 JOBS ?= 2
 # The tests start the tool some hundred times: its modules are compiled once, whatever the caller's environment says.
 export PYTHONDONTWRITEBYTECODE =
@@ -30,7 +31,9 @@ demo: $(VENV)/.installed
 	$(MAKE) --no-print-directory -C examples run-matmul METAFORK=../$(BIN)/metafork
 	@echo "the decision tree is drawn in build/examples/matmul/out/matmul.tree.svg"
 
-test: lint types unit
+# Types are checked beside the tests: mypy keeps one processor busy for a minute.
+test: lint
+	$(MAKE) --no-print-directory -j 2 types unit
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
@@ -41,11 +44,11 @@ types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 unit: $(VENV)/.installed-test
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow"
 
-# What `make test` samples, whole; takes two to three times as long.  TESTS names a part.
+# What `make test` leaves out: all of what it samples, and long random runs.  TESTS names a part.
 test-all: $(VENV)/.installed-test
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m slow $(TESTS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow $(TESTS)
 
 # Figures for bench/results; times need a quiet machine, counts of instructions need nvcc.
 bench: $(VENV)/.installed-test

@@ -26,7 +26,7 @@ from tests.end_to_end.suite_cases import CASES, Case
 from tests.sampling import sampled
 
 SUITES = Path(__file__).parent / "suites"
-SAMPLE = ("conv2d", "gemm", "hotspot", "linear_product", "lu", "median3", "needle", "scan", "spmv_csr")
+SAMPLE = ("conv2d", "gemm", "hotspot", "lu", "median3", "needle", "scan", "spmv_csr")
 """Programs of the quick tests; the others run with the slow ones."""
 
 FLAGS = ("-O0", "-w", "-ffp-contract=off", "-DMETAFORK_CPU", "-DMETAFORK_CHECK")

@@ -248,6 +248,7 @@ def test_waits_that_do_nothing_are_seen(late, name, deaf):
     assert done.returncode != 0 or done.stdout != run("./theirs", number, cwd=late).stdout
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_nvcc_takes_the_file(programs):
     options = ["-arch=sm_80", "-fmad=false", "-Icases.out", "-Icases.out/include"]

@@ -58,7 +58,7 @@ def test_bad_input_all(number):
 
 
 def test_what_parses_is_optimized():
-    counts = tried(100_000, 30, "optimize")
+    counts = tried(100_000, 40, "optimize")
     assert counts["optimized"] > 2
 
 

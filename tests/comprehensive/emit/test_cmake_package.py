@@ -64,6 +64,7 @@ def test_find_package_in_a_build_tree_and_when_installed(package, tmp_path):
     assert succeed([main, "blend", "100", "7"]).stdout == "same\n"
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_the_cuda_build(package, tmp_path):
     succeed([CMAKE, "-S", package, "-B", tmp_path, "-DMETAFORK_CPU=OFF", "-DCMAKE_CUDA_ARCHITECTURES=80"])

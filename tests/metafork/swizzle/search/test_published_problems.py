@@ -35,7 +35,21 @@ PROBLEMS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "constants", "count"), PROBLEMS, ids=lambda value: str(value).replace(" ", ""))
+LARGE = [
+    ("crc", {"s": 10, "level": 4}),
+    ("rcr", {"s": 7}),
+    ("stencil2d", {"k": 11, "far": 8}),
+    ("polynomial_shared", {}),
+]
+"""Those that run with the slow tests."""
+
+
+def case_of(name, constants, count):
+    marks = pytest.mark.slow if (name, constants) in LARGE else ()
+    return pytest.param(name, constants, count, marks=marks, id=f"{name}-{constants}-{count}".replace(" ", ""))
+
+
+@pytest.mark.parametrize(("name", "constants", "count"), [case_of(*one) for one in PROBLEMS])
 def test_all_solutions_are_found_and_compute_the_goal(name, constants, count, tmp_path):
     problem = problem_of(name, **constants)
     found = all_solutions(problem)
