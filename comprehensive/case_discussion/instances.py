@@ -102,7 +102,7 @@ class InstanceMaker:
                 notes += [(f"instances of leaf {leaf.id}", sentence) for sentence in said]
         if self.typical:
             tried = "; ".join(map(values_text, self.combinations))
-            none = f"none: for typical values ({tried}) no kernel is simpler; --static names others"
+            none = f"none: for typical values ({tried}) no kernel that a machine runs is simpler; --static names others"
             notes.append(("instances", CHOSEN if any(leaf.instances for leaf in leaves) else none))
         return replace(tree, leaves=tuple(leaves), notes=tuple(notes))
 

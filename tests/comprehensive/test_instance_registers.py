@@ -155,13 +155,18 @@ def built(result, directory):
 
 
 def launched(program, machine, s):
-    """Return the leaf and the instance that the drop-in took on a machine, and `launch`'s instance of leaf 1."""
+    """Return what the drop-in took (leaf, instance), `launch`'s instance of leaf 1, and the conditions that failed."""
     limits = ",".join(f"{name}={value}" for name, value in machine.items())
     done = run([program, s], env={"METAFORK_TRACE": "1", "METAFORK_STRICT": "1", "METAFORK_MACHINE": limits})
     assert done.returncode == 0, done.stderr
     traced = re.findall(r"^metafork: input_k0 leaf (\d+) .*?(?: instance=(\d+))?$", done.stderr, re.MULTILINE)
     (leaf, own), (_, other) = ((int(leaf), int(number or 0)) for leaf, number in traced)
-    return leaf, own, other
+    return (
+        leaf,
+        own,
+        other,
+        re.findall(r"^metafork:   instance \d: (.*) is violated: \d+ <= \d+$", done.stderr, re.MULTILINE),
+    )
 
 
 @pytest.mark.parametrize("which", ["linear", "stepped"])
@@ -181,7 +186,9 @@ def test_python_and_c_take_the_same_instance_at_the_bounds(which, request, tmp_p
             expected = 0 if selection.instance is None else selection.instance.number
             assert expected == (0 if below or block else one.number)
             assert (selection.passed_over is None) == (expected > 0)
-            assert launched(program, machine, one.values["s"]) == (selection.leaf, expected, expected)
+            *kernels, missed = launched(program, machine, one.values["s"])
+            assert kernels == [selection.leaf, expected, expected]
+            assert missed == [violation.condition for violation in selection.missed[:1]] * 2
             taken.add(expected)
     assert taken == {0, *(one.number for one in leaf.instances)}
 

@@ -7,6 +7,7 @@ from comprehensive.case_discussion.typical_values import MOST_TYPICAL, typical_v
 from comprehensive.optimize import optimize
 from comprehensive.options import StaticValueError, asked_static
 from comprehensive.verification import Options, verify
+from tests.comprehensive.test_instances import SHIFT
 from tests.metafork.programs import MATADD, MATMUL, program
 
 QUICK = {"counters": ("threads_per_block", "shared_memory"), "strategies": ("granularity", "scalar_replacement")}
@@ -71,11 +72,21 @@ def test_a_leaf_has_instances_where_they_make_its_code_simpler():
     (tree,) = optimize(MATADD, static="auto", counters=("threads_per_block",), strategies=()).schedules
     assert tree.leaves[0].instances == ()  # its loops are those of the grid alone
     tried = "B0 = 16, B1 = 16; B0 = 8, B1 = 32; B0 = 32, B1 = 16; B0 = 4, B1 = 8"
-    note = f"none: for typical values ({tried}) no kernel is simpler; --static names others"
+    note = f"none: for typical values ({tried}) no kernel that a machine runs is simpler; --static names others"
     assert ("instances", note) in tree.notes
     text = LINE.replace("int s, int B, ", "").replace("(s * B)", "64").replace("* B", "* 64").replace("< B", "< 64")
     (tree,) = optimize(text.replace("< s", "< 1").replace("* s", "* 1"), static="auto", **QUICK).schedules
     assert ("instances", NOTHING_TYPICAL) in tree.notes
+
+
+def test_a_leaf_that_no_supported_machine_chooses_with_the_values_has_none():
+    options = {**QUICK, "strategies": ("granularity", "caching"), "order": "paper"}
+    (tree,) = optimize(SHIFT, static="auto", **options).schedules
+    assert [len(leaf.instances) for leaf in tree.leaves] == [4, 0, 0]
+    # Where the machine is named, it is that one which counts: it has not the words for leaf 1 where B = 256.
+    (tree,) = optimize(SHIFT, static="auto", machine="Z=300,T=1024", **options).schedules
+    chosen = {leaf.id: [(one.values["B"], one.values["s"]) for one in leaf.instances] for leaf in tree.leaves}
+    assert chosen == {1: [(64, 4)], 2: [(256, 4), (128, 4), (256, 2)], 3: []}
 
 
 def test_nobody_is_given_instances_unasked_by_the_library():

@@ -210,7 +210,10 @@ __attribute__((unused)) static bool metafork_instance_fits(const void *context, 
     if (shape->instance <= leaf->instance_count) {
         const metafork_system *system = &leaf->instances[shape->instance - 1];
         for (int i = 0; i < system->count; i++)
-            if (!metafork_holds(&system->conditions[i], one->values)) return false;
+            if (!metafork_holds(&system->conditions[i], one->values)) {
+                if (metafork_enabled("METAFORK_TRACE")) metafork_print_violation("instance", shape->instance, &system->conditions[i], -1, one->values);
+                return false;
+            }
     }
     return metafork_within_limits(one->schedule, one->leaf, shape, one->values, one->warp_size, false);
 }
