@@ -92,8 +92,9 @@ def _compared(first: Reference, second: Reference, loop: str, meetings: Meetings
         return Verdict.UNKNOWN, f"{array} is touched outside the loop over {loop}"
     # Both happen wherever their loops run, so that a common element is a conflict.
     certain = all(access.bounded and not access.guards for access in (first, second))
-    known = [index for index in first.indices if index is not None]
-    if first == second and len(known) == len(first.indices) and all(loop not in index.symbols for index in known):
+    known = [index for index in first.indices if index is not None and loop not in index.symbols]
+    one_place = first.indices == second.indices and first.loops == second.loops
+    if one_place and len(known) == len(first.indices):
         return Verdict.NO if certain else Verdict.UNKNOWN, f"iterations of {loop} touch one element of {array}"
     meeting = meetings.meet(first, second, _points(first, second, loop))
     if meeting:
