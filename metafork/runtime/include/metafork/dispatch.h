@@ -222,16 +222,18 @@ __attribute__((unused)) static bool metafork_instance_fits(const void *context, 
 __attribute__((unused)) static int metafork_launch_leaf(const metafork_schedule *schedule, metafork_choice *choose, int64_t *values,
                                                        metafork_attempt *attempt, const void *inputs, int leaf, void *stream, void *const *arrays) {
     metafork_shape shape = METAFORK_NONE;
-    metafork_machine machine;
-    int device, error = attempt(inputs, leaf, false, &shape, stream, NULL);
-    if (error == METAFORK_OK) error = metafork_current_device(&device);
-    if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
-    if (error != METAFORK_OK) return error;
-    if (choose(inputs, &machine, values) >= 0) {
-        const metafork_bounds context = {schedule, leaf, values, machine.warp_size};
-        metafork_take_instance(&shape, attempt, inputs, leaf, stream, metafork_instance_fits, &context);
+    int error = attempt(inputs, leaf, false, &shape, stream, NULL);
+    if (error == METAFORK_OK && shape.instances > 0) {
+        metafork_machine machine;
+        int device;
+        error = metafork_current_device(&device);
+        if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
+        if (error == METAFORK_OK && choose(inputs, &machine, values) >= 0) {
+            const metafork_bounds context = {schedule, leaf, values, machine.warp_size};
+            metafork_take_instance(&shape, attempt, inputs, leaf, stream, metafork_instance_fits, &context);
+        }
     }
-    return attempt(inputs, leaf, true, &shape, stream, arrays);
+    return error != METAFORK_OK ? error : attempt(inputs, leaf, true, &shape, stream, arrays);
 }
 
 /* Whether it was said that there is no device; it is from now on. */
