@@ -28,6 +28,8 @@ if TYPE_CHECKING:  # LLVM takes time to load
 LEAST_MAKING = 2.0
 """Seconds of processor time for the code of what was found when the time limit has passed already."""
 
+WITH_DEVICE_TEXT = frozenset({"cuda", "hip"})
+"""The back ends whose kernels are compiled with ``metafork/device.h``."""
 LEFT_OUT = "a leaf is left out"
 """What the subjects of notes about leaves without code begin with."""
 
@@ -109,11 +111,12 @@ class LeafTexts:
         return files, problems
 
     def compiled(self) -> Mapping[str, str]:
-        """Return what is said of the object code of each kernel that has some, by its name."""
-        return self._compiled
+        """Return what is said of the code of each kernel, by its name: of object code, and of its copies."""
+        return {name: said for name, said in self._compiled.items() if said}
 
     def _files_of(self, leaf: Leaf) -> tuple[dict[str, str | bytes], str | None]:
         from metafork.llvm import llvm_ir
+        from metafork.lowering.wide_copies import copies_text
         from metafork.printing.metafork_text import metafork_text
 
         if leaf.kernel not in self._files:
@@ -135,6 +138,9 @@ class LeafTexts:
                 else:
                     texts[f"{path}.o"] = made.code
                     self._compiled[leaf.kernel] = f"as object code for {self._object_target}: {made.resources}"
+            copies = copies_text(code.kernel) if code.ir is None and self._target.name in WITH_DEVICE_TEXT else ""
+            said = (self._compiled.get(leaf.kernel, ""), copies)
+            self._compiled[leaf.kernel] = "; ".join(one for one in said if one)
             self._files[leaf.kernel] = texts, problem
         return self._files[leaf.kernel]
 

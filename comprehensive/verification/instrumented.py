@@ -101,7 +101,8 @@ class _Rewriting:
         index = self._expr(element.indices[0])
         if self._spaces.get(element.array, Space.PRIVATE) in (Space.PRIVATE, Space.CONSTANT):
             return replace(element, indices=(index,))
-        return replace(element, indices=(Call(how, (Var(element.array, element.type), index, *more), LONG),))
+        place = Call(how, (Var(element.array, element.type), index, *more), LONG)
+        return replace(element, indices=(place,), part=None)  # each element by itself
 
     def _expr(self, expr: Expr) -> Expr:
         match expr:

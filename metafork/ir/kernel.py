@@ -56,6 +56,20 @@ VECTOR_BYTES = 16
 """The most that one access of a thread moves."""
 
 
+VECTORS = frozenset(
+    {
+        ScalarType.FLOAT,
+        ScalarType.INT,
+        ScalarType.UNSIGNED_INT,
+        ScalarType.DOUBLE,
+        ScalarType.LONG,
+        ScalarType.UNSIGNED_LONG,
+        ScalarType.LONG_LONG,
+        ScalarType.UNSIGNED_LONG_LONG,
+    }
+)
+"""The types that ``metafork/device.h`` has vectors of."""
+
 ASYNCHRONOUS_BYTES = (4, 8)
 """Sizes of elements that hardware copies from global to shared memory asynchronously."""
 

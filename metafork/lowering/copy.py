@@ -110,7 +110,8 @@ class Site:
     """Where copies stand: expressions of the symbols in scope, array extents, threads, and what is known.
 
     ``extents`` are the declared extents of the arrays as polynomials (``None`` where one is none); ``shape`` are the
-    extents of the block, x first, with which a launch may be wider where ``striding`` holds.
+    extents of the block, x first, with which a launch may be wider where ``striding`` holds; ``begins`` are the bytes
+    of shared memory at which windows begin, by name.
     """
 
     symbols: Mapping[str, Expr]
@@ -120,6 +121,7 @@ class Site:
     striding: bool
     prover: Prover
     rows: RowPlaces
+    begins: Mapping[str, Polynomial] = field(default_factory=dict)
 
     @property
     def axes(self) -> int:

@@ -123,7 +123,8 @@ class _Lowering:
             # Paths lay out their memory each for itself: a name may stand for one place only.
             own = {a.name: fresh(a.name, taken) if a.name in block_arrays else a.name for a, _ in plan.block_arrays}
             block_arrays |= own.keys()
-            shared += self._shared(plan, names, own, symbols)
+            begins: dict[str, Polynomial] = {}
+            shared += self._shared(plan, names, own, symbols, begins)
             row = fresh("row", taken)
             codes = tuple(PrivateCode(one, fresh(f"own_{one.array.name}", taken), row) for one in plan.private)
             private += [
@@ -136,7 +137,7 @@ class _Lowering:
                 Memory(code.name, Space.PRIVATE, code.structure.array.element, IntConst(code.structure.span))
                 for code in structures
             ]
-            site = self._site(plan, symbols, taken)
+            site = replace(self._site(plan, symbols, taken), begins=begins)
             lowering = PathLowering(
                 plan, self.scope, site, names, own, codes, structures, self._uneven(), threads, taken
             )
@@ -266,9 +267,14 @@ class _Lowering:
         return names
 
     def _shared(
-        self, plan: PathPlan, names: Mapping[int, str], own: Mapping[str, str], symbols: Mapping[str, Expr]
+        self,
+        plan: PathPlan,
+        names: Mapping[int, str],
+        own: Mapping[str, str],
+        symbols: Mapping[str, Expr],
+        begins: dict[str, Polynomial],
     ) -> list[Memory]:
-        """Lay out the shared memory of a path from 0, wider elements first, so that each is aligned.
+        """Lay out the shared memory of a path from 0, wider elements first: each is aligned.  ``begins`` is filled.
 
         Of equals, windows that are kept for wide accesses come first: what follows a row of any length need not begin
         at a multiple of 16 bytes.
@@ -285,6 +291,7 @@ class _Lowering:
         offset = Polynomial()
         for name, element, elements, words in sorted(parts, key=lambda part: -part[1].size):
             extent = code_of(elements, symbols, wide=True)
+            begins[name] = offset * 4
             result.append(Memory(name, Space.SHARED, element, extent, code_of(offset * 4, symbols, wide=True)))
             offset = offset + words
         return result

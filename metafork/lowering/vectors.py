@@ -25,7 +25,7 @@ from fractions import Fraction
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.kernel import VECTOR_BYTES
+from metafork.ir.kernel import VECTOR_BYTES, VECTORS
 from metafork.ir.names import fresh
 from metafork.ir.program import (
     Assign,
@@ -50,19 +50,6 @@ from metafork.lowering.shared_loads import SIGNED, changing_scalars, exact_polyn
 Body = tuple[Stmt, ...]
 THREAD = "thread "
 """How symbols begin that stand for what differs from thread to thread; no name does."""
-_VECTORS = frozenset(
-    {
-        ScalarType.FLOAT,
-        ScalarType.INT,
-        ScalarType.UNSIGNED_INT,
-        ScalarType.DOUBLE,
-        ScalarType.LONG,
-        ScalarType.UNSIGNED_LONG,
-        ScalarType.LONG_LONG,
-        ScalarType.UNSIGNED_LONG_LONG,
-    }
-)
-"""The types that ``metafork/device.h`` has vectors of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +184,7 @@ class _Vectors:
         """Yield where groups of elements begin that can be accessed together, and how many they are."""
         left = set(constants)
         for lanes in (4, 2):
-            needed = (
-                self._needed(line.rest, lanes) if lanes * type_.size <= VECTOR_BYTES and type_ in _VECTORS else None
-            )
+            needed = self._needed(line.rest, lanes) if lanes * type_.size <= VECTOR_BYTES and type_ in VECTORS else None
             if needed is None:
                 continue
             for first in sorted(one for one in left if one % lanes == 0):

@@ -17,6 +17,7 @@ from metafork.analysis.memory.windows import Window
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.polynomial_code import LONG, code_of, condition_of, conjunction, may_be_negative
 from metafork.ir.program import (
+    Array,
     Assign,
     Binary,
     Cast,
@@ -26,6 +27,7 @@ from metafork.ir.program import (
     Expr,
     If,
     IntConst,
+    Part,
     Stmt,
     Var,
     binary,
@@ -46,35 +48,54 @@ from metafork.lowering.copy import (
     window_offset,
 )
 from metafork.lowering.copy_loops import Growth, Running, Walk
+from metafork.lowering.wide_copies import wide_access
 
 
 def load(window: Window, name: str, site: Site, buffer: Expr | None = None) -> list[Stmt]:
     """Return the loops that fill a window from global memory, staying inside the array.
 
-    One with several buffers is copied into that which begins at ``buffer``, asynchronously.
+    One with several buffers is copied into that which begins at ``buffer``, asynchronously.  Several elements go
+    together where that is proved for a window of constant extents, but for what the kernel asks then.
     """
+    alone = _loaded(window, name, site, buffer, 1)
+    together = wide_access(window, name, site)
+    if together is None:
+        return alone
+    return [If(together.condition, tuple(_loaded(window, name, site, buffer, together.lanes)), tuple(alone))]
+
+
+def _loaded(window: Window, name: str, site: Site, buffer: Expr | None, lanes: int) -> list[Stmt]:
+    """Return the loops that copy so many elements of a row by each access."""
     prefix = site.rows.prefix(name)
     counters = tuple(Var(f"{prefix}_{axis}", INT) for axis in range(len(window.extents)))
-    walk = Walk(prefix, counters, window.extents, site, window.kept)
-    box = _Box(window, window.lows, window.strides, window.extents, counters, site)
+    extents = window.extents
+    if lanes > 1:
+        extents = (*extents[:-1], Polynomial.constant(int(extents[-1].constant_value()) // lanes))
+    walk = Walk(prefix, counters, extents, site, window.kept)
+    strides = (*window.strides[:-1], window.strides[-1] * lanes)
+    box = _Box(window, window.lows, strides, extents, counters, site)
     found = box.coordinates(walk.ends)
-    place = walk.place_in(window, counters, site.symbols)
-    source = Element(window.array.name, (_place(window, found.values, site),), window.array.element)
-    copy: Stmt = _loaded(name, place, source, buffer)
+    place = walk.place_in(window, box.in_window(counters), site.symbols)
+
+    def copied(offset: Expr, place: Expr) -> tuple[Stmt, ...]:
+        if buffer is not None and buffer != IntConst(0):
+            place = binary("+", buffer, place)
+        together = range(lanes)
+        return tuple(_copy(window.array, offset, name, place, lanes, one, buffer is not None) for one in together)
+
     guard = conjunction(found.guards)
-    body = (*found.declarations, copy if guard is None else If(guard, (copy,)))
-
-    def copied(offset: Expr, place: Expr) -> Stmt:
-        return _loaded(name, place, Element(window.array.name, (offset,), window.array.element), buffer)
-
+    copies = copied(_place(window, found.values, site), place)
+    body = (*found.declarations, *(copies if guard is None else (If(guard, copies),)))
     return walk.around(body, box.running(walk, tuple(found.declarations), guard, copied))
 
 
-def _loaded(name: str, place: Expr, source: Element, buffer: Expr | None) -> Assign:
-    """Return the copy of an element to its place in a window."""
-    if buffer is not None and buffer != IntConst(0):
-        place = binary("+", buffer, place)
-    return Assign(Element(name, (place,), source.type), "", source, asynchronous=buffer is not None)
+def _copy(array: Array, offset: Expr, name: str, place: Expr, lanes: int, number: int, asynchronous: bool) -> Assign:
+    """Return the copy of one of the neighbours that an access moves from an array into a window."""
+    part = None if lanes == 1 else Part(lanes, number)
+    if number:
+        offset, place = binary("+", offset, IntConst(number)), binary("+", place, IntConst(number))
+    source = Element(array.name, (offset,), array.element, part=part)
+    return Assign(Element(name, (place,), array.element, part=part), "", source, asynchronous=asynchronous)
 
 
 def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[Stmt]:
@@ -105,9 +126,9 @@ def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[Stmt]:
     guard = conjunction(conditions)
     body = (*found.declarations, copy) if guard is None else (*decoded, If(guard, (*found.declarations, copy)))
 
-    def copied(offset: Expr, place: Expr) -> Stmt:
+    def copied(offset: Expr, place: Expr) -> tuple[Stmt, ...]:
         element = window.array.element
-        return Assign(Element(window.array.name, (offset,), element), "", Element(name, (place,), element))
+        return (Assign(Element(window.array.name, (offset,), element), "", Element(name, (place,), element)),)
 
     return walk.around(body, written.running(walk, tuple(decoded), guard, copied))
 
@@ -209,15 +230,21 @@ class _Box:
             distance = self.lows[axis] - self.window.lows[axis]
             shift = distance.divide_exactly(Polynomial.constant(self.window.strides[axis]))
             assert shift is not None
-            result.append(counter if not shift else binary("+", counter, code_of(shift, self.site.symbols)))
+            place = self._scaled(axis, counter)
+            result.append(place if not shift else binary("+", place, code_of(shift, self.site.symbols)))
         return tuple(result)
+
+    def _scaled(self, axis: int, counted: Expr) -> Expr:
+        """Return how many elements of the window a counter counts: some where they are copied together."""
+        together = self.strides[axis] // self.window.strides[axis]
+        return counted if together == 1 else binary("*", counted, IntConst(together))
 
     def running(
         self,
         walk: Walk,
         decoded: tuple[Stmt, ...],
         guard: Expr | None,
-        copy: Callable[[Expr, Expr], Stmt],
+        copy: Callable[[Expr, Expr], tuple[Stmt, ...]],
     ) -> Running | None:
         """Return the copy by offsets that advance; ``None`` where it is not proved that they fit their types.
 
@@ -244,15 +271,17 @@ class _Box:
             return _grown(steps, sizes, offsets=True)
 
         def copied(offset: Expr, place: Expr) -> tuple[Stmt, ...]:
-            one = copy(offset, place)
-            return (one,) if guard is None else (*decoded, If(guard, (one,)))
+            copies = copy(offset, place)
+            return copies if guard is None else (*decoded, If(guard, copies))
 
         site.rows.spans.append(span)
         return Running(
             array_at,
             array_by,
             lambda counters: window_offset(window, self.in_window(counters), site.symbols),
-            lambda growth: _grown(growth, pitches, offsets=False),
+            lambda growth: _grown(
+                {axis: self._scaled(axis, by) for axis, by in growth.items()}, pitches, offsets=False
+            ),
             copied,
             guard is not None,
             walk.is_line(window, self.in_window(self.counters)),

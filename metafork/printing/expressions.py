@@ -320,7 +320,7 @@ def assignment(stmt: Assign, spelling: Spelling = PLAIN_C) -> str:
     if stmt.atomic and (call := spelling.atomic(stmt)) is not None:
         return call
     if stmt.asynchronous and spelling.cplusplus:
-        return f"metafork_copy(&{target}, &{expression(stmt.value, spelling)})"
+        return f"metafork_copy<1>(&{target}, &{expression(stmt.value, spelling)})"
     if stmt.op in ("min", "max"):
         value = converted(stmt.value, stmt.target.type, spelling)
         ends = f"{target} < ({value})" if stmt.op == "max" else f"({value}) < {target}"
@@ -450,10 +450,30 @@ def _vector(several: Sequence[Stmt], spelling: Spelling) -> Iterator[str]:
         mark = "[[maybe_unused]] " if any(id(stmt) in spelling.unread for stmt in declared) else ""
         yield f"{mark}{spelling.type(begin[0].type)} {names};"
         yield f"metafork_load(&{place}, {names});"
+    elif (source := _moved(several)) is not None:
+        assert isinstance(several[0], Assign)
+        how = "metafork_copy" if several[0].asynchronous else "metafork_move"
+        yield f"{how}<{begin[1].lanes}>(&{place}, &{expression(source, spelling)});"
     else:
         element = spelling.type(begin[0].type)
         values = ", ".join(f"({element})({expression(s.value, spelling)})" for s in several if isinstance(s, Assign))
         yield f"metafork_store(&{place}, {values});"
+
+
+def _moved(several: Sequence[Stmt]) -> Element | None:
+    """Return the first of the elements that are copied to others as one access, ``None`` where other values are."""
+    values = [stmt.value for stmt in several if isinstance(stmt, Assign)]
+    first = values[0]
+    if not isinstance(first, Element) or first.part is None:
+        return None
+    for number, (value, stmt) in enumerate(zip(values, several, strict=True)):
+        whole = Part(len(several), number)
+        if not (isinstance(value, Element) and (value.array, value.part) == (first.array, whole)):
+            return None
+        assert isinstance(stmt, Assign)
+        if stmt.target.type is not value.type or stmt.asynchronous != getattr(several[0], "asynchronous", None):
+            return None
+    return first
 
 
 def _braced(head: str, body: tuple[Stmt, ...], indent: int, spelling: Spelling) -> list[str]:

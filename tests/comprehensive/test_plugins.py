@@ -222,7 +222,7 @@ def test_an_option_changes_what_a_strategy_does():
 
 def test_names_are_split_outside_of_braces_only():
     assert split_names("cse1, granularity{a=1,b=2},+x{c=3}") == ["cse1", "granularity{a=1,b=2}", "+x{c=3}"]
-    (added,) = [s for s in registry.strategies(["+granularity{most_loops=2}"]) if s.name.startswith("granularity")]
+    (added,) = [s for s in registry.strategies(["+granularity{most_loops=2}"]) if s.name.startswith("granularity{")]
     assert (added.name, added.most_loops) == ("granularity{most_loops=2}", 2)
     assert registry.strategies(["granularity{most_loops=8}"]) == (GRANULARITY,)
     with pytest.raises(OptionError, match="named twice, with different options"):

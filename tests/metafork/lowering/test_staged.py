@@ -2,14 +2,18 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from metafork.analysis.memory.block_memory import block_memory
+from metafork.ir.arithmetic.evaluation import integer_value
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import InvariantError, check_kernel
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Assign, Barrier, Declare, Element, For, If, Var, walk_statements
 from metafork.lowering.lowering import lower
+from metafork.printing import opencl
+from tests.metafork.host_run import run_on_host
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 
@@ -214,3 +218,21 @@ def test_the_invariants_say_what_can_be_copied():
     )
     with pytest.raises(InvariantError, match="asynchronous"):
         check_kernel(elsewhere(lower(program(product("counted")), "k")))
+
+
+def test_other_code_copies_at_once():
+    """LLVM's and OpenCL's copies into the same buffers take effect where they stand."""
+    kernel = lower(staged(product("counted")), "k")
+    n, m = 5, 10
+    rng = np.random.default_rng(1)
+    a, b, c = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((n, m), (m, n), (n, n)))
+    want = c + a @ b
+    values = {"n": n, "m": m, "K": 3, "B": 2, "a": a, "b": b, "c": c}
+    for scalar in kernel.host_scalars:
+        values[scalar.name] = integer_value(scalar.definition, values)
+    words = integer_value(kernel.shared_bytes, values)
+    run_on_host(kernel, values, grid=(3, 3, 1), block=(2, 2, 1), shared_bytes=words)
+    assert np.array_equal(c, want)
+    text = opencl.kernel_text(kernel).text
+    assert "metafork_copy" not in text
+    assert "metafork_await" not in text

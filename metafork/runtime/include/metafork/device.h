@@ -20,6 +20,9 @@
  *   METAFORK_ALIGNED()                                      whether all arrays begin at multiples of 16 bytes
  *   metafork_load(&a[i], x, y);                             x = a[i], y = a[i + 1]: 2 or 4 elements, aligned for all of them
  *   metafork_store(&a[i], x, y);                            a[i] = x, a[i + 1] = y, likewise
+ *   metafork_move<2>(&s[j], &a[i]);                         s[j] = a[i], s[j + 1] = a[i + 1], likewise, to shared memory
+ *   metafork_copy<2>(&s[j], &a[i]);                         the same asynchronously where the hardware can, also of one element
+ *   metafork_await_copies();                                waits for the asynchronous copies of this thread
  *   METAFORK_QUOTIENT(place, length)                        place / length, for the place of a thread in its block
  *   for (unsigned b = METAFORK_FIRST(blockIdx.x, blocks); b < blocks; b = METAFORK_NEXT(b, blocks, gridDim.x))
  *                                                           the blocks of the program that this one runs: one, or several
@@ -232,6 +235,9 @@ template <class T> static inline void metafork_store(T *first, T x, T y, T z, T 
 }
 #else
 template <class T, int lanes> struct metafork_vector;
+template <class T> struct metafork_vector<T, 1> {
+    using type = T;
+};
 #define METAFORK_VECTOR(element, lanes, name)                                                                          \
     template <> struct metafork_vector<element, lanes> {                                                               \
         using type = name;                                                                                             \
@@ -264,18 +270,33 @@ template <class T> static __device__ __forceinline__ void metafork_store(T *firs
 }
 #endif
 
-/* Elements on their way from global to shared memory until the thread waits; older hardware moves them at once. */
+/* Neighbours from global to shared memory by one access: at once, or on their way until the thread waits for them, where
+ * the hardware can.  Both addresses are aligned for all of them. */
 #if defined(METAFORK_CPU)
-template <class T> static inline void metafork_copy(T *to, const T *from) { metafork_cpu::copy_later(to, from, sizeof(T)); }
+template <int lanes, class T> static inline void metafork_move(T *to, const T *from) {
+    metafork_check_vector<lanes>(to), metafork_check_vector<lanes>(from);
+    for (int lane = 0; lane < lanes; lane++) to[lane] = from[lane];
+}
+template <int lanes, class T> static inline void metafork_copy(T *to, const T *from) { metafork_cpu::copy_later(to, from, lanes * sizeof(T)); }
 static inline void metafork_await_copies() { metafork_cpu::await_copies(); }
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-template <class T> static __device__ __forceinline__ void metafork_copy(T *to, const T *from) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from), "n"(sizeof(T)) : "memory");
+#else
+template <int lanes, class T> static __device__ __forceinline__ void metafork_move(T *to, const T *from) {
+    using vector = typename metafork_vector<T, lanes>::type;
+    *reinterpret_cast<vector *>(to) = *reinterpret_cast<const vector *>(from);
+}
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+template <int lanes, class T> static __device__ __forceinline__ void metafork_copy(T *to, const T *from) {
+    const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
+    if (lanes * sizeof(T) == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place), "l"(from), "n"(lanes * sizeof(T)) : "memory");
 }
 static __device__ __forceinline__ void metafork_await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 #else
-template <class T> static __device__ __forceinline__ void metafork_copy(T *to, const T *from) { *to = *from; }
+template <int lanes, class T> static __device__ __forceinline__ void metafork_copy(T *to, const T *from) { metafork_move<lanes>(to, from); }
 static __device__ __forceinline__ void metafork_await_copies() {}
+#endif
 #endif
 
 template <bool large> struct metafork_offset {

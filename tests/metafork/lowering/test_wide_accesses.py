@@ -1,0 +1,118 @@
+"""Copies of windows that move 16 or 8 bytes at once: where that is proved, at rows whose lengths do and do not fit."""
+
+import re
+
+import pytest
+
+from metafork.ir.mapping import Layout
+from metafork.ir.static_values import with_static_values
+from metafork.lowering.lowering import lower
+from metafork.printing.cuda import kernel_text
+from tests.metafork.kernel_runs import Case, grid, run
+from tests.metafork.lowering.test_staged import EARLY, LATE, product
+from tests.metafork.programs import program
+
+LINE = """
+void line(int n, int B, const float a[n], float b[n])
+{
+  int blocks = BLOCKS;
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < blocks; i++) meta_for (int u = 0; u < B; u++) {
+      int p = i * B + u;
+      if (p < n)
+        b[p] = a[p] + a[i * B + B - 1 - u];
+    }
+  }
+}"""
+FLAT = """
+void flat(int n, int B, const int a[n * n], int b[n * n])
+{
+  int blocks = n / B;
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < blocks; i++) meta_for (int j = 0; j < blocks; j++)
+      meta_for (int v = 0; v < B; v++) meta_for (int u = 0; u < B; u++)
+        b[(j * B + u) * n + i * B + v] = a[(i * B + v) * n + j * B + u];
+  }
+}"""
+BEHIND = """
+void behind(int n, int B, const float odd[n], const double a[n][n], float b[n][n])
+{
+  int blocks = n / B;
+  meta_schedule cache(a, odd) {
+    meta_for (int i = 0; i < blocks; i++) meta_for (int j = 0; j < blocks; j++)
+      meta_for (int v = 0; v < B; v++) meta_for (int u = 0; u < B; u++)
+        b[j * B + u][i * B + v] = a[i * B + v][j * B + u] + odd[i * B + v];
+  }
+}"""
+SHIFTED = """
+void shifted(int n, int B, const float a[n][n], float b[n][n])
+{
+  int blocks = (n - 1) / B;
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < blocks; i++) meta_for (int j = 0; j < blocks; j++)
+      meta_for (int v = 0; v < B; v++) meta_for (int u = 0; u < B; u++)
+        b[j * B + u][i * B + v] = a[i * B + v][j * B + u + 1];
+  }
+}"""
+NARROW = FLAT.replace("flat", "narrow").replace("int a", "short a")
+
+
+def fixed(text, **values):
+    return with_static_values(program(text), values)
+
+
+def accesses(one):
+    """Return the memories that are copied into together, and how many elements by an access."""
+    return set(re.findall(r"metafork_(?:move|copy)<([248])>\(&(\w+)\[", kernel_text(lower(one, "k"))))
+
+
+SHAPES = grid(n=[8, 10, 15, 16], m=[8, 12, 16, 30])
+
+
+def cases():
+    """Yield cases with the accesses that their kernels have."""
+    for kind in ("counted", "whole_tiles", "strided"):
+        for stages in (1, 2):
+            one = fixed(product(kind), K=8, B=8).mapped(stages=stages)
+            points = [{**point, "K": 8, "B": 8} for point in SHAPES if kind == "strided" or stages == 1]
+            yield (
+                Case(product(kind), points, program=one, label=f"{kind} {stages}"),
+                {("4", "shared_a"), ("4", "shared_b")},
+            )
+    doubles = fixed(product("counted", "double"), K=6, B=6).mapped(stages=2)
+    expected = {("2", "shared_a"), ("2", "shared_b")}
+    yield Case(product("counted", "double"), grid(n=[12, 13], m=[12, 7], K=[6], B=[6]), program=doubles), expected
+    pairs = fixed(product("counted"), K=6, B=6)
+    yield Case(product("counted"), grid(n=[12, 13], m=[12, 7], K=[6], B=[6]), program=pairs, label="8 bytes"), expected
+    inside, outside = (LINE.replace("BLOCKS", blocks) for blocks in ("n / B", "(n + B - 1) / B"))
+    outside = outside.replace("void line", "void past_the_end").replace("a[i * B + B - 1 - u]", "a[p]")
+    for text in (inside, outside):
+        points = grid(n=[63, 64, 128, 131], B=[64])
+        yield Case(text, points, program=fixed(text, B=64)), {("4", "shared_a")}
+    yield Case(FLAT, grid(n=[8, 9, 18, 24], B=[8]), program=fixed(FLAT, B=8)), {("4", "shared_a")}
+    behind = fixed(BEHIND, B=6).mapped(cached=("odd", "a"))
+    yield Case(BEHIND, grid(n=[6, 12, 13], B=[6]), program=behind), {("2", "shared_a")}
+
+
+def test_neighbours_are_copied_together(tmp_path):
+    found = list(cases())
+    for case, expected in found:
+        assert accesses(case.program) == expected, case.label or case.function.name
+        assert lower(case.program, "k").aligned
+    assert run([case for case, _ in found], tmp_path, environments=(LATE, EARLY)) == {}
+
+
+LEFT = {
+    "symbols": lambda: program(FLAT),
+    "rows that begin elsewhere": lambda: fixed(SHIFTED, B=8),
+    "rows of odd length": lambda: fixed(FLAT, B=7),
+    "padded": lambda: fixed(FLAT, B=8).mapped(layouts=(("a", Layout(padding=1)),)),
+    "turned": lambda: fixed(FLAT, B=8).mapped(layouts=(("a", Layout("row")),)),
+    "narrow elements": lambda: fixed(NARROW, B=8),
+    "no more than a warp has": lambda: fixed(FLAT, B=4),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_is_not_proved_is_copied_one_by_one(name):
+    assert accesses(LEFT[name]()) == set()
