@@ -178,7 +178,7 @@ class Points:
         threads = [phase.threads for phase in walk_statements(program.body) if isinstance(phase, Phase)]
         self._threads = [prod_of([scope.polynomial(loop.extent) for loop in loops]) for loops in threads]
         self._grid = prod_of([scope.polynomial(loop.extent) for loop in program.grid])
-        self._grids = {leaf.id: leaf.version.program.grid for leaf in tree.leaves}
+        self._programs = {leaf.id: leaf.version.program for leaf in tree.leaves}
         self._instances = {
             leaf.id: [(one, [self._with_opposite(c) for c in one.system]) for one in leaf.instances]
             for leaf in tree.leaves
@@ -427,7 +427,10 @@ class Points:
             return limits
         try:
             values = {**point, **self._scalars(point)}
-            extents = [integer_value(loop.extent, values) for loop in reversed(self._grids[leaf])]
+            program = self._programs[leaf]
+            for derived in program.derived:  # a strategy may have added some
+                values.setdefault(derived.name, integer_value(derived.definition, values))
+            extents = [integer_value(loop.extent, values) for loop in reversed(program.grid)]
         except (ZeroDivisionError, NoValueError):
             return limits
         one_block = random.random() < 0.4

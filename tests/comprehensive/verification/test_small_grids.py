@@ -39,3 +39,13 @@ def test_a_grid_of_one_block_is_not_walked():
     (points,) = chosen_points(Points(tree), 12, 300).values()
     assert points
     assert not any(point.walks for point in points)
+
+
+def test_grids_of_scalars_that_a_strategy_defined_are_walked():
+    names = ("granularity_groups", "thread_coarsening", "caching", "granularity")
+    result = optimize(EXAMPLES / "matmul.mf", counters=("threads_per_block", "shared_memory"), strategies=names)
+    (tree,) = result.schedules
+    own = {leaf.id for leaf in tree.leaves if len(leaf.version.program.derived) > len(tree.program.derived)}
+    assert own
+    points = chosen_points(Points(tree), 12, 3000)
+    assert all(any(point.walks for point in points[leaf]) for leaf in own)
