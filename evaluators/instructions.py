@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Literal
 
 from evaluators.counter import CounterValue, NotKnown
-from evaluators.registers.model import NVCC_UNROLLS_BY
+from evaluators.registers.model import NVCC_PASSES, NVCC_UNROLLS_BY
 from evaluators.sample_launch import executed
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
@@ -57,7 +57,7 @@ def _instructions(version: Version, analyses: Analyses) -> tuple[int, str] | Not
         if version.ir_strategies:
             ptx = leaf_ptx(kernel, version.ir_strategies, memory=analyses).text
         else:
-            ptx = emit_ptx(optimize(module_text(kernel, Nvptx(unroll=NVCC_UNROLLS_BY))))
+            ptx = emit_ptx(optimize(module_text(kernel, Nvptx(unroll=NVCC_UNROLLS_BY)), NVCC_PASSES))
     except CannotLowerError as error:
         return NotKnown(f"no kernel: {error}")
     except (TargetError, PtxError) as error:

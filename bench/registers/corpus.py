@@ -10,6 +10,7 @@ others are seen: coefficients are fitted to them, and what the model counts is c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ from strategies.strategy import Applied
 ROOT = Path(__file__).resolve().parents[2]
 _HELD_OUT = ROOT / "bench/registers/corpus/held_out"
 _FOLDERS = (_HELD_OUT.parent, _HELD_OUT, ROOT / "examples")
+_CALLS = re.compile(r"(?<=callseq )\d+")
 _CHOICES = [
     [*granularity, *caching, *cse]
     for caching in ([], [CACHING])
@@ -70,8 +72,8 @@ def leaves(path: Path) -> Iterator[Leaf]:
             for strategy in chosen:
                 result = strategy.apply(version, Analyses())
                 version = result.version if isinstance(result, Applied) else version
-            # Compared as PTX, for there the names of values are numbers.
-            code = ptx_of(parsed(optimize(module_text(lower(version.program, "kernel")))))
+            # Compared as PTX, for there the names of values are numbers; those of calls count up in a process.
+            code = _CALLS.sub("", ptx_of(parsed(optimize(module_text(lower(version.program, "kernel"))))))
             if code not in seen:
                 seen.add(code)
                 name = "_".join([schedule.program.name, *(strategy.name for strategy in chosen)])

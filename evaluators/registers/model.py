@@ -20,16 +20,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field, fields, replace
+from dataclasses import asdict, fields, replace
 from functools import cache
 from importlib.resources import files
 from math import exp, log
 from typing import Any
 
-from llvmlite.binding import ModuleRef
-
-from evaluators.registers.code import PtxCode, Slow, read_code
-from evaluators.registers.pressure import accesses, hoisted
+from evaluators.registers.code import Slow, read_code
+from evaluators.registers.pressure import accesses, hoisted, weights
 from evaluators.registers.read_only import with_read_only_loads
 from evaluators.registers.schedule import arrangement
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, Pipeline, pipeline_of
@@ -37,13 +35,17 @@ from metafork.ir.kernel import Kernel
 from metafork.ir.program import Element, expressions_of, walk_expression, walk_statements
 from metafork.lazy_dataclass import dataclass
 from metafork.llvm.leaf_ptx import covering_first, shuffle_options
-from metafork.llvm.optimized import Forgetful, Memory, kernel_ir, optimized
-from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline, strip_names
+from metafork.llvm.optimized import Forgetful, Memory, emitted, kernel_ir, optimized
+from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline
 from metafork.llvm.targets import Nvptx
 
 LEAST, MOST = 8, 255
 NVCC_UNROLLS_BY = 4
-_FORMAT, _VERSION = "metafork-register-model", 4
+NVCC_PASSES = ("O3-scalar",)
+"""nvcc makes no vectors of iterations."""
+# That of leaves, which are then made once; the code for sm_80 is the same.
+_TARGET = "sm_75"
+_FORMAT, _VERSION = "metafork-register-model", 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +53,22 @@ class Terms:
     """What is counted on one kernel.
 
     ``from_text`` is 1 for a kernel that nvcc compiles, 0 for PTX.  In 32-bit registers: ``wanted`` by the arrangement
-    of ``ptxas``; ``hoisted``, the most that live at once when loads and addresses come as early as they can.  The most
-    in one region: ``region_loads``, the kinds of divisions (square roots of doubles count as such), and calls.  In the
-    whole kernel: ``loads``, ``stores``, accesses to ``shared`` memory, ``wide`` products.
+    of ``ptxas``; ``hoisted``, the most that live at once when loads and addresses come as early as they can;
+    ``across``, the most that live behind a region.  The most in one region: ``region_loads``, the kinds of divisions
+    (square roots of doubles count as such), and calls.  In the whole kernel: ``loads``, ``stores``, accesses to
+    ``shared`` memory, and ``block_longs``, values of 64 bits that all threads of a block have in common.
     """
 
     from_text: int
     wanted: int
     hoisted: int
+    across: int
+    block_longs: int
     divide_double: int
-    reciprocal_double: int
     divide_float: int
     divide_int: int
     call: int
     region_loads: int
-    wide: int
     loads: int
     stores: int
     shared: int
@@ -89,23 +92,22 @@ def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = (), memory: Me
 
     Raises ``ValueError`` (``TargetError`` among them) where the kernel cannot be lowered.
     """
-    target = Nvptx() if ir_strategies else Nvptx(unroll=NVCC_UNROLLS_BY)
-    shuffles = SHUFFLE in ir_strategies
     memory = memory or Forgetful()
     pipeline = pipeline_of(ir_strategies)
     if not ir_strategies:
-        return _without_names(kernel_ir(_in_order_of_use(kernel), target, memory), pipeline.passes, memory)
-    text = kernel_ir(covering_first(kernel) if shuffles else kernel, target, memory)
-    if pipeline.without or shuffles:
-        switched = memory.of(_switched, (text, pipeline)) if pipeline.without else None
-        ptx = switched or ptx_of(parsed(optimized(text, pipeline.passes, memory)))
-        if shuffles:
-            from metafork.ptx.shuffles.shuffle import shuffle_text
+        text = kernel_ir(_in_order_of_use(kernel), Nvptx(unroll=NVCC_UNROLLS_BY), named=False)
+        return memory.of(_measured_text, text)
+    shuffles = SHUFFLE in ir_strategies
+    text = kernel_ir(covering_first(kernel) if shuffles else kernel, Nvptx())
+    if pipeline.without:
+        ptx = memory.of(_switched, (text, pipeline))
+    else:
+        ptx = emitted(optimized(text, pipeline.passes, memory), _TARGET, memory).ptx
+    if shuffles:
+        from metafork.ptx.shuffles.shuffle import shuffle_text
 
-            ptx = shuffle_text(ptx, shuffle_options(kernel)).text
-        code = read_code(ptx)
-        return _terms(code, code, from_text=False)
-    return memory.of(_measured, (text, pipeline.passes))
+        ptx = shuffle_text(ptx, shuffle_options(kernel)).text
+    return memory.of(_counted, (ptx, False))
 
 
 def _switched(subject: tuple[str, Pipeline], _: object) -> str:
@@ -113,13 +115,6 @@ def _switched(subject: tuple[str, Pipeline], _: object) -> str:
 
     text, pipeline = subject
     return ptx_without(pipeline.without, text, pipeline.passes)
-
-
-def _without_names(text: str, passes: tuple[str, ...], memory: Memory) -> Terms:
-    """Return the terms of a kernel that is compiled from its text, once for all that differ in names alone."""
-    module = parsed(text)
-    strip_names(module)
-    return memory.of(_measured_text, (str(module), passes))
 
 
 def _in_order_of_use(kernel: Kernel) -> Kernel:
@@ -136,55 +131,28 @@ def _in_order_of_use(kernel: Kernel) -> Kernel:
     return replace(kernel, memories=tuple(memories))
 
 
-def _measured_text(subject: tuple[str, tuple[str, ...]], memory: Memory) -> Terms:
-    text, passes = subject
-    module = run_pipeline(parsed(text), passes)
-    strip_names(module)  # those that passes gave
-    return memory.of(_counted, Optimized(str(module), True, module))
+def _measured_text(ir_text: str, memory: Memory) -> Terms:
+    # Nor has nvcc the transformations of LLVM's code generator above level 0.
+    return memory.of(_counted, (ptx_of(run_pipeline(parsed(ir_text), NVCC_PASSES), level=0), True))
 
 
-def _measured(subject: tuple[str, tuple[str, ...]], memory: Memory) -> Terms:
-    """Return the terms of what LLVM makes PTX of; its IR is kept, for the leaf."""
-    module = parsed(optimized(*subject, memory))
-    strip_names(module)
-    return memory.of(_counted, Optimized(str(module), False, module))
-
-
-@dataclass(frozen=True, slots=True)
-class Optimized:
-    """Optimized IR without names: modules that differ by those alone are equal, as they are counted alike."""
-
-    text: str
-    from_text: bool
-    module: ModuleRef = field(compare=False)
-
-
-def _counted(optimized: Optimized, _: object) -> Terms:
-    """Return the terms of optimized code."""
-    if not optimized.from_text:
-        code = read_code(ptx_of(optimized.module))
-        return _terms(code, code, from_text=False)
-    # At level 3 there would be GVN too, which after the pipeline finds next to nothing, slowly.
-    code = read_code(ptx_of(optimized.module, level=2))
-    # What nvcc compiles has none of the transformations of LLVM's code generator.
-    plain = read_code(ptx_of(optimized.module, level=0))
-    return _terms(code, with_read_only_loads(plain), from_text=True)
-
-
-def _terms(code: PtxCode, plain: PtxCode, *, from_text: bool) -> Terms:
-    """Count on the code of a kernel; ``plain`` is the one that is arranged."""
-    arranged, number = arrangement(plain), accesses(code)
+def _counted(subject: tuple[str, bool], _: object) -> Terms:
+    """Count on PTX, which nvcc or LLVM made of a kernel."""
+    ptx, from_text = subject
+    code = read_code(ptx)
+    weight = weights(code)
+    arranged, number = arrangement(with_read_only_loads(code) if from_text else code, weight), accesses(code)
     return Terms(
         from_text=int(from_text),
         wanted=arranged.wanted,
-        hoisted=hoisted(code),
+        hoisted=hoisted(code, weight),
+        across=arranged.across,
+        block_longs=sum(not taken and code.sizes[name] == 8 for name, taken in weight.items()),
         divide_double=arranged.slow[Slow.DIVIDE_DOUBLE],
-        reciprocal_double=arranged.slow[Slow.RECIPROCAL_DOUBLE],
         divide_float=arranged.slow[Slow.DIVIDE_FLOAT],
         divide_int=arranged.slow[Slow.DIVIDE_INT],
         call=arranged.slow[Slow.CALL],
         region_loads=arranged.loads,
-        wide=number.wide,
         loads=number.loads,
         stores=number.stores,
         shared=number.shared,

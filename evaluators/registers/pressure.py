@@ -24,12 +24,11 @@ _TO_NARROW = frozenset({"cvt.u32.u64", "cvt.u16.u64"})
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """How many instructions load, store, access shared memory, and multiply to twice their width (as indices do)."""
+    """How many instructions load, store, and access shared memory."""
 
     loads: int
     stores: int
     shared: int
-    wide: int
 
 
 def accesses(code: PtxCode) -> Accesses:
@@ -39,13 +38,15 @@ def accesses(code: PtxCode) -> Accesses:
         sum(one.form.loads for one in body),
         sum(one.form.stores for one in body),
         sum("shared" in one.form.modifiers for one in body),
-        sum("wide" in one.form.modifiers for one in body),
     )
 
 
-def hoisted(code: PtxCode) -> int:
-    """Return the most 32-bit registers that live when loads and addresses come as early as they can."""
-    blocks, weight = code.blocks, weights(code)
+def hoisted(code: PtxCode, weight: Mapping[str, int] | None = None) -> int:
+    """Return the most 32-bit registers that live when loads and addresses come as early as they can.
+
+    ``weight`` is that of ``weights``, where it is known.
+    """
+    blocks, weight = code.blocks, weight or weights(code)
     live_in, live_out = liveness(blocks)
     loops = natural_loops(blocks)
     most = 0

@@ -58,17 +58,19 @@ class Arrangement:
     """What is counted on the regions of a kernel.
 
     ``wanted``: registers as the text of the module says; ``loads``: the most loads in one region, loops not unrolled
-    by four; ``slow``: the most operations of each slow kind in one region.
+    by four; ``across``: the most registers that live behind a region; ``slow``: the most operations of each slow kind
+    in one region.
     """
 
     wanted: int
     loads: int
+    across: int
     slow: Mapping[Slow, int]
 
 
-def arrangement(code: PtxCode) -> Arrangement:
-    """Arrange a kernel."""
-    weight = weights(code)
+def arrangement(code: PtxCode, weight: Mapping[str, int] | None = None) -> Arrangement:
+    """Arrange a kernel; ``weight`` is that of ``weights``, where it is known."""
+    weight = weight or weights(code)
     found = list(_regions(unrolled_whole(code.blocks)))
     loads = max((sum(one.form.loads for one in region.body) for region in found if not region.unrolled), default=0)
     slow = dict.fromkeys(Slow, 0)
@@ -95,7 +97,8 @@ def arrangement(code: PtxCode) -> Arrangement:
         needed = in_order(straight)
         if temporaries or max(ALL_WARPS, needed + TIGHT_MORE) > wanted:
             wanted = max(wanted, _wanted(straight, needed, temporaries))
-    return Arrangement(wanted, loads, slow)
+    across = max((sum(weight[original(name)] for name in region.live_out) for region in found), default=0)
+    return Arrangement(wanted, loads, across, slow)
 
 
 def _wanted(code: Operations, needed: int, temporaries: Sequence[tuple[int, int]]) -> int:

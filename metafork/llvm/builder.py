@@ -83,8 +83,12 @@ class Module:
 class Function:
     """A function whose blocks are being filled; instructions go to the end of the ``block`` that was chosen last."""
 
-    def __init__(self, head: str, name: str, attributes: str) -> None:
-        """``head`` is what stands before the name: linkage, calling convention and the type of the result."""
+    def __init__(self, head: str, name: str, attributes: str, *, named: bool = True) -> None:
+        """``head`` is what stands before the name: calling convention and the type of the result.
+
+        Without ``named``, arguments, variables and blocks have numbers for names.
+        """
+        self._named = named
         self.arguments: list[Value] = []
         self.blocks: list[Block] = []
         self._head, self._name, self._attributes = head, name, attributes
@@ -101,6 +105,7 @@ class Function:
         return value
 
     def _free(self, name: str) -> str:
+        name = name if self._named else "v"
         number = self._names.get(name, 0)
         self._names[name] = number + 1
         return f"{name}.{number}" if number else name

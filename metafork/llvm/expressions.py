@@ -241,8 +241,7 @@ class ExpressionLowering:
         if expr.name == ALIGNED:
             return Typed(self._aligned(), expr.type)
         if expr.name == QUOTIENT:
-            place, length = expr.arguments
-            return self.value(Cast(expr.type, Binary("/", place, length, place.type)))
+            return self._quotient(expr)
         signature = SIGNATURES.get(expr.name)
         if signature is None:
             raise ValueError(f"unknown function {expr.name}")
@@ -263,6 +262,17 @@ class ExpressionLowering:
         else:
             function = self.module.declare(expr.name, llvm_type(result), types, "nounwind readnone")
         return Typed(self.function.call(function, values), result)
+
+    def _quotient(self, expr: Call) -> Typed:
+        """Divide the place of a thread: exactly, or by an approximation that is as good, which nvcc is given."""
+        place, length = expr.arguments
+        if not self.target.unroll:
+            return self.value(Cast(expr.type, Binary("/", place, length, place.type)))
+        single = ScalarType.FLOAT
+        middle = self.function.binary("fadd", self.convert(self.value(place), single), constant(FLOAT, 0.5))
+        divide = self.module.declare("llvm.nvvm.div.approx.f", FLOAT, (FLOAT, FLOAT))
+        quotient = self.function.call(divide, (middle, self.convert(self.value(length), single)))
+        return Typed(self.convert(Typed(quotient, single), expr.type), expr.type)
 
     def _aligned(self) -> Value:
         """Return whether all global memories begin where vectors may."""

@@ -39,8 +39,8 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.lazy_dataclass import dataclass
-from metafork.llvm.optimized import Forgetful, Memory, kernel_ir, named, optimized
-from metafork.llvm.ptx_target import emit_ptx
+from metafork.llvm.optimized import Forgetful, Memory, emitted, kernel_ir, named, optimized
+from metafork.llvm.ptx_target import ExternalFunctionError
 from metafork.llvm.targets import Nvptx
 from metafork.ptx.text.cfg import build_cfg
 from metafork.ptx.text.flatten import flatten
@@ -91,13 +91,16 @@ def made(
     """Return the IR of a kernel after the pipeline of its IR strategies, and the PTX of it.  Raises as ``leaf_ptx``."""
     memory = memory or Forgetful()
     pipeline = pipeline_of(ir_strategies)
-    text = kernel_ir(kernel, Nvptx(), memory)
+    text = kernel_ir(kernel, Nvptx())
     if pipeline.without:
         from metafork.llvm.switches import made_without  # no default strategy leaves anything out
 
         return made_without(pipeline.without, named(text, kernel.name), pipeline.passes, target)
-    ir = named(optimized(text, pipeline.passes, memory), kernel.name)
-    return ir, emit_ptx(ir, target)
+    ir = optimized(text, pipeline.passes, memory)
+    code = emitted(ir, target, memory)
+    if code.external:
+        raise ExternalFunctionError(code.external)
+    return named(ir, kernel.name), named(code.ptx, kernel.name)
 
 
 def shuffle_options(kernel: Kernel) -> Options:

@@ -42,21 +42,24 @@ from metafork.llvm.unroll_hints import unroll_factor
 INT = ScalarType.INT
 
 
-def module_text(kernel: Kernel, target: Target | None = None) -> str:
+def module_text(kernel: Kernel, target: Target | None = None, *, named: bool = True) -> str:
     """Return the LLVM IR of one kernel as text, not yet optimized.
+
+    Without ``named``, kernels that differ in the names of scalars and arrays alone have one text.
 
     Raises ``ValueError`` where the kernel form is violated: an unknown name, an ``Element`` with several indices, a
     declaration of an array, a ``Phase``, a shared memory without offset, a private one without constant extent.
     """
-    lowering = Lowering(kernel, target or Nvptx())
+    lowering = Lowering(kernel, target or Nvptx(), named=named)
     return lowering.module.text(lowering.function)
 
 
 class Lowering(ExpressionLowering):
     """Builds the module of one kernel."""
 
-    def __init__(self, kernel: Kernel, target: Target) -> None:
-        super().__init__(target, Function(f"{target.calling_convention} {VOID}".lstrip(), kernel.name, "nounwind"))
+    def __init__(self, kernel: Kernel, target: Target, *, named: bool) -> None:
+        head = f"{target.calling_convention} {VOID}".lstrip()
+        super().__init__(target, Function(head, kernel.name, "nounwind", named=named))
         self.kernel = kernel
         self.loops: list[tuple[Block, Block]] = []
         self._place_arguments()

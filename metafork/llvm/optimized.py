@@ -1,4 +1,4 @@
-"""The optimized IR of a kernel, made once a run: what counts registers of a version, and its leaf, ask for the same.
+"""The optimized IR of a kernel and its PTX, made once a run: who counts registers, and the leaf, ask for the same.
 
 Kernels that differ in their names alone are one kernel here, called ``NAME``.  Passes run as for one GPU: what another
 one needs is left to the code generator.
@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from metafork.ir.kernel import Kernel
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.ptx_target import optimize
+from metafork.llvm.ptx_target import external_functions, optimize, parsed, ptx_of
 from metafork.llvm.targets import Nvptx
 
 NAME = "metafork_kernel"
@@ -37,9 +38,9 @@ class Forgetful:
         return analysis(subject, self)
 
 
-def kernel_ir(kernel: Kernel, target: Nvptx, memory: Memory) -> str:
+def kernel_ir(kernel: Kernel, target: Nvptx, *, named: bool = True) -> str:
     """Return the IR of a kernel, not yet optimized.  Raises ``ValueError`` as ``module_text`` does."""
-    return memory.of(_text, (replace(kernel, name=NAME), target))
+    return module_text(replace(kernel, name=NAME), target, named=named)
 
 
 def optimized(ir_text: str, passes: tuple[str, ...], memory: Memory) -> str:
@@ -47,14 +48,38 @@ def optimized(ir_text: str, passes: tuple[str, ...], memory: Memory) -> str:
     return memory.of(_optimized, (ir_text, passes))
 
 
-def named(ir_text: str, name: str) -> str:
-    """Return the IR of a kernel under a name of its own."""
-    return ir_text.replace(f'@"{NAME}"(', f"@{NAME}(").replace(f"@{NAME}(", f"@{name}(")
+def emitted(ir_text: str, target: str, memory: Memory) -> Emitted:
+    """Return the PTX of optimized IR.  Raises ``TargetError``."""
+    return memory.of(_emitted, (ir_text, target))
 
 
-def _text(subject: tuple[Kernel, Nvptx], _: object) -> str:
-    return module_text(*subject)
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """PTX, and the functions that it calls and LLVM has no code for."""
+
+    ptx: str
+    external: tuple[str, ...]
+
+
+def external_calls(kernel: Kernel, memory: Memory) -> tuple[str, ...]:
+    """Return the names of the functions that a kernel calls and LLVM has no exact code for, sorted."""
+    return memory.of(_external, kernel_ir(kernel, Nvptx()))
+
+
+def named(text: str, name: str) -> str:
+    """Return the IR or the PTX of a kernel under a name of its own."""
+    return text.replace(f'@"{NAME}"(', f"@{NAME}(").replace(NAME, name)
 
 
 def _optimized(subject: tuple[str, tuple[str, ...]], _: object) -> str:
     return optimize(*subject)
+
+
+def _emitted(subject: tuple[str, str], _: object) -> Emitted:
+    text, target = subject
+    module = parsed(text)
+    return Emitted(ptx_of(module, target), external_functions(module))
+
+
+def _external(ir_text: str, _: object) -> tuple[str, ...]:
+    return external_functions(parsed(ir_text))

@@ -1,9 +1,9 @@
 """The NVPTX target of LLVM: pass pipelines on IR text, and PTX.
 
 A pipeline is a tuple of pass names, run in order.  ``O1``, ``O2`` and ``O3`` stand for LLVM's own pipelines;
-``O3-rolled`` is ``O3`` without unrolling; all other names are single passes, spelled as LLVM spells them (``sroa``,
-``instcombine``, ``sink``).  LLVM's process-wide options are never touched: all that is said here is said to a pass
-manager or to a target machine of one call.
+``O3-rolled`` is ``O3`` without unrolling, ``O3-scalar`` ``O3`` without vectors of iterations; all other names are
+single passes, spelled as LLVM spells them (``sroa``, ``instcombine``, ``sink``).  LLVM's process-wide options are never
+touched: all that is said here is said to a pass manager or to a target machine of one call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,14 @@ from metafork.ir.ir_strategies import STANDARD
 
 TRIPLE = "nvptx64-nvidia-cuda"
 _OLDEST = ("sm_20", "sm_21", "sm_30", "sm_35")
-_PIPELINES = {"O1": (1, True), "O2": (2, True), "O3": (3, True), "O3-rolled": (3, False)}
+# Level, whether loops are unrolled, and whether their iterations become elements of vectors.
+_PIPELINES = {
+    "O1": (1, True, True),
+    "O2": (2, True, True),
+    "O3": (3, True, True),
+    "O3-rolled": (3, False, True),
+    "O3-scalar": (3, True, False),
+}
 _PASSES = {
     "adce": "aggressive_dce",
     "aggressive-instcombine": "aggressive_instcombine",
@@ -107,11 +114,12 @@ def run_passes(module: llvm.ModuleRef, pipeline: Sequence[str], machine: llvm.Ta
         for name in names:
             if name not in _PIPELINES:
                 raise TargetError(f"no pass or pipeline is called {name}")
-            level, unrolling = _PIPELINES[name]
+            level, unrolling, vectors = _PIPELINES[name]
             if not unrolling:
                 module = _without_hints(module)
             options = llvm.create_pipeline_tuning_options(speed_level=level)
             options.loop_unrolling = unrolling
+            options.loop_vectorization = options.loop_interleaving = vectors
             builder = llvm.create_pass_builder(machine, options)
             builder.getModulePassManager().run(module, builder)
     return module
@@ -171,13 +179,6 @@ def _made_apart(make: Callable[[], str]) -> str | None:
     with os.fdopen(reading, encoding="utf-8") as pipe:
         text = pipe.read()
     return text if os.waitpid(child, 0)[1] == 0 else None
-
-
-def strip_names(module: llvm.ModuleRef) -> None:
-    """Take the names of values and blocks from a module, in place: its text then tells what it computes alone."""
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_strip_symbols_pass()
-    passes.run(module, llvm.create_pass_builder(_machine("sm_80", 3), llvm.create_pipeline_tuning_options()))
 
 
 def optimize(ir_text: str, pipeline: Sequence[str] = STANDARD, target: str = "sm_80") -> str:

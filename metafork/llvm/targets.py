@@ -37,7 +37,8 @@ class Place(Protocol):
 class Nvptx:
     """The device: special registers, address spaces and barriers as the NVPTX target has them.
 
-    ``unroll`` asks LLVM to unroll by that factor the loops that ``metafork.llvm.unroll_hints`` names (0: no hints).
+    Where ``unroll`` is not 0 the IR says what the text of the kernel tells nvcc: places of threads are divided by an
+    approximation, and LLVM is asked to unroll by that factor the loops that ``metafork.llvm.unroll_hints`` names.
     """
 
     unroll: int = 0

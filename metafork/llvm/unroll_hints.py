@@ -1,8 +1,9 @@
-"""Which loops nvcc unrolls although LLVM's own heuristics would leave them, seen in the PTX of both.
+"""Which loops nvcc unrolls although LLVM's own heuristics would leave them, seen in the PTX of both, and which not.
 
 nvcc unrolls an innermost counted loop by four also where its trip count costs a division (the step is an argument of
 the kernel or the extent of the block) or where the loop has a second condition.  A register count that is to follow
 nvcc's has to see that.  A body of which four copies would be large is copied twice, and the largest are left alone.
+Loops of which the text says so (``METAFORK_ROLLED``: most that copy windows) are not unrolled.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ def unroll_factor(loop: For, arguments: Collection[str], depth: int) -> int:
     counts by the width of the block, as those that copy windows do, is unrolled where only the loop over blocks is
     around it, and never elsewhere.
     """
+    if loop.rolled:
+        return 1
     if loop.step is None or loop.condition is None or loop.step.op not in ("+", "-"):
         return 0
     match loop.step.value:

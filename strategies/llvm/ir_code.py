@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Program
-from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.ptx_target import external_functions, parsed
+from metafork.llvm.optimized import external_calls
 from metafork.lowering.lowering import CannotLowerError, lower
 
 
@@ -15,5 +14,5 @@ def why_no_ptx(program: Program, analyses: Analyses) -> str | None:
         kernel = lower(program, program.name, analyses)
     except CannotLowerError as error:
         return f"no kernel: {error}"
-    names = external_functions(parsed(module_text(kernel)))
+    names = external_calls(kernel, analyses)
     return f"LLVM has no exact code for {', '.join(names)}; nvcc's device library does" if names else None

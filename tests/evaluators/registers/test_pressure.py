@@ -73,7 +73,7 @@ def test_pressure_follows_what_ptxas_does():
     }  # fmt: skip
     # The second load comes before the store: both values and the address are live there, and the shared address.
     assert hoisted(code) == 5
-    assert accesses(code) == Accesses(2, 2, 1, 1)
+    assert accesses(code) == Accesses(2, 2, 1)
 
 
 def test_a_lane_number_differs_between_threads():

@@ -3,6 +3,7 @@ from dataclasses import replace
 from importlib.resources import files
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from evaluators.counter import CounterValue, NotKnown
@@ -10,7 +11,7 @@ from evaluators.registers import model
 from evaluators.registers.model import (
     ANY_SIGN,
     NAMES,
-    Optimized,
+    NVCC_UNROLLS_BY,
     Terms,
     measure,
     model_from_json,
@@ -22,8 +23,14 @@ from evaluators.registers_per_thread import COUNTER as PER_THREAD
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
+from metafork.ir.kernel import QUOTIENT
 from metafork.ir.messages.source import Source
-from metafork.ir.program import Version
+from metafork.ir.program import Call, Version
+from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.ptx_target import emit_ptx
+from metafork.llvm.targets import Nvptx
+from metafork.ptx.interpreter import GlobalMemory, run_kernel
+from metafork.ptx.text.parser import parse as parse_ptx
 from strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.lowering.kernel_reader import read_kernel
 
@@ -158,10 +165,9 @@ def test_both_ends_of_a_kernel_are_counted():
     plain = measure(read_kernel("void k(const double *a, double *b) { b[threadIdx.x] = a[threadIdx.x]; }"))
     divided = measure(read_kernel("void k(const double *a, double *b) { b[threadIdx.x] = 1.0 / a[threadIdx.x]; }"))
     assert (plain.from_text, plain.loads, plain.stores, plain.shared, plain.region_loads) == (1, 1, 1, 0, 1)
-    assert plain.divide_double == plain.reciprocal_double == 0
-    # A reciprocal is less than a division.
-    assert (divided.divide_double, divided.reciprocal_double) == (0, 1)
-    assert divided.wanted > plain.wanted
+    # A reciprocal is less than a division, but no little.
+    assert plain.divide_double == divided.divide_double == 0
+    assert divided.wanted >= plain.wanted + 8
     assert measure(read_kernel("void k(int *b) { b[threadIdx.x] = 1; }"), PRESSURE[:1]).from_text == 0
 
 
@@ -196,10 +202,12 @@ def test_kernels_that_differ_by_names_alone_are_counted_once():
     text = "void k(const double *a, double *b) { double x = a[threadIdx.x] * 2.0; b[threadIdx.x] = x; }"
     first = measure(read_kernel(text), (), memory)
     assert measure(read_kernel(text.replace("x =", "other =").replace("= x", "= other")), (), memory) == first
-    # The kernel is another one and so is its IR; optimized, it is the same.
-    assert [type(subject) for subject in counted].count(Optimized) == 1
+    assert len(counted) == 2  # from the IR, and from the PTX
+    # Here the IR is another one; the PTX is the same.
+    assert measure(read_kernel(text.replace("a[threadIdx.x] * 2.0", "2.0 * a[threadIdx.x]")), (), memory) == first
+    assert len(counted) == 3
     assert measure(read_kernel(text.replace("2.0", "3.0")), (), memory) == first
-    assert [type(subject) for subject in counted].count(Optimized) == 2
+    assert len(counted) == 5
 
 
 def test_kernels_that_swap_their_arrays_and_names_are_counted_once(monkeypatch):
@@ -222,3 +230,20 @@ def test_kernels_that_swap_their_arrays_and_names_are_counted_once(monkeypatch):
     assert len(runs) == 3  # once for both in the memory, twice without
     assert measure(other, (), memory) == measure(other)
     assert len(runs) == 5
+
+
+def test_places_of_threads_are_divided_as_nvcc_is_told_to():
+    kernel = read_kernel("void k(unsigned int n, int *o) { o[threadIdx.x] = (int)(threadIdx.x / n); }")
+    assert measure(kernel).divide_int == 1
+
+    (store,) = kernel.body
+    exact = store.value.operand
+    kernel = replace(kernel, body=(replace(store, value=Call(QUOTIENT, (exact.left, exact.right), store.value.type)),))
+    assert measure(kernel).divide_int == 0
+    assert measure(kernel, PRESSURE[:1]).divide_int == 1  # a leaf that is PTX divides exactly
+    ptx = emit_ptx(module_text(kernel, Nvptx(unroll=NVCC_UNROLLS_BY)))
+    for length in (1, 3, 7, 511, 1023):
+        memory = GlobalMemory()
+        found = memory.upload(np.zeros(1024, np.int32))
+        run_kernel(parse_ptx(ptx), "k", grid=(1, 1, 1), block=(1024, 1, 1), args=[length, found], memory=memory)
+        assert np.array_equal(memory.read(found, 1024, np.int32), np.arange(1024) // length)

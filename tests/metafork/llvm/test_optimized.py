@@ -1,5 +1,6 @@
 import pytest
 
+from comprehensive.emit.leaf_code import EMBEDDED_TARGET
 from evaluators.registers.model import measure
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import SHUFFLE, passes_of
@@ -23,22 +24,22 @@ void {name}(int n, const float *a, float *c)
 @pytest.mark.parametrize("ir_strategies", [(PIPELINES[0],), (PIPELINES[1],), (PIPELINES[2], SHUFFLE)])
 def test_a_leaf_has_the_ir_that_was_counted_under_its_own_name(ir_strategies, monkeypatch):
     kernel, leaf = (read_kernel(TEXT.format(name=name)) for name in ("counted", "counted_leaf2"))
-    runs = []
-    made = ptx_target.run_pipeline
+    runs, emissions = [], []
+    made, emit = ptx_target.run_pipeline, ptx_target.ptx_of
+    monkeypatch.setattr(optimized, "ptx_of", lambda *subject: emissions.append(subject) or emit(*subject))
     monkeypatch.setattr(ptx_target, "run_pipeline", lambda *subject: runs.append(subject) or made(*subject))
     memory = Analyses()
     terms = measure(kernel, ir_strategies, memory)
-    found = leaf_ptx(leaf, ir_strategies, "sm_75", memory)
+    found = leaf_ptx(leaf, ir_strategies, EMBEDDED_TARGET, memory)
 
-    assert len(runs) == 1
-    assert found == leaf_ptx(leaf, ir_strategies, "sm_75")
+    assert len(runs) == len(emissions) == 1
+    assert found == leaf_ptx(leaf, ir_strategies, EMBEDDED_TARGET)
     assert terms == measure(leaf, ir_strategies)
     assert ".entry counted_leaf2(" in found.text
     assert optimized.NAME not in found.ir + found.plain
     if SHUFFLE not in ir_strategies:
-        assert found.plain == ptx_target.emit_ptx(
-            ptx_target.optimize(module_text(leaf), passes_of(ir_strategies), "sm_75"), "sm_75"
-        )
+        ir = ptx_target.optimize(module_text(leaf), passes_of(ir_strategies), EMBEDDED_TARGET)
+        assert found.plain == ptx_target.emit_ptx(ir, EMBEDDED_TARGET)
 
 
 def test_passes_that_might_abort_make_what_they_make_here(monkeypatch):

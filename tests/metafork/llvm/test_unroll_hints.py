@@ -1,6 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
+from evaluators.registers.model import measure
 from metafork.ir.program import For, walk_statements
+from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.ptx_target import optimize
 from metafork.llvm.unroll_hints import unroll_factor
 from tests.metafork.lowering.kernel_reader import read_kernel
 
@@ -24,6 +29,23 @@ def test_loops_that_count_by_the_block():
     copy = "for (int k = (int)threadIdx.x; k < n; k += (int)blockDim.x) b[k] = a[k];"
     assert factor(copy, depth=1) == 4
     assert factor(copy, depth=2) == 1
+
+
+def test_loops_that_the_text_keeps_rolled_are_not_unrolled():
+    kernel = read_kernel("void k(int n, const float *a, float *b) { for (int k = 0; k < n; k++) b[k] = a[k]; }")
+    (loop,) = kernel.body
+    rolled = replace(kernel, body=(replace(loop, rolled=True),))
+    count = measure(kernel)
+    assert (count.loads, count.stores) == (5, 5)  # four iterations at once, and one for the rest
+    count = measure(rolled)
+    assert (count.loads, count.stores) == (1, 1)
+
+
+def test_no_vectors_are_made_of_iterations():
+    copy = "void k(int n, const unsigned char *a, unsigned char *b) { for (int k = 0; k < n; k++) b[k] = a[k] + 1; }"
+    kernel = read_kernel(copy)
+    assert "<4 x i8>" in optimize(module_text(kernel))  # as LLVM does on its own
+    assert measure(kernel).loads == 5
 
 
 @pytest.mark.parametrize(
