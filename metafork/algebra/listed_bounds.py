@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from math import ceil, floor, lcm, prod
 
 from metafork.algebra.polynomial import Polynomial
@@ -29,11 +29,14 @@ DENOMINATORS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Common denominators of coefficients that are tried, in this order."""
 MOST_SETS = 80
 """Most sets of terms that are tried; after that terms are taken out of a polynomial one by one."""
+MOST_LOOKED_AT = 1000
+"""Most sets of as many terms that are looked at."""
 MOST_NEAT = 4
 """Most sets of as many terms of which the one with the neatest coefficients is taken."""
 MOST_BRANCHES = 12
-"""Most parts into which a search for integers is split, and ``MANY`` coefficients are not searched for."""
-MANY = 5
+"""Most parts into which a search for integers is split."""
+MOST_SEARCHED = 4
+"""Most coefficients for which integers, or other small denominators, are searched."""
 
 Term = tuple[int, ...]
 """The exponents of a product of powers, one for each parameter."""
@@ -43,7 +46,7 @@ def upper_bound(points: Sequence[Mapping[str, int]], values: Sequence[int], slac
     """Return a polynomial ``p`` with ``value <= p(point) <= value + slack`` at each point; ``None``: there is none.
 
     All points give the same parameters values, and no two are equal.  Fewest terms beside the constant are preferred
-    (exactly as long as ``MOST_SETS`` suffice), then small denominators, then values close to the integers.
+    (exactly as long as few sets of terms have to be tried), then small denominators, then values close to the integers.
     """
     names = [name for name in points[0] if len({point[name] for point in points}) > 1]
     problem = _Problem(names, tuple(tuple(point[name] for name in names) for point in points), tuple(values), slack)
@@ -53,7 +56,7 @@ def upper_bound(points: Sequence[Mapping[str, int]], values: Sequence[int], slac
     tried = 0
     for size in range(len(points)):
         possible = []
-        for chosen in combinations(problem.terms, size):
+        for chosen in islice(combinations(problem.terms, size), MOST_LOOKED_AT):
             if problem.separated(chosen):
                 tried += 1
                 if problem.solution(chosen) is not None:
@@ -112,11 +115,12 @@ class _Problem:
             ranges[key] = (min(low, value), max(high, value))
         return all(high - low <= self.slack for low, high in ranges.values())
 
-    def solution(self, chosen: Sequence[Term], slack: int | None = None, scale: int = 1) -> list[Fraction] | None:
-        """Return coefficients of the constant and some terms, times ``scale``."""
-        return self._simplex(chosen, slack, scale).solve()
+    def solution(self, chosen: Sequence[Term], slack: int | None = None) -> list[Fraction] | None:
+        """Return coefficients of the constant and some terms."""
+        return self._simplex(chosen, slack, 1).solve()
 
     def _simplex(self, chosen: Sequence[Term], slack: int | None, scale: int) -> _Simplex:
+        """Return the question for coefficients times ``scale``."""
         columns = [self.column(term) for term in chosen]
         rows = [[Fraction(1), *(Fraction(column[at]) for column in columns)] for at in range(len(self.values))]
         above = self.slack if slack is None else slack
@@ -138,7 +142,7 @@ class _Problem:
             (chosen, slack)
             for slack in dict.fromkeys((0, self.slack))
             for chosen in possible
-            if len(chosen) + 1 < MANY and self.solution(chosen, slack) is not None
+            if len(chosen) < MOST_SEARCHED and self.solution(chosen, slack) is not None
         ]
         for scale in DENOMINATORS:
             for chosen, slack in searched:
