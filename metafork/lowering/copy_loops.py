@@ -57,7 +57,9 @@ class Running:
 class Walk:
     """The loops of a copy over a box.
 
-    ``ends`` are the axes whose loop may end before the box does; the ends may be set until ``around``.
+    ``ends`` are the axes whose loop may end before the box does; the ends may be set until ``around``.  Where the copy
+    is ``in_branch``, one of two that a condition chooses from, its loops stay loops: of a few instructions compilers
+    make no branch, and all threads would go through both copies.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Walk:
     extents: tuple[Polynomial, ...]
     site: Site
     kept: Interleaving | None = None
+    in_branch: bool = False
     ends: dict[int, Expr | None] = field(init=False)
     _running: Running | None = None
     _settled: list[Stmt] = field(default_factory=list)
@@ -181,7 +184,8 @@ class Walk:
             trips, rest = divmod(int(elements.constant_value()), int(threads.constant_value()))
         trip = Var(f"{first.name}_trip", INT)
         start, inside = Declare(trip.name, INT, IntConst(0)), binary("<", trip, IntConst(trips))
-        whole = (For(start, inside, _advance(trip, IntConst(1)), (*body, *advance)),) if trips else ()
+        step, inner = _advance(trip, IntConst(1)), (*body, *advance)
+        whole = (For(start, inside, step, inner, rolled=self.in_branch),) if trips else ()
         return (first, *whole, *((If(condition, body),) if rest else ()))
 
     def _over(self, axis: int, body: tuple[Stmt, ...], lowest: int, highest: int) -> tuple[Stmt, ...]:

@@ -1,14 +1,15 @@
 """Which copies into a window move several elements of a row by one access, of 16 or 8 bytes.
 
-Windows of constant extents (those of kernels for values of parameters, mostly) that have more elements than a warp has
-threads are copied so where it is proved that
+Windows of constant extents (those of kernels for values of parameters, mostly) of which each thread of a block copies
+two elements or more are copied so where it is proved that
 
 - in shared memory, the window, its buffers and its rows begin at multiples of the access and rows stand in order;
 - in the array, a row of the window begins and ends at multiples of it, counted from the row of the array that it is in.
 
 What is left is asked by the kernel where it copies: that memories begin at multiples of 16 bytes (``ALIGNED``), and
 that rows of the array have such lengths.  Then no access lies half inside the array either.  Elsewhere elements go one
-by one.
+by one, in a loop that is not unrolled: nvcc would make of two copies that a condition chooses from one sequence of
+predicated instructions, all of which each warp issues.
 """
 
 from __future__ import annotations
@@ -22,9 +23,6 @@ from metafork.ir.polynomial_code import code_of, conjunction
 from metafork.ir.program import Assign, Call, Element, Expr, IntConst, binary, walk_statements
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copy import INT, Site, bounds_of, product_of
-
-WARP = 32
-"""Threads that make an access together: no more elements than that are one access anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,10 @@ def wide_access(window: Window, name: str, site: Site) -> WideAccess | None:
     in_order = window.layout == ROW_BY_ROW and window.kept is None and not any(window.periods)
     if not in_order or window.array.whole or element not in VECTORS or window.strides[-1] != 1:
         return None
-    if not window.elements.is_constant or window.elements.constant_value() <= WARP:
+    threads = site.exactly
+    if threads is None or not window.elements.is_constant or not threads.is_constant:
+        return None
+    if window.elements.constant_value() < 2 * threads.constant_value():
         return None
     for lanes in (VECTOR_BYTES // element.size, VECTOR_BYTES // element.size // 2):
         rows = _is_multiple(window.extents[-1], lanes) and _is_multiple(window.lows[-1], lanes)

@@ -57,21 +57,23 @@ def load(window: Window, name: str, site: Site, buffer: Expr | None = None) -> l
     One with several buffers is copied into that which begins at ``buffer``, asynchronously.  Several elements go
     together where that is proved for a window of constant extents, but for what the kernel asks then.
     """
-    alone = _loaded(window, name, site, buffer, 1)
-    together = wide_access(window, name, site)
-    if together is None:
+    wide = wide_access(window, name, site)
+    alone = _loaded(window, name, site, buffer, 1, in_branch=wide is not None)
+    if wide is None:
         return alone
-    return [If(together.condition, tuple(_loaded(window, name, site, buffer, together.lanes)), tuple(alone))]
+    return [If(wide.condition, tuple(_loaded(window, name, site, buffer, wide.lanes)), tuple(alone))]
 
 
-def _loaded(window: Window, name: str, site: Site, buffer: Expr | None, lanes: int) -> list[Stmt]:
+def _loaded(
+    window: Window, name: str, site: Site, buffer: Expr | None, lanes: int, *, in_branch: bool = False
+) -> list[Stmt]:
     """Return the loops that copy so many elements of a row by each access."""
     prefix = site.rows.prefix(name)
     counters = tuple(Var(f"{prefix}_{axis}", INT) for axis in range(len(window.extents)))
     extents = window.extents
     if lanes > 1:
         extents = (*extents[:-1], Polynomial.constant(int(extents[-1].constant_value()) // lanes))
-    walk = Walk(prefix, counters, extents, site, window.kept)
+    walk = Walk(prefix, counters, extents, site, window.kept, in_branch)
     strides = (*window.strides[:-1], window.strides[-1] * lanes)
     box = _Box(window, window.lows, strides, extents, counters, site)
     found = box.coordinates(walk.ends)

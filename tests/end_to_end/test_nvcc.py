@@ -16,6 +16,7 @@ EXAMPLES = {path.stem: (path, {}) for path in sorted(DIRECTORY.glob("*.mf"))} | 
     f"{name}, swizzled": (DIRECTORY / f"{name}.mf", {"counters": ["+bank_degree"], "strategies": ["+swizzle"]})
     for name in ("aos", "transpose")
 }
+EXAMPLES["matmul, copied ahead"] = (DIRECTORY / "matmul.mf", {"strategies": ["+double_buffering"]})
 NVCC = ("nvcc", "-O1", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror", "-fmad=false")
 TARGETS = ("75", "80", "90", "120")
 

@@ -40,6 +40,7 @@ HEADS = {
     "from_one": ("for (int t = 1; t * K <= m; t++)", "(t - 1) * K"),
     "two_conditions": ("for (int t = 0; t < m / K && t < n; t = t + 1)", "t * K"),
     "wide_counter": ("for (long t = 0; t < m / K; t++)", "(int)t * K"),
+    "unsigned_counter": ("for (unsigned t = 0; t < (unsigned)(m / K); t++)", "(int)t * K"),
     "every_other": ("for (int t = 0; t < m / K; t += 2)", "t * K"),
 }
 TWICE = """
@@ -111,6 +112,7 @@ LATE, EARLY = {"METAFORK_CPU_COPIES": "late"}, {"METAFORK_CPU_COPIES": "early"}
 def test_every_step_reads_its_own_window(tmp_path, grid_limit):
     cases = [Case(text, points, program=staged(text)) for text, points in TEXTS]
     cases += [replace(cases[0], label="turned", program=cases[0].program.mapped(layouts=(("a", TURNED),)))]
+    cases += [replace(cases[0], label="striding", program=cases[0].program.mapped(striding=32))]
     assert {frozenset(ahead(case.program)) for case in cases} == {frozenset("ab"), frozenset("a")}
     assert run(cases, tmp_path, grid_limit, environments=(LATE, EARLY)) == {}
 

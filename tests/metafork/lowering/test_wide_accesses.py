@@ -17,44 +17,38 @@ void line(int n, int B, const float a[n], float b[n])
 {
   int blocks = BLOCKS;
   meta_schedule cache(a) {
-    meta_for (int i = 0; i < blocks; i++) meta_for (int u = 0; u < B; u++) {
-      int p = i * B + u;
+    meta_for (int i = 0; i < blocks; i++) meta_for (int u = 0; u < B; u++) for (int w = 0; w < 3; w++) {
+      int p = (i * 3 + w) * B + u;
       if (p < n)
-        b[p] = a[p] + a[i * B + B - 1 - u];
+        b[p] = 2 * a[p];
     }
   }
 }"""
 FLAT = """
 void flat(int n, int B, const int a[n * n], int b[n * n])
 {
-  int blocks = n / B;
+  int down = n / B, across = n / (4 * B);
   meta_schedule cache(a) {
-    meta_for (int i = 0; i < blocks; i++) meta_for (int j = 0; j < blocks; j++)
+    meta_for (int i = 0; i < down; i++) meta_for (int j = 0; j < across; j++)
       meta_for (int v = 0; v < B; v++) meta_for (int u = 0; u < B; u++)
-        b[(j * B + u) * n + i * B + v] = a[(i * B + v) * n + j * B + u];
+        for (int w = 0; w < 4; w++)
+          b[((j * 4 + w) * B + u) * n + i * B + v] = a[(i * B + v) * n + (j * 4 + w) * B + u];
   }
 }"""
 BEHIND = """
 void behind(int n, int B, const float odd[n], const double a[n][n], float b[n][n])
 {
-  int blocks = n / B;
+  int down = n / B, across = n / (4 * B);
   meta_schedule cache(a, odd) {
-    meta_for (int i = 0; i < blocks; i++) meta_for (int j = 0; j < blocks; j++)
+    meta_for (int i = 0; i < down; i++) meta_for (int j = 0; j < across; j++)
       meta_for (int v = 0; v < B; v++) meta_for (int u = 0; u < B; u++)
-        b[j * B + u][i * B + v] = a[i * B + v][j * B + u] + odd[i * B + v];
+        for (int w = 0; w < 4; w++)
+          b[(j * 4 + w) * B + u][i * B + v] = a[i * B + v][(j * 4 + w) * B + u] + odd[i * B + v];
   }
 }"""
-SHIFTED = """
-void shifted(int n, int B, const float a[n][n], float b[n][n])
-{
-  int blocks = (n - 1) / B;
-  meta_schedule cache(a) {
-    meta_for (int i = 0; i < blocks; i++) meta_for (int j = 0; j < blocks; j++)
-      meta_for (int v = 0; v < B; v++) meta_for (int u = 0; u < B; u++)
-        b[j * B + u][i * B + v] = a[i * B + v][j * B + u + 1];
-  }
-}"""
-NARROW = FLAT.replace("flat", "narrow").replace("int a", "short a")
+SHIFTED = FLAT.replace("(4 * B)", "(4 * B) - 1").replace("+ u];", "+ u + 1];")
+NARROW = FLAT.replace("int a", "short a")
+ONE_EACH = FLAT.replace("4", "1")
 
 
 def fixed(text, **values):
@@ -66,32 +60,32 @@ def accesses(one):
     return set(re.findall(r"metafork_(?:move|copy)<([248])>\(&(\w+)\[", kernel_text(lower(one, "k"))))
 
 
-SHAPES = grid(n=[8, 10, 15, 16], m=[8, 12, 16, 30])
+SHAPES = grid(n=[8, 10, 15, 16], m=[16, 20, 32, 46])
 
 
 def cases():
     """Yield cases with the accesses that their kernels have."""
     for kind in ("counted", "whole_tiles", "strided"):
         for stages in (1, 2):
-            one = fixed(product(kind), K=8, B=8).mapped(stages=stages)
-            points = [{**point, "K": 8, "B": 8} for point in SHAPES if kind == "strided" or stages == 1]
+            one = fixed(product(kind), K=16, B=8).mapped(stages=stages)
+            points = [{**point, "K": 16, "B": 8} for point in SHAPES if kind == "strided" or stages == 1]
             yield (
                 Case(product(kind), points, program=one, label=f"{kind} {stages}"),
                 {("4", "shared_a"), ("4", "shared_b")},
             )
-    doubles = fixed(product("counted", "double"), K=6, B=6).mapped(stages=2)
+    doubles = fixed(product("counted", "double"), K=6, B=2).mapped(stages=2)
     expected = {("2", "shared_a"), ("2", "shared_b")}
-    yield Case(product("counted", "double"), grid(n=[12, 13], m=[12, 7], K=[6], B=[6]), program=doubles), expected
-    pairs = fixed(product("counted"), K=6, B=6)
-    yield Case(product("counted"), grid(n=[12, 13], m=[12, 7], K=[6], B=[6]), program=pairs, label="8 bytes"), expected
-    inside, outside = (LINE.replace("BLOCKS", blocks) for blocks in ("n / B", "(n + B - 1) / B"))
-    outside = outside.replace("void line", "void past_the_end").replace("a[i * B + B - 1 - u]", "a[p]")
+    yield Case(product("counted", "double"), grid(n=[12, 13], m=[12, 7], K=[6], B=[2]), program=doubles), expected
+    pairs = fixed(product("counted"), K=6, B=2)
+    yield Case(product("counted"), grid(n=[12, 13], m=[12, 7], K=[6], B=[2]), program=pairs, label="8 bytes"), expected
+    inside, outside = (LINE.replace("BLOCKS", blocks) for blocks in ("n / (3 * B)", "(n + 3 * B - 1) / (3 * B)"))
+    outside = outside.replace("void line", "void past_the_end")
     for text in (inside, outside):
-        points = grid(n=[63, 64, 128, 131], B=[64])
-        yield Case(text, points, program=fixed(text, B=64)), {("4", "shared_a")}
-    yield Case(FLAT, grid(n=[8, 9, 18, 24], B=[8]), program=fixed(FLAT, B=8)), {("4", "shared_a")}
-    behind = fixed(BEHIND, B=6).mapped(cached=("odd", "a"))
-    yield Case(BEHIND, grid(n=[6, 12, 13], B=[6]), program=behind), {("2", "shared_a")}
+        points = grid(n=[91, 96, 192, 195], B=[32])
+        yield Case(text, points, program=fixed(text, B=32)), {("4", "shared_a")}
+    yield Case(FLAT, grid(n=[8, 9, 18, 24], B=[2]), program=fixed(FLAT, B=2)), {("4", "shared_a")}
+    behind = fixed(BEHIND, B=3).mapped(cached=("odd", "a"))
+    yield Case(BEHIND, grid(n=[8, 12, 13, 24], B=[3]), program=behind), {("2", "shared_a")}
 
 
 def test_neighbours_are_copied_together(tmp_path):
@@ -104,12 +98,12 @@ def test_neighbours_are_copied_together(tmp_path):
 
 LEFT = {
     "symbols": lambda: program(FLAT),
-    "rows that begin elsewhere": lambda: fixed(SHIFTED, B=8),
-    "rows of odd length": lambda: fixed(FLAT, B=7),
-    "padded": lambda: fixed(FLAT, B=8).mapped(layouts=(("a", Layout(padding=1)),)),
-    "turned": lambda: fixed(FLAT, B=8).mapped(layouts=(("a", Layout("row")),)),
-    "narrow elements": lambda: fixed(NARROW, B=8),
-    "no more than a warp has": lambda: fixed(FLAT, B=4),
+    "rows that begin elsewhere": lambda: fixed(SHIFTED, B=4),
+    "rows of odd length": lambda: fixed(FLAT.replace("4", "3"), B=7),
+    "padded": lambda: fixed(FLAT, B=4).mapped(layouts=(("a", Layout(padding=1)),)),
+    "turned": lambda: fixed(FLAT, B=4).mapped(layouts=(("a", Layout("row")),)),
+    "narrow elements": lambda: fixed(NARROW, B=4),
+    "one for each thread": lambda: fixed(ONE_EACH, B=4),
 }
 
 
