@@ -26,7 +26,7 @@ def test_every_example_has_a_host():
     assert {path.stem for path in EXAMPLES.glob("*.mf")} == set(NAMES)
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, ("aos", "center")))
+@pytest.mark.parametrize("name", sampled(NAMES, ("center",)))
 def test_a_host_on_the_cpu_build(name, tmp_path):
     output = run("make", "-C", EXAMPLES, f"run-{name}", f"METAFORK={METAFORK}", f"BUILD={tmp_path}")
     assert "DIFFERS" not in output

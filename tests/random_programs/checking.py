@@ -22,15 +22,26 @@ KINDS: dict[str, type[Generator]] = {
 }
 
 
-def check(seeds: list[int], points: int = 12, dataflow_seconds: float = 0, kind: str = "plain") -> Verification:
+def check(
+    seeds: list[int],
+    points: int = 12,
+    dataflow_seconds: float = 0,
+    kind: str = "plain",
+    optimization: str | None = None,
+) -> Verification:
     """Verify the programs of some seeds as one file; proofs of dataflow take most of the time where they are tried."""
-    return check_text(file_text(seeds, KINDS[kind]), seeds[0], points, dataflow_seconds, kind)
+    return check_text(file_text(seeds, KINDS[kind]), seeds[0], points, dataflow_seconds, kind, optimization)
 
 
 def check_text(
-    text: str, seed: int, points: int = 12, dataflow_seconds: float = 0, kind: str = "plain"
+    text: str,
+    seed: int,
+    points: int = 12,
+    dataflow_seconds: float = 0,
+    kind: str = "plain",
+    optimization: str | None = None,
 ) -> Verification:
-    """Verify a file with the options that ``seed`` draws.
+    """Verify a file with the options that ``seed`` draws, unless the compiler's ``optimization`` is given.
 
     The programs of the kind ``structures`` read arrays of structures, and warps move them through their registers;
     indices of the kind ``mixed`` have several types; those of the kind ``constructs`` call functions, and those of the
@@ -38,7 +49,8 @@ def check_text(
     """
     random = Random(seed)
     counters = None if random.random() < EVERYTHING else QUICK
-    optimization = random.choice(("-O0", "-O0", "-O0", "-O2"))
+    drawn = random.choice(("-O0", "-O0", "-O0", "-O2"))
+    optimization = optimization or drawn
     options = Options(points=points, seed=seed, jobs=2, optimization=optimization, dataflow_seconds=dataflow_seconds)
     if kind == "structures":
         return verify(text, counters=(*QUICK, "bank_degree"), strategies=("swizzle",), options=options)

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,11 +25,18 @@ def run(tmp_path, monkeypatch):
     return invoke
 
 
-@pytest.fixture
-def optimized(run):
-    result = run("optimize", EXAMPLE, *QUICK)
+@pytest.fixture(scope="module")
+def output(tmp_path_factory):
+    """What ``optimize`` writes of the example."""
+    folder = tmp_path_factory.mktemp("optimized") / "jacobi1d.out"
+    result = CliRunner().invoke(cli, ["optimize", str(EXAMPLE), *QUICK, "-o", str(folder)])
     assert result.exit_code == 0, result.output
-    return Path("jacobi1d.out")
+    return folder
+
+
+@pytest.fixture
+def optimized(run, output):
+    return shutil.copytree(output, Path("jacobi1d.out"))
 
 
 def test_optimize_writes_everything(optimized):

@@ -11,6 +11,7 @@ from metafork.ptx.shuffles.shuffle import Options, shuffle_text
 from metafork.ptx.text.parser import parse
 from tests.metafork.ptx.kernels import DATA
 from tests.metafork.ptx.snippets import assert_assembles, assert_same_results, deltas, kernel, run, shuffled
+from tests.sampling import sampled
 
 LOOPS = (DATA / "loops.ptx").read_text()
 COUNTS = {"nest": (18, 27), "outer": (16, 25), "strips": (8, 12), "guarded": (10, 23)}
@@ -42,7 +43,14 @@ def test_counts():
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize(
     ("shape", "grid", "block"),
-    [((77, 7, 5), (1, 1, 1), (32, 1, 1)), ((150, 6, 5), (2, 1, 2), (16, 2, 2)), ((101, 5, 6), (1, 2, 1), (45, 2, 1))],
+    sampled(
+        {
+            "a warp": ((77, 7, 5), (1, 1, 1), (32, 1, 1)),
+            "rows of warps": ((150, 6, 5), (2, 1, 2), (16, 2, 2)),
+            "parts of warps": ((101, 5, 6), (1, 2, 1), (45, 2, 1)),
+        },
+        ("parts of warps",),
+    ),
 )
 def test_results_are_the_same_bits(name, shape, grid, block):
     after = shuffle_text(LOOPS).text

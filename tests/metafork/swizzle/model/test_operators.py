@@ -30,6 +30,7 @@ def test_finite_field_multiplication(w, tmp_path):
     check_everywhere(problem, found, tmp_path)
 
 
+@pytest.mark.slow
 def test_finite_field_multiplication_of_degree_32(tmp_path):
     problem = problem_of("finite_field")
     found = solutions(problem)

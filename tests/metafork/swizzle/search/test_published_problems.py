@@ -36,6 +36,8 @@ PROBLEMS = [
 
 
 LARGE = [
+    ("crc", {"s": 6, "level": 4}),
+    ("polynomial", {"w": 32, "level": 1}),
     ("crc", {"s": 10, "level": 4}),
     ("rcr", {"s": 7}),
     ("stencil2d", {"k": 11, "far": 8}),

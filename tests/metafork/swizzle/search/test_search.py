@@ -166,6 +166,7 @@ def test_the_same_problem_by_calls():
     assert len(solutions(sketch.problem())) == len(solutions(problem_of("crc", s=3))) == 2
 
 
+@pytest.mark.slow
 def test_six_accumulates_where_the_hand_written_kernel_has_eight():
     from metafork.swizzle.output.ranking import rank
 
