@@ -42,8 +42,8 @@ class Mapping:
     (``metafork.analysis.memory.structures``).  ``jammed`` is how many iterations of a thread's loop run together where
     that is legal and shares loads (``metafork.lowering.jam``), and ``None`` where loops run as they stand.
     ``coarsened`` is the number of a thread loop, outermost first, and how many of its iterations, which are neighbours,
-    one thread runs (``metafork.lowering.coarsening``); ``columns`` is how many neighbouring ones of the innermost
-    thread loop (``metafork.lowering.columns``).
+    one thread runs (``metafork.lowering.coarsening``), ``crossed`` those of a second, where no columns are;
+    ``columns`` is how many neighbouring ones of the innermost thread loop (``metafork.lowering.columns``).
     """
 
     cached: tuple[str, ...] = ()
@@ -53,6 +53,7 @@ class Mapping:
     transposed: tuple[str, ...] = ()
     jammed: int | None = None
     coarsened: tuple[int, int] | None = None
+    crossed: tuple[int, int] | None = None
     columns: int | None = None
 
     @property
