@@ -40,6 +40,7 @@ STRATEGIES = {
     "scalar_replacement": "strategies.scalar_replacement",
     "granularity_groups": "strategies.granularity_groups",
     "thread_columns": "strategies.thread_columns",
+    "thread_planes": "strategies.thread_planes",
     "thread_coarsening": "strategies.thread_coarsening",
     "register_tile": "strategies.register_tile",
     "granularity": "strategies.granularity",

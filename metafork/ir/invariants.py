@@ -199,6 +199,16 @@ def _check_mapping(program: Program, arrays: Mapping[str, Array]) -> None:
         is_coarsenable(program, mapping.coarsened[0]) and mapping.coarsened[1] > 1
     ):
         raise InvariantError(f"{program.name}: no thread runs several iterations of thread loop {mapping.coarsened[0]}")
+    if mapping.crossed is not None and not (
+        mapping.coarsened is not None
+        and mapping.coarsened[0] != mapping.crossed[0]
+        and mapping.columns is None
+        and is_coarsenable(program, mapping.crossed[0])
+        and mapping.crossed[1] > 1
+    ):
+        raise InvariantError(
+            f"{program.name}: no thread runs several iterations of thread loop {mapping.crossed[0]} too"
+        )
     if mapping.columns is not None and not (has_columns(program) and mapping.columns > 1):
         raise InvariantError(f"{program.name}: no thread runs several iterations of the innermost thread loop")
     if mapping.stages not in (1, 2):

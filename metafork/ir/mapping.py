@@ -42,9 +42,10 @@ class Mapping:
     (``metafork.analysis.memory.structures``).  ``jammed`` is how many iterations of a thread's loop run together where
     that is legal and shares loads (``metafork.lowering.jam``), and ``None`` where loops run as they stand.
     ``coarsened`` is the number of a thread loop, outermost first, and how many of its iterations, which are neighbours,
-    one thread runs (``metafork.lowering.coarsening``); ``columns`` is how many neighbouring ones of the innermost
-    thread loop (``metafork.lowering.columns``).  ``stages`` is how many buffers those windows have whose copies may run
-    ahead of a block-level loop (``metafork.analysis.memory.stages``): 1, or 2 in turn.
+    one thread runs (``metafork.lowering.coarsening``), ``crossed`` those of a second, where no columns are;
+    ``columns`` is how many neighbouring ones of the innermost thread loop (``metafork.lowering.columns``).  ``stages``
+    is how many buffers those windows have whose copies may run ahead of a block-level loop
+    (``metafork.analysis.memory.stages``): 1, or 2 in turn.
     """
 
     cached: tuple[str, ...] = ()
@@ -54,6 +55,7 @@ class Mapping:
     transposed: tuple[str, ...] = ()
     jammed: int | None = None
     coarsened: tuple[int, int] | None = None
+    crossed: tuple[int, int] | None = None
     columns: int | None = None
     stages: int = 1
 

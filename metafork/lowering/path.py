@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from math import prod
 from typing import TYPE_CHECKING, assert_never
 
 from metafork.algebra.polynomial import ONE, Polynomial
@@ -353,6 +354,7 @@ class PathLowering:
             return self._strided_phase(phase)
         mapping = self.plan.program.mapping
         rows: Several | None = None
+        crossed: Several | None = None
         columns: Several | None = None
         declarations: list[Stmt] = []
         guards: list[Expr] = []
@@ -362,6 +364,9 @@ class PathLowering:
             if mapping.coarsened is not None and number == mapping.coarsened[0]:
                 rows = Several(loop, thread, mapping.coarsened[1])
                 guards.append(binary("<", rows.first, loop.extent))
+            elif mapping.crossed is not None and number == mapping.crossed[0]:
+                crossed = Several(loop, thread, mapping.crossed[1])
+                guards.append(binary("<", crossed.first, loop.extent))
             elif mapping.columns is not None and number == len(phase.threads) - 1:
                 columns = Several(loop, thread, mapping.columns)
                 guards.append(binary("<", columns.first, loop.extent))
@@ -375,6 +380,8 @@ class PathLowering:
             scalars = self._integers()
             body = in_columns(columns, rows, body, Around(self.threads.names, arrays, scalars, self.taken))
         elif rows is not None:
+            if crossed is not None:
+                body = coarsened(crossed.loop, crossed.thread, crossed.count, body, self.threads.names, self.taken)
             row = next((code.row for code in self.private), None)
             body = coarsened(rows.loop, rows.thread, rows.count, body, self.threads.names, self.taken, row)
         if not guards:
@@ -444,7 +451,8 @@ class PathLowering:
         inside, self._together = self._together, max(outside, self._together)
         if most is None or self.structures or names_in((loop,)) & self.threads.names:
             return [lowered]
-        results = (1 if mapping.coarsened is None else mapping.coarsened[1]) * (mapping.columns or 1)
+        several = [count for _, count in filter(None, (mapping.coarsened, mapping.crossed))]
+        results = prod(several) * (mapping.columns or 1)
         jam = jam_of(loop, self.plan.references[start : self._read], inside * results, most, self.site.prover)
         if jam is None:
             return [lowered]

@@ -128,6 +128,8 @@ def _mapping_items(mapping: Mapping) -> list[str]:
         items.append(f"jammed({mapping.jammed})")
     if mapping.coarsened is not None:
         items.append(f"coarsened({mapping.coarsened[0]}, {mapping.coarsened[1]})")
+    if mapping.crossed is not None:
+        items.append(f"crossed({mapping.crossed[0]}, {mapping.crossed[1]})")
     if mapping.columns is not None:
         items.append(f"columns({mapping.columns})")
     if mapping.stages > 1:

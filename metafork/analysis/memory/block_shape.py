@@ -44,8 +44,9 @@ def block_shape(program: Program, scope: Scope, prover: Prover) -> tuple[Polynom
 def iterations_of(program: Program, loop: int) -> int:
     """Return how many iterations of a thread loop, counted from the outermost, one thread runs."""
     mapping = program.mapping
-    if mapping.coarsened is not None and mapping.coarsened[0] == loop:
-        return mapping.coarsened[1]
+    for several in (mapping.coarsened, mapping.crossed):
+        if several is not None and several[0] == loop:
+            return several[1]
     if mapping.columns is not None and loop == len(phases(program)[0].threads) - 1:
         return mapping.columns
     return 1

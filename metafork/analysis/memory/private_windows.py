@@ -68,11 +68,11 @@ def private_windows(program: Program, prover: Prover, found: Sequence[Reference]
     """Return the private windows of one path, given its references in evaluation order.
 
     There are none where threads stride over the thread loops, for an element then has no one thread of its own, nor
-    where a thread runs several iterations of the innermost one.  Where it does of another, what every iteration writes
-    is kept for each of them, if all together is not too much; other elements stay in global memory.
+    where a thread runs several iterations of the innermost one, or of two loops.  Where it does of another, what every
+    iteration writes is kept for each of them, if all together is not too much; other elements stay in global memory.
     """
     mapping = program.mapping
-    if mapping.striding is not None or mapping.columns is not None:
+    if mapping.striding is not None or mapping.columns is not None or mapping.crossed is not None:
         return ()
     windows = tuple(one for _, one in _judged(program, prover, found) if isinstance(one, PrivateWindow))
     if mapping.coarsened is None:

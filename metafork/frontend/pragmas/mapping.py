@@ -3,12 +3,12 @@
 Printed leaves carry it (``metafork.printing.metafork_text``), and C ignores it::
 
     #pragma metafork mapping striding(32) layout(tile, reversed, 5, 1) transposed(x, y) jammed(4)
-        coarsened(0, 8) columns(4) stages(2)
+        coarsened(0, 8) columns(4) stages(2)        or        coarsened(0, 4) crossed(1, 4)
 
 ``layout`` gives an array's turn (``none``, ``row``, ``reversed``), the bits that take part and the columns of padding;
 ``jammed`` how many iterations of a thread's loop run together; ``coarsened`` how many iterations of which thread loop,
-counted from the outermost, one thread runs, and ``columns`` how many of the innermost one; ``stages`` how many buffers
-a window has whose copy runs ahead.
+counted from the outermost, one thread runs, ``crossed`` the same of a second one, and ``columns`` how many of the
+innermost one; ``stages`` how many buffers a window has whose copy runs ahead.
 """
 
 from __future__ import annotations
@@ -83,14 +83,21 @@ class _Reader:
                 return replace(mapping, striding=_number(count, 1, 1024))
             case "jammed", [count]:
                 return replace(mapping, jammed=_number(count, 2, 16))
-            case "coarsened", [loop, count]:
+            case "coarsened" | "crossed", [loop, count]:
                 axis = _number(loop, 0, 2)
                 if not is_coarsenable(self._program, axis):
                     raise ValueError(f"the program has no thread loop {axis} of `int` outside of another one")
-                return replace(mapping, coarsened=(axis, _number(count, 2, 64)))
+                several = (axis, _number(count, 2, 64))
+                if word == "coarsened":
+                    return replace(mapping, coarsened=several)
+                if mapping.coarsened is None or mapping.coarsened[0] == axis or mapping.columns is not None:
+                    raise ValueError("`crossed` names a second thread loop, behind `coarsened` and without `columns`")
+                return replace(mapping, crossed=several)
             case "columns", [count]:
                 if not has_columns(self._program):
                     raise ValueError("the innermost thread loops do not all count `int`")
+                if mapping.crossed is not None:
+                    raise ValueError("`columns` cannot stand with `crossed`")
                 return replace(mapping, columns=_number(count, 2, 4))
             case "stages", [count]:
                 return replace(mapping, stages=_number(count, 2, 2))

@@ -1,0 +1,139 @@
+"""Rows of several planes in one thread: which programs have them, and their kernels at odd sizes."""
+
+import pytest
+
+from comprehensive.optimize import optimize
+from metafork.analysis.analyses import Analyses
+from metafork.frontend import parse
+from metafork.ir.invariants import InvariantError, check_program
+from metafork.ir.ir_strategies import Pipeline
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
+from metafork.ir.program import Version
+from metafork.lowering.lowering import lower
+from metafork.printing.metafork_text import metafork_text
+from strategies.strategy import Applied, NotApplied
+from strategies.thread_planes import STRATEGY, ThreadPlanes
+from tests.metafork.kernel_runs import Case, grid, run
+from tests.metafork.programs import program
+
+TEXT = """
+void {name}(int n, int B, int C, int D, const float a[n + 2][n + 2][n + 2], float c[n + 2][n + 2][n + 2], int d[n + 2])
+{{
+  int e0 = (n + B - 1) / B, e1 = (n + C - 1) / C, e2 = (n + D - 1) / D;
+  meta_schedule cache({cached}) {{
+    meta_for (int i = 0; i < e0; i++) meta_for (int j = 0; j < e1; j++) meta_for (int k = 0; k < e2; k++) {{
+      meta_for (int p = 0; p < B; p++) meta_for (int q = 0; q < C; q++) meta_for (int r = 0; r < D; r++) {{
+        int z = i * B + p, y = j * C + q, x = k * D + r;
+        if (x < n && y < n && z < n) {{
+          {body}
+        }}
+      }}
+    }}
+  }}
+}}"""
+SEVEN = (
+    "c[z + 1][y + 1][x + 1] = a[z + 1][y + 1][x + 1] + a[z][y + 1][x + 1] + a[z + 2][y + 1][x + 1] + a[z + 1][y][x + 1]"
+    " + a[z + 1][y + 2][x + 1] + a[z + 1][y + 1][x] + a[z + 1][y + 1][x + 2];"
+)
+LEFT = {
+    "one_direction": "c[z][y][x] = a[z][y][x] + a[z + 1][y][x];",
+    "nothing_shared": "c[z][y][x] = a[z][y][x];",
+    "hardly_less": " + ".join(
+        ["c[z][y][x] = a[z + 1][y][x] + a[z][y][x]", *(f"a[0][y + {k}][{k} * z]" for k in (0, 9))]
+    )
+    + ";",
+    "left_early": f"for (int t = 0; t < 2; t++) {{ if (z > t) break; {SEVEN} }}",
+}
+BODIES = {
+    "seven": SEVEN,
+    "in_place": "c[z][y][x] -= a[z][0][x] * c[z][y][x] + a[0][y][x];",
+    "scalars_and_loops": "float s = 0.0f; "
+    "for (int t = 0; t < 3; t++) { s += a[z + t % 2][y][x] * t; s -= a[z][y][t % n]; } c[z][y][x] = s + y * z;",
+    "rows_but_one": "if (y != n / 2 && z != x) c[z][y][x] = a[z][y][x] + a[z + 1][y + 1][x];",
+    "two_sides": "if ((y + z) % 2 == 0) c[z][y][x] = 1.0f; else { int t = y; t += z; c[z][y][x] += a[y][z][x] * t; }",
+    "atomic": "meta_atomic d[z] += x - y;",
+}
+
+
+def text(body, name="f", cached=""):
+    return TEXT.format(name=name, body=body, cached=cached)
+
+
+def applied(body, cached=""):
+    return STRATEGY.apply(Version(program(text(body, cached=cached))), Analyses())
+
+
+def test_both_directions_share_loads():
+    found = applied(SEVEN)
+    mapping = found.version.program.mapping
+    assert (mapping.coarsened, mapping.crossed) == ((0, 8), (1, 4))
+    assert "3.75 loads a result instead of 5.25" in found.note
+    assert isinstance(STRATEGY.apply(found.version, Analyses()), NotApplied)
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_where_rows_of_planes_load_hardly_less_threads_stay(name):
+    assert isinstance(applied(LEFT[name]), NotApplied)
+
+
+def test_where_blocks_keep_something_or_registers_are_short_threads_stay():
+    assert isinstance(applied("c[z][y][x] = a[z][y][x] + a[z + 1][y][x] + a[z][y + 1][x];"), Applied)
+    assert isinstance(applied(SEVEN, cached="a"), NotApplied)
+    short = Version(program(text(SEVEN)), (Pipeline("rolled", ("O3-rolled",)),))
+    assert isinstance(STRATEGY.apply(short, Analyses()), NotApplied)
+
+
+def test_the_options_are_checked():
+    with pytest.raises(ValueError, match="from 2 to 16"):
+        ThreadPlanes(rows=1)
+
+
+def test_small_blocks_have_a_leaf_with_planes_alone():
+    strategies = ("thread_planes", "thread_coarsening")
+    (tree,) = optimize(text(SEVEN), counters=("threads_per_block",), strategies=strategies).schedules
+    mappings = [(leaf.version.program.mapping.coarsened, leaf.version.program.mapping.crossed) for leaf in tree.leaves]
+    assert mappings == [((0, 8), (1, 4)), ((0, 8), None), (None, None)]
+
+
+def test_a_thread_has_its_rows_whatever_is_printed_and_read_back():
+    found = applied(SEVEN).version.program
+    printed = metafork_text(found)
+    assert "coarsened(0, 8) crossed(1, 4)" in printed
+    assert program(printed).mapping == found.mapping
+
+
+@pytest.mark.parametrize("items", ["crossed(1, 4)", "coarsened(1, 4) crossed(1, 4)", "coarsened(0, 4) crossed(2, 4)"])
+def test_a_second_loop_is_another_one(items):
+    lines = text(SEVEN).replace("  meta_schedule", f"  #pragma metafork mapping {items}\n  meta_schedule")
+    with pytest.raises(DiagnosticsError):
+        parse(Source("f.mf", lines))
+
+
+def test_with_columns_there_is_no_second_loop():
+    for order in ("columns(2) crossed(1, 4)", "crossed(1, 4) columns(2)"):
+        lines = text(SEVEN).replace(
+            "  meta_schedule", f"  #pragma metafork mapping coarsened(0, 4) {order}\n  meta_schedule"
+        )
+        with pytest.raises(DiagnosticsError):
+            parse(Source("f.mf", lines))
+    with pytest.raises(InvariantError):
+        check_program(program(text(SEVEN)).mapped(coarsened=(0, 4), crossed=(1, 4), columns=2))
+
+
+def test_threads_are_as_many_as_groups():
+    one = program(text(SEVEN).replace("int B, int C, ", "").replace("B", "16").replace("C", "8"))
+    kernel = lower(one.mapped(coarsened=(1, 4), crossed=(0, 8)), "k")
+    assert [getattr(extent, "value", None) for extent in kernel.block] == [None, 2, 2]
+
+
+def test_kernels_at_sizes_that_leave_rows_and_planes_over(tmp_path):
+    points = grid(n=(5, 9), B=(1, 5), C=(4, 6), D=(2,)) + grid(n=(11,), B=(8, 16), C=(4, 9), D=(3,))
+    cases = []
+    for number, (name, body) in enumerate(BODIES.items()):
+        source = text(body, name)
+        several = ((0, 2), (1, 3)) if number % 2 else ((1, 4), (0, 3))
+        one = program(source).mapped(coarsened=several[0], crossed=several[1])
+        cases.append(Case(source, points, program=one))
+    cases.append(Case(cases[0].text, points, program=applied(SEVEN).version.program, label="chosen"))
+    assert run(cases, tmp_path) == {}
