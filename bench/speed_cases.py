@@ -174,7 +174,7 @@ CASES = (
     _case(
         "2D Jacobi, five points, T", "bench/programs/jacobi2d_time.mf", "jacobi2d_time", "T n s B0 B1 a b",
         {"T": 1, "n": 514},
-        _shapes("s B0 B1", (4, 8, 32), (1, 8, 32), (8, 4, 32), (4, 4, 64), (1, 32, 32)),
+        _shapes("s B0 B1", (4, 8, 32), (1, 8, 32), (8, 4, 32), (4, 4, 64), (1, 32, 32), (4, 8, 64)),
         _floats(a=(514, 514), b=(514, 514)), "a b",
         "stencils.jacobi2d_time", "T n a b", 2 * 7 * N / WARP, MEMORY,
     ),

@@ -1,21 +1,18 @@
 """Why a program of instructions.py is above its goal, as read from its kernel; shown only where it is."""
 
 _ROW = (
-    "a thread has four rows of four columns, whose products share eight loads, for a tile of steps only: `c` is read "
-    "and written in every step of `k`, at sixteen addresses, and loops and strides are symbolic; a static instance "
-    "keeps the sixteen in registers"
+    "sixteen results of a thread in registers, its columns read by accesses of 16 bytes, its rows 4 bytes at a time at "
+    "addresses with symbolic strides; copies with their loops and indices, since block and extents are unknown to the "
+    "compiler"
 )
 _CUBE = (
-    "eight planes a thread, of one row and column: five loads a result, and an address for each of its rows; the "
-    "expert's has four rows of two columns"
+    "four rows of eight planes a thread, one column: 3.75 loads a result of 4 bytes each, and an address for each of "
+    "its rows; the expert's has two columns"
 )
 
 REASONS = {
     "matmul": _ROW,
-    "matmul, s0 by s1 a thread": (
-        "four rows by four columns have registers for a tile of `K` steps only, since `s0` and `s1` are no constants: "
-        "`c` is read and written in every step of `k`; indices and copies have symbolic strides"
-    ),
+    "matmul, s0 by s1 a thread": _ROW,
     "matmul, literal 4 by 4": (
         "the results are in registers; what is left are shared memory read 4 bytes at a time, its indices, and "
         "the copies with their loops, since block, `K` and `n` are unknown to the compiler"
@@ -33,8 +30,7 @@ REASONS = {
     ),
     "2D Jacobi, nine points": ("eight rows a thread, and one column: each row is loaded once, three loads a result"),
     "2D Jacobi, five points, T": (
-        "eight rows a thread, and one column, with a loop over `s` around them; the expert's has two columns, 8 bytes "
-        "at a time"
+        "eight rows of two columns a thread: ten rows are loaded for eight, where the expert's has sixteen"
     ),
     "3D Jacobi, T": _CUBE,
     "3D heat, double, T": _CUBE,

@@ -58,6 +58,7 @@ from metafork.ir.program import (
 from metafork.ir.rewriting import (
     assigned_variables,
     fresh_name,
+    names_in,
     names_of,
     private_arrays,
     substitute_body,
@@ -152,7 +153,9 @@ class GranularityGroups:
         )
         if together is None:
             return None
-        alone = substitute_body(program.body, {loop.var: binary("+", before_rest, index)}, taken)
+        # Names are declared once in a program, so that the printed leaf is read as this one.
+        rest = {loop.var: binary("+", before_rest, index)}
+        alone = substitute_body(program.body, rest, taken, renaming=names_in(together))
         grid = list(program.grid)
         grid[position] = replace(loop, extent=binary("-", loop.extent, before_rest))
         body = (If(binary("<", index, groups), together, alone),)

@@ -6,7 +6,7 @@ which names are about, a fresh one, and a substitution that neither captures nor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from operator import is_
 from typing import assert_never
@@ -239,19 +239,22 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     return with_operands(expr, [substitute(operand, values) for operand in subexpressions(expr)])
 
 
-def substitute_body(body: tuple[Stmt, ...], values: Mapping[str, Expr], taken: Iterable[str]) -> tuple[Stmt, ...]:
+def substitute_body(
+    body: tuple[Stmt, ...], values: Mapping[str, Expr], taken: Iterable[str], renaming: Set[str] = frozenset()
+) -> tuple[Stmt, ...]:
     """Return ``body`` with free variables replaced.
 
     Inner declarations of a replaced name hide it, as in C; an inner declaration that would capture a variable of a
-    replacement is renamed to a name that is not ``taken``.  Raises ``ValueError`` where an assigned variable is
-    replaced by anything but a ``Var``.
+    replacement, or of a name in ``renaming``, is renamed to a name that is not ``taken``.  Raises ``ValueError`` where
+    an assigned variable is replaced by anything but a ``Var``.
     """
-    return _Substitution(set(taken) | names_in(body)).body(body, dict(values))
+    return _Substitution(set(taken) | names_in(body), renaming).body(body, dict(values))
 
 
 class _Substitution:
-    def __init__(self, taken: set[str]) -> None:
+    def __init__(self, taken: set[str], renaming: Set[str]) -> None:
         self._taken = taken
+        self._renaming = renaming
 
     def body(self, body: tuple[Stmt, ...], values: dict[str, Expr]) -> tuple[Stmt, ...]:
         values = dict(values)
@@ -260,7 +263,7 @@ class _Substitution:
     def _declared(self, name: str, values: dict[str, Expr]) -> str:
         """Enter a declaration into ``values`` (of its scope) and return its name from here on."""
         values.pop(name, None)
-        if any(name in variables(value) for value in values.values()):
+        if name in self._renaming or any(name in variables(value) for value in values.values()):
             new = fresh_name(name, self._taken)
             self._taken.add(new)
             values[name] = Var(new)

@@ -48,6 +48,7 @@ from metafork.lazy_dataclass import dataclass
 from metafork.lowering.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
 
 Body = tuple[Stmt, ...]
+SECTOR_BYTES = 32
 THREAD = "thread "
 """How symbols begin that stand for what differs from thread to thread; no name does."""
 
@@ -56,7 +57,7 @@ THREAD = "thread "
 class Vectors:
     """Code with vector accesses, which is right where each scalar of ``divided`` is a multiple of its number.
 
-    ``pays``: they are no more than the accesses of a thread with one column, each for all of its columns.
+    ``pays``: warps ask for no more sectors than with one column a thread, as many elements lying anywhere take.
     """
 
     body: Body
@@ -166,7 +167,8 @@ class _Vectors:
         declared: dict[int, list[Stmt]] = {}
         for line, constants in reads.items():
             groups = list(self._groups(line, constants, next(iter(constants.values())).element.type))
-            self._count(line, len(constants), len(constants) - sum(lanes - 1 for _, lanes in groups), trips)
+            size = next(iter(constants.values())).element.type.size
+            self._count(line, len(constants), len(constants) - sum(lanes - 1 for _, lanes in groups), trips, size)
             for first, lanes in groups:
                 self._use(line, lanes)
                 group = range(first, first + lanes)
@@ -225,14 +227,16 @@ class _Vectors:
             else:
                 yield stmts[position][0]
             position += max(1, len(several))
+        sizes = {target[0]: _size_of_store(stmt) for stmt, target in stmts if target is not None}
         for line, elements in Counter(target[0] for _, target in stmts if target is not None).items():
-            self._count(line, elements, targets[line], trips)
+            self._count(line, elements, targets[line], trips, sizes[line])
 
-    def _count(self, line: _Line, elements: int, accesses: int, trips: int) -> None:
-        """Count so many accesses to elements of a line, and those that a thread of one column has."""
+    def _count(self, line: _Line, elements: int, accesses: int, trips: int, size: int) -> None:
+        """Count the sectors of so many accesses to elements of a line, and of those that a thread of one column has."""
         if _varies(line.rest):
-            self.wide += trips * accesses
-            self.narrow += trips * max(Fraction(elements, self.columns), Fraction(elements - self.columns + 1))
+            one = max(Fraction(elements, self.columns), Fraction(elements - self.columns + 1))
+            self.wide += trips * accesses * _sectors(self.columns * size)
+            self.narrow += trips * one * self.columns * _sectors(size)
 
     def _count_unknown(
         self,
@@ -245,11 +249,15 @@ class _Vectors:
         """Count elements as other ones in each thread that are not known to be the same, or not always read."""
         always = {one for expr in values for one in read_always(expr)}
         elements = {one for expr in values for one in walk_expression(expr) if isinstance(one, Element)}
-        unknown = sum(
-            (one not in always and _varies(places[one][0].rest)) if one in places else True for one in elements
-        ) + (isinstance(stmt, Assign) and isinstance(stmt.target, Element) and not target)
-        self.wide += trips * unknown
-        self.narrow += trips * Fraction(unknown, self.columns)
+        unknown = [
+            one.type.size
+            for one in elements
+            if one not in places or (one not in always and _varies(places[one][0].rest))
+        ]
+        if isinstance(stmt, Assign) and isinstance(stmt.target, Element) and not target:
+            unknown.append(stmt.target.type.size)
+        self.wide += trips * sum(_sectors(self.columns * size) for size in unknown)
+        self.narrow += trips * sum(map(_sectors, unknown))
 
     def _run(self, stmts: Sequence[tuple[Stmt, tuple[_Line, int] | None]]) -> list[Stmt]:
         """Return the first of some statements as stores of one access, as many as that takes; none where it cannot."""
@@ -356,6 +364,16 @@ def _with_values(stmt: Stmt, names: Mapping[Element, Var]) -> Stmt:
 def _varies(value: Polynomial) -> bool:
     """Say whether a value may differ between threads that are neighbours in x."""
     return any(symbol.startswith(THREAD) for symbol in value.symbols)
+
+
+def _sectors(apart: int) -> Fraction:
+    """Return how many sectors a warp's access takes whose threads lie so many bytes apart, beginning anywhere."""
+    return min(Fraction(31 * apart, SECTOR_BYTES) + 1, Fraction(32))
+
+
+def _size_of_store(stmt: Stmt) -> int:
+    assert isinstance(stmt, Assign)
+    return stmt.target.type.size
 
 
 def _trips(loop: For) -> int:

@@ -11,6 +11,7 @@ from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
 from strategies.strategy import Applied, NotApplied
 from strategies.thread_columns import STRATEGY, ThreadColumns
+from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 
 TEXT = """
@@ -28,6 +29,12 @@ void f(int n, int m, int B, int C, const {type} a[n + 2][m + 2], const {type} w[
 TAKEN = {
     "a_factor_of_rows": (4, (0, 4), "float", "c[y][x] *= a[y][0] + w[x];"),
     "a_stencil": (2, (0, 8), "float", "c[y][x] = a[y][x] + a[y + 1][x + 1] + a[y][x + 2] + a[y + 1][x] + a[y][x + 1];"),
+    "one_column_further": (
+        2,
+        (0, 8),
+        "float",
+        "if (x + 1 < m) c[y][x + 1] = a[y][x + 1] + a[y + 1][x] + a[y + 1][x + 1] + a[y + 1][x + 2] + a[y + 2][x + 1];",
+    ),
     "nothing_shared_by_rows": (4, None, "int", "c[y][x] += a[y][0];"),
     "eight_bytes": (2, (0, 8), "double", "c[y][x] *= a[y][0] + w[x];"),
 }
@@ -80,6 +87,18 @@ def test_where_threads_share_or_count_otherwise_they_stay():
     version = Version(program(TEXT.format(body=body, type=type_, cached="", x="int")))
     assert isinstance(
         STRATEGY.apply(Version(version.program, (Pipeline("rolled", ("O3-rolled",)),)), Analyses()), NotApplied
+    )
+
+
+def test_a_stencil_that_stores_one_column_further_runs_at_odd_sizes(tmp_path):
+    """Its inner elements are read two at a time and stored one by one."""
+    text = TEXT.format(body=TAKEN["one_column_further"][3], type="float", cached="", x="int").replace(
+        "a[n + 2]", "a[n + 3]"
+    )
+    points = grid(n=(8, 17, 40), m=(16, 17, 36), B=(8, 16), C=(6, 16))
+    assert (
+        run([Case(text, points, program=STRATEGY.apply(Version(program(text)), Analyses()).version.program)], tmp_path)
+        == {}
     )
 
 
