@@ -116,7 +116,7 @@ class LeafTexts:
 
     def _files_of(self, leaf: Leaf) -> tuple[dict[str, str | bytes], str | None]:
         from metafork.llvm import llvm_ir
-        from metafork.lowering.wide_copies import copies_text
+        from metafork.lowering.copies.wide_copies import copies_text
         from metafork.printing.metafork_text import metafork_text
 
         if leaf.kernel not in self._files:

@@ -12,8 +12,8 @@
 From compute capability 8.0 on the copies are asynchronous (``cp.async``: no register holds the elements on their way);
 older hardware, and code that LLVM or OpenCL makes, copies into the same two buffers at once.  Such a window takes twice
 its shared memory, and a step one barrier instead of two.  ``metafork.analysis.memory.stages`` says what is proved,
-``metafork.lowering.staged`` how it is lowered.  A leaf that it applies to is split in two, with it where the shared
-memory is there, and without.
+``metafork.lowering.copies.staged`` how it is lowered.  A leaf that it applies to is split in two, with it where the
+shared memory is there, and without.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ from metafork.ir.program import (
 )
 from metafork.ir.rewriting import arrays_read
 from metafork.lazy_dataclass import dataclass
-from metafork.lowering.copy import RowPlaces, Site, builtin
+from metafork.lowering.copies.copy import RowPlaces, Site, builtin
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.thread_memory import ThreadMemory

@@ -2,8 +2,8 @@
 
 A barrier stands wherever what some thread did since the last one (a phase, a copy, a read of memory that the whole
 block acts upon) could otherwise meet what another thread does next: between phases, around copies, and between the
-iterations of a block-level loop.  Where copies run a step ahead (``metafork.lowering.staged``), one that awaits them
-stands at the beginning of each iteration.
+iterations of a block-level loop.  Where copies run a step ahead (``metafork.lowering.copies.staged``), one that awaits
+them stands at the beginning of each iteration.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from metafork.ir.rewriting import names_in
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.coarsening import coarsened
 from metafork.lowering.columns import Around, Several, in_columns
-from metafork.lowering.copy import (
+from metafork.lowering.copies.copy import (
     INT,
     Site,
     as_int,
@@ -69,11 +69,11 @@ from metafork.lowering.copy import (
     offset_inside,
     window_offset,
 )
+from metafork.lowering.copies.staged import StagedLoop
+from metafork.lowering.copies.window_copies import load, store
 from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.private import PrivateCode
-from metafork.lowering.staged import StagedLoop
 from metafork.lowering.thread_memory import ThreadMemory
-from metafork.lowering.window_copies import load, store
 
 if TYPE_CHECKING:  # few programs have structures, and every run would load it
     from metafork.lowering.structures import StructureCode

@@ -11,7 +11,7 @@ from metafork.analysis.references import Reference
 from metafork.ir.polynomial_code import code_of, conjunction, may_be_negative
 from metafork.ir.program import Assign, Declare, Element, Expr, For, If, IntConst, Stmt, Var, binary
 from metafork.lazy_dataclass import dataclass
-from metafork.lowering.copy import (
+from metafork.lowering.copies.copy import (
     INT,
     Site,
     array_extents,

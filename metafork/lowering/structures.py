@@ -36,7 +36,7 @@ from metafork.ir.program import (
     binary,
 )
 from metafork.lazy_dataclass import dataclass
-from metafork.lowering.copy import INT, Site, as_int, as_long, builtin, zero
+from metafork.lowering.copies.copy import INT, Site, as_int, as_long, builtin, zero
 
 
 @dataclass(slots=True)

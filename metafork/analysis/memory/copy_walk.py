@@ -3,8 +3,8 @@
 Neighbouring threads touch neighbouring elements of a row.  Where a row is about as long as the block is wide (a
 multiple of its extent in x, or that and a constant border), x walks the row and the other threads walk the rows.  Any
 other box is walked as one line, row after row, by all threads in their linear order: so a column, or a tile that is
-narrower than the block, keeps all threads busy.  ``metafork.lowering.copy_loops`` has the loops, and the simulation of
-bank conflicts asks for the same walk.
+narrower than the block, keeps all threads busy.  ``metafork.lowering.copies.copy_loops`` has the loops, and the
+simulation of bank conflicts asks for the same walk.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Windows with two buffers in turn: the copy of the next step of a block-level loop runs while this one computes.
 
 Such a loop is ``for (k = first; conditions; k += step)``; its window of step k is copied before the step is computed.
-With two buffers the copy of step k + 1 may be under way meanwhile (``metafork.lowering.staged``).  What must be known:
+With two buffers the copy of step k + 1 may be under way meanwhile (``metafork.lowering.copies.staged``).  What must be
+known:
 
 - no access in the loop writes the array, so that what is copied a step early is what would be copied in time (other
   arrays are other memory);

@@ -26,7 +26,16 @@ from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of
 from metafork.ir.program import Assign, Conditional, Declare, Expr, For, If, IntConst, Stmt, Var, binary
 from metafork.lazy_dataclass import dataclass
-from metafork.lowering.copy import INT, Site, as_int, builtin, kept_column, linear_index, product_of, window_offset
+from metafork.lowering.copies.copy import (
+    INT,
+    Site,
+    as_int,
+    builtin,
+    kept_column,
+    linear_index,
+    product_of,
+    window_offset,
+)
 
 MOST_STRIPS = 16
 """Most elements that a thread copies without a loop."""

@@ -22,7 +22,7 @@ from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.polynomial_code import code_of, conjunction
 from metafork.ir.program import Assign, Call, Element, Expr, IntConst, binary, walk_statements
 from metafork.lazy_dataclass import dataclass
-from metafork.lowering.copy import INT, Site, bounds_of, product_of
+from metafork.lowering.copies.copy import INT, Site, bounds_of, product_of
 
 
 @dataclass(frozen=True, slots=True)

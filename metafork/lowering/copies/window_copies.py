@@ -1,7 +1,7 @@
 """Windows moved between an array in global memory and its tile in shared memory, by all threads of a block together.
 
 ``load`` fills a tile; ``store`` copies back what was written.  Each says what happens to one element at the counters
-of a box (coordinates, conditions, offsets), and ``metafork.lowering.copy_loops`` puts the loops around it.
+of a box (coordinates, conditions, offsets), and ``metafork.lowering.copies.copy_loops`` puts the loops around it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from metafork.ir.program import (
     binary,
 )
 from metafork.lazy_dataclass import dataclass
-from metafork.lowering.copy import (
+from metafork.lowering.copies.copy import (
     INT,
     Site,
     array_extents,
@@ -47,8 +47,8 @@ from metafork.lowering.copy import (
     row_bounds,
     window_offset,
 )
-from metafork.lowering.copy_loops import Growth, Running, Walk
-from metafork.lowering.wide_copies import wide_access
+from metafork.lowering.copies.copy_loops import Growth, Running, Walk
+from metafork.lowering.copies.wide_copies import wide_access
 
 
 def load(window: Window, name: str, site: Site, buffer: Expr | None = None) -> list[Stmt]:

@@ -31,7 +31,7 @@ from metafork.ir.program import (
 )
 from metafork.ir.rewriting import map_expression
 from metafork.lazy_dataclass import dataclass
-from metafork.lowering.copy import INT
+from metafork.lowering.copies.copy import INT
 
 
 @dataclass(frozen=True, slots=True)
