@@ -17,7 +17,7 @@ from dataclasses import field, replace
 from itertools import product, repeat
 from typing import Protocol
 
-from comprehensive.case_discussion.instance_registers import RegisterCount, Registers, derived_at
+from comprehensive.case_discussion.instance_registers import RegisterCount, Registers, derived_at, placed
 from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.quintuple import Case, CounterOf
 from comprehensive.case_discussion.typical_values import is_simpler
@@ -32,7 +32,7 @@ from metafork.ir.program import Version
 from metafork.ir.static_values import StaticValues, with_static_values
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Strategy, by_itself
+from strategies.strategy import Applied, Strategy, by_itself, least
 
 MOST_INSTANCES = 8
 """Most instances of one leaf."""
@@ -218,9 +218,22 @@ class InstanceMaker:
             decided = left_out or strategy.name in case.strategies[: case.decided]
             if strategy.at_leaf and not strategy.on_ir and not decided:
                 applied = strategy.apply(version, self.analyses)
-                if isinstance(applied, Applied):
+                if isinstance(applied, Applied) and self._pays(strategy, applied.version, values):
                     version = applied.version
         return version
+
+    def _pays(self, strategy: Strategy, version: Version, values: Mapping[str, int]) -> bool:
+        """Say whether no counter is less at these values than a strategy asks for, as far as that is a number."""
+        for name, number in least(strategy).items():
+            counter = next((one for one in self.counters if one.name == name), None)
+            value = NotKnown("") if counter is None else counter.evaluate(version, self.analyses)
+            if isinstance(value, NotKnown):
+                continue
+            floor = value.denominator * (self.analyses.hardware.warp_size if number == "warp_size" else number)
+            room = placed(value.numerator - floor, value.derived, values)
+            if room.is_constant and room.constant_value() < 0:
+                return False
+        return True
 
 
 def _without_name(kernel: Kernel) -> tuple[object, ...]:

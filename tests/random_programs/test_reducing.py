@@ -61,7 +61,7 @@ def test_a_fault_of_a_strategy_stays_itself(monkeypatch):
     def broken(program, analyses):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(granularity, "_reduced_once", broken)
+    monkeypatch.setattr(granularity, "reduced_once", broken)
     text = file_text([9027])
     kind = verified_kind(text)
     assert kind is not None

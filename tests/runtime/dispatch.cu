@@ -6,7 +6,7 @@ static const metafork_term number[] = {{1, 1, {0}}}, limit[] = {{1, 1, {1}}}, tw
 static const metafork_limit limits1[] = {{"r", {{number, 1}, METAFORK_AT_MOST, {limit, 1}, "x <= R"}, METAFORK_REGISTERS_PER_THREAD}};
 static const metafork_limit limits2[] = {{"r", {{two, 1}, METAFORK_AT_MOST, {limit, 1}, "2*x <= R"}, METAFORK_REGISTERS_PER_THREAD}};
 static const metafork_limit limits3[] = {{"r", {{number, 1}, METAFORK_AT_MOST, {limit, 1}, "x <= RB"}, METAFORK_REGISTERS_PER_BLOCK}};
-static const metafork_leaf leaves[] = {{limits1, 1}, {limits2, 1}, {limits3, 1}};
+static const metafork_leaf leaves[] = {{limits1, 1, nullptr, 0}, {limits2, 1, nullptr, 0}, {limits3, 1, nullptr, 0}};
 static const metafork_use uses[] = {{"a", true}};
 static int said;
 static const metafork_schedule schedule = {"s", leaves, 3, nullptr, 0, uses, 1, nullptr, 0, &said};
