@@ -24,7 +24,8 @@ from comprehensive.case_discussion.typical_values import is_simpler
 from comprehensive.systems.systems import System, Systems
 from comprehensive.tree.schedule_tree import Instance, Leaf, ScheduleTree, values_text
 from evaluators.counter import NotKnown
-from metafork.algebra.polynomial import Polynomial
+from evaluators.shared_memory import COUNTER as SHARED_MEMORY
+from metafork.algebra.polynomial import ZERO, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.ir.kernel import Kernel
@@ -220,7 +221,15 @@ class InstanceMaker:
                 applied = strategy.apply(version, self.analyses)
                 if isinstance(applied, Applied) and self._pays(strategy, applied.version, values):
                     version = applied.version
+        # Where fewer results at a time are in shared memory than there are, the leaf's own program takes less of it.
+        more = self._shared_memory(version, values) - self._shared_memory(case.version, values)
+        if any(coefficient > 0 for coefficient in more.coefficients.values()):
+            return Version(with_static_values(case.version.program, values))
         return version
+
+    def _shared_memory(self, version: Version, values: Mapping[str, int]) -> Polynomial:
+        value = SHARED_MEMORY.evaluate(version, self.analyses)
+        return ZERO if isinstance(value, NotKnown) else placed(value.numerator, value.derived, values)
 
     def _pays(self, strategy: Strategy, version: Version, values: Mapping[str, int]) -> bool:
         """Say whether no counter is less at these values than a strategy asks for, as far as that is a number."""

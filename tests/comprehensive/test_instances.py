@@ -17,6 +17,8 @@ from comprehensive.tree.tree_json import SCHEMA, from_json, to_json
 from comprehensive.verification import Options, verify
 from comprehensive.verification.point_choice import chosen_points
 from comprehensive.verification.points import INSTANCE, Points
+from evaluators.shared_memory import COUNTER as SHARED_MEMORY
+from metafork.analysis.analyses import Analyses
 from metafork.ir.kernel import Space
 from metafork.ir.program import IntConst, binary
 from metafork.ir.static_values import with_static_values
@@ -333,3 +335,21 @@ def test_nvcc_takes_instances(shift, tmp_path):
     done = succeed(["nvcc", *flags, "-c", tmp_path / "input.cu", "-o", tmp_path / "a.o"])
     assert "METAFORK_THREADS(x, 4u)" in (tmp_path / "input.cu").read_text()
     assert set(kernels(shift)) <= set(re.findall(r"entry function '(\w+)'", done.stdout + done.stderr))
+
+
+def test_instances_take_no_more_shared_memory_than_their_leaf():
+    """Of four results at a time the leaf keeps four in shared memory, where an instance for six could keep all."""
+    (tree,) = optimize(
+        Path(__file__).parents[2] / "examples" / "matmul.mf", static={"s": (6,), "B0": (8,), "ub1": (32,)}
+    ).schedules
+    values = {"n": 192, "s": 6, "B0": 8, "ub1": 32}
+    made = 0
+    for leaf in tree.leaves:
+        for instance in leaf.instances:
+            own, its = (
+                SHARED_MEMORY.evaluate(version, Analyses()).numerator.evaluate(values)
+                for version in (instance.version, leaf.version)
+            )
+            assert own <= its, leaf.id
+            made += 1
+    assert made
