@@ -97,7 +97,7 @@ CASES = {
     "spmv_csr": Case(at(rows=(13, 8), nonzeros=(26, 16), cols=(9, 8), B=(4, 8)), {**ROWS, "column": "k * 5 % cols"}),
     "srad": Case(at(rows=(9, 8, 18), cols=(11, 8, 20), B=(4, 2, 16))),
     "stencil_9pt": Case(at(n=(9, 8, 19, 35), m=(11, 8, 20, 36), B0=(4, 2, 16, 32), B1=(4, 8, 16, 32))),
-    "syrk": Case(at(n=(9, 8, 18), m=(7, 4, 5), T=(4, 2, 16))),
+    "syrk": Case(at(n=(9, 8, 18, 30), m=(7, 4, 5, 3), T=(4, 2, 16, 24))),
     "transposed": Case(at(rows=(9, 8), cols=(11, 8), T=(4, 2))),
     "triad": Case(at(n=(19, 8), B=(4, 8))),
     "trisolv": Case(at(n=(13, 8), B=(4, 8)), {"L": DOMINANT}, {"x": "the host divides an element each step"}),
