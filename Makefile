@@ -2,8 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Two workers are enough for a laptop or a CI machine: `make test` takes less than 10 minutes with them, `make test-all`
-# less than 40.  `make test JOBS=8` uses more.
+# Two workers are enough for a laptop or a CI machine; `make test JOBS=8` uses more.
 JOBS ?= 2
 # The tests start the tool some hundred times: its modules are compiled once, whatever the caller's environment says.
 export PYTHONDONTWRITEBYTECODE =
