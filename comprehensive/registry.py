@@ -39,10 +39,10 @@ STRATEGIES = {
     "cse2": "strategies.cse",
     "scalar_replacement": "strategies.scalar_replacement",
     "granularity_groups": "strategies.granularity_groups",
-    "thread_columns": "strategies.thread_columns",
-    "thread_planes": "strategies.thread_planes",
-    "thread_coarsening": "strategies.thread_coarsening",
-    "register_tile": "strategies.register_tile",
+    "thread_columns": "strategies.threads.thread_columns",
+    "thread_planes": "strategies.threads.thread_planes",
+    "thread_coarsening": "strategies.threads.thread_coarsening",
+    "register_tile": "strategies.threads.register_tile",
     "granularity": "strategies.granularity",
     "caching": "strategies.caching",
     "tiles": "strategies.tiles",
@@ -60,7 +60,7 @@ OPTIONAL_STRATEGIES = {
     "speculate": "strategies.llvm.llvm_choices",
     "straight_line": "strategies.llvm.llvm_choices",
     "swizzle": "strategies.swizzle_layout",
-    "thread_striding": "strategies.thread_striding",
+    "thread_striding": "strategies.threads.thread_striding",
     "unroll": "strategies.llvm.llvm_choices",
 }
 """Strategies that take part when they are named."""

@@ -30,7 +30,7 @@ of them: loops and conditions there may not depend on the grid variable; scalars
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from metafork.analysis.analyses import Analyses
@@ -42,7 +42,6 @@ from metafork.ir.program import (
     BlockArray,
     Declare,
     Derived,
-    Expr,
     For,
     If,
     IntConst,
@@ -141,16 +140,12 @@ class GranularityGroups:
         if loop.type is not INT or loop.extent.type is not INT:
             return None
         taken = set(names_of(program))
-        number = fresh_name(f"{loop.var}_number", taken)
-        taken.add(number)
         groups = Var(fresh_name(f"{loop.var}_groups", taken), INT)
         taken.add(groups.name)
         size, index = IntConst(self.most), Var(loop.var, INT)
         derived = Derived(groups.name, INT, binary("/", loop.extent, size))
         before_rest = binary("*", IntConst(self.most - 1), groups)
-        together = _in_threads(
-            program.body, loop.var, binary("+", binary("*", size, index), Var(number, INT)), number, self.most, taken
-        )
+        together = _in_threads(program.body, loop.var, self.most, taken)
         if together is None:
             return None
         # Names are declared once in a program, so that the printed leaf is read as this one.
@@ -174,24 +169,23 @@ def _kept_in_global_memory(memory: BlockMemory) -> bool:
     )
 
 
-def _in_threads(body: Body, variable: str, value: Expr, number: str, count: int, taken: set[str]) -> Body | None:
+def _in_threads(body: Body, variable: str, count: int, taken: set[str]) -> Body | None:
     """Return block-level code whose threads run ``count`` iterations of what ``variable`` numbers, one after the other.
 
     ``None`` where code at block level depends on the variable, or arrays of the block or of threads stand there.
     """
     if private_arrays(body) or any(isinstance(stmt, BlockArray) for stmt in walk_statements(body)):
         return None
-    return _Moved(variable, value, number, count, taken, assigned_variables(body)).body(body, {})
+    return _Moved(variable, count, taken, assigned_variables(body)).body(body, {})
 
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
     variable: str
-    value: Expr
-    number: str
     count: int
     taken: set[str]
     assigned: frozenset[str]
+    declared: set[str] = field(default_factory=set)
 
     def body(self, body: Body, around: Mapping[str, Declare]) -> Body | None:
         """Move scalars that depend on the variable into phases; ``around`` are those of the scopes around."""
@@ -243,13 +237,16 @@ class _Moved:
     def _phase(self, phase: Phase, scalars: tuple[Declare, ...]) -> Phase | None:
         if any(variables(loop.extent) & {self.variable, *(one.name for one in scalars)} for loop in phase.threads):
             return None
-        own = substitute_body((*scalars, *phase.body), {self.variable: self.value}, self.taken)
-        number = Var(self.number, INT)
+        number = Var(fresh_name(f"{self.variable}_number", self.taken), INT)
+        self.taken.add(number.name)
+        count = IntConst(self.count)
+        value = binary("+", binary("*", count, Var(self.variable, INT)), number)
+        # Each phase has its own names: those that are declared twice would be read back as others.
+        own = substitute_body((*scalars, *phase.body), {self.variable: value}, self.taken, renaming=self.declared)
+        self.taken.update(names_in(own))
+        self.declared.update(one.name for one in scalars)
         loop = For(
-            Declare(self.number, INT, IntConst(0)),
-            binary("<", number, IntConst(self.count)),
-            Assign(number, "+", IntConst(1)),
-            own,
+            Declare(number.name, INT, IntConst(0)), binary("<", number, count), Assign(number, "+", IntConst(1)), own
         )
         return replace(phase, body=(loop,))
 

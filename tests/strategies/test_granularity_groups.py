@@ -11,16 +11,16 @@ from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import INT, For, If, Var, Version, walk_statements
 from metafork.lowering.lowering import lower
 from strategies.granularity_groups import STRATEGY, GranularityGroups
-from strategies.register_tile import STRATEGY as REGISTER_TILE
 from strategies.strategy import Applied, NotApplied
-from strategies.thread_coarsening import STRATEGY as THREAD_COARSENING
+from strategies.threads.register_tile import STRATEGY as REGISTER_TILE
+from strategies.threads.thread_coarsening import STRATEGY as THREAD_COARSENING
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import MATMUL, program
 
 GOLDEN = Path(__file__).parent / "golden" / "granularity_groups"
-PRODUCT, TILE, SCALARS = (
+PRODUCT, TILE, SCALARS, PHASES = (
     (GOLDEN / f"{name}.mf").read_text().partition("\n/* after")[0]
-    for name in ("product", "rows_and_columns", "scalars_of_a_block")
+    for name in ("product", "rows_and_columns", "scalars_of_a_block", "several_phases")
 )
 TEXT = """
 void f(int n, int m, int B, int s, const int a[m], int c[n], const int d[n])
@@ -133,6 +133,7 @@ def test_kernels_at_sizes_that_leave_iterations_over(tmp_path):
         ("product", PRODUCT, grid(n=(12, 17), B=(2, 5), b=(1, 2), s=(1, 2, 3, 5, 6))),
         ("rows_and_columns", TILE, grid(n=(13, 20), B=(1, 2), s=(1, 3, 5), t=(2, 4, 7))),
         ("scalars_of_a_block", SCALARS, grid(n=(9, 40), m=(1, 3), B=(1, 3), s=(1, 2, 5, 9))),
+        ("several_phases", PHASES, grid(n=(9, 40), m=(1, 3), B=(1, 3), s=(1, 2, 5, 9))),
     ):
         version = applied(source).version
         cases.append(Case(source, points, program=version.program, label=name))

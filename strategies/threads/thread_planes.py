@@ -32,7 +32,7 @@ from metafork.ir.program import Program, Version
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, Least, NotApplied
-from strategies.thread_coarsening import memory_of_lone_threads, saved_loads
+from strategies.threads.thread_coarsening import memory_of_lone_threads, saved_loads
 
 PLANES, ROWS = 8, 4
 WORTH = Fraction(9, 10)

@@ -9,11 +9,11 @@ from metafork.algebra.prover import Prover
 from metafork.analysis.analyses import WARP_SIZE, Analyses
 from metafork.ir.program import Version
 from strategies.strategy import Applied, NotApplied
-from strategies.thread_striding import STRATEGY
+from strategies.threads.thread_striding import STRATEGY
 from tests.metafork import programs
 from tests.sampling import sampled
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.mf"))
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.mf"))
 
 
 def test_a_version_strides_once():

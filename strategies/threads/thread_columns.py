@@ -32,7 +32,7 @@ from metafork.ir.program import Version
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, Least, NotApplied
-from strategies.thread_coarsening import memory_of_lone_threads, rows_that_share, saved_loads
+from strategies.threads.thread_coarsening import memory_of_lone_threads, rows_that_share, saved_loads
 
 COLUMNS = (4, 2)
 """How many columns are tried: an access of 16 bytes has four, or two of 8 bytes."""

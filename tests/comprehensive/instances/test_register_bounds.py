@@ -19,7 +19,7 @@ from metafork.algebra.polynomial import at_most
 from metafork.analysis.analyses import Hardware, NotCountedError
 from metafork.printing.cuda import kernel_text
 from metafork.runtime.machine import DEFAULT
-from tests.comprehensive.test_instances import DRIVER, SHIFT
+from tests.comprehensive.instances.test_instances import DRIVER, SHIFT
 from tests.runtime.compiling import CPLUSPLUS, INCLUDE, run, succeed
 
 COUNTED = {

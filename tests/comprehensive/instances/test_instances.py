@@ -315,7 +315,7 @@ int main() {
 
 def test_an_instance_runs_only_where_its_own_resources_fit(tmp_path):
     (tmp_path / "taking.cpp").write_text(TAKING)
-    include = Path(__file__).parents[2] / "metafork" / "runtime" / "include"
+    include = Path(__file__).parents[3] / "metafork" / "runtime" / "include"
     succeed(["g++", "-std=c++17", "-DMETAFORK_CPU", f"-I{include}", tmp_path / "taking.cpp", "-o", tmp_path / "taking"])
     assert run([tmp_path / "taking"]).stdout.split() == ["2", "0", "0", "0", "0", "0"]
 
@@ -340,7 +340,7 @@ def test_nvcc_takes_instances(shift, tmp_path):
 def test_instances_take_no_more_shared_memory_than_their_leaf():
     """Of four results at a time the leaf keeps four in shared memory, where an instance for six could keep all."""
     (tree,) = optimize(
-        Path(__file__).parents[2] / "examples" / "matmul.mf", static={"s": (6,), "B0": (8,), "ub1": (32,)}
+        Path(__file__).parents[3] / "examples" / "matmul.mf", static={"s": (6,), "B0": (8,), "ub1": (32,)}
     ).schedules
     values = {"n": 192, "s": 6, "B0": 8, "ub1": 32}
     made = 0

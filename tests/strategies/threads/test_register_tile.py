@@ -5,9 +5,9 @@ from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import For, Version, walk_statements
-from strategies.register_tile import STRATEGY, RegisterTile
 from strategies.scalar_replacement import STRATEGY as SCALAR_REPLACEMENT
 from strategies.strategy import Applied, NotApplied
+from strategies.threads.register_tile import STRATEGY, RegisterTile
 from tests.metafork.programs import MATADD, MATMUL, program
 
 CHOSEN = {"counters": ("registers_per_thread",), "strategies": ("scalar_replacement", "register_tile")}

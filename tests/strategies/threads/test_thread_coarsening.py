@@ -5,7 +5,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
 from strategies.strategy import Applied, NotApplied
-from strategies.thread_coarsening import STRATEGY, ThreadCoarsening
+from strategies.threads.thread_coarsening import STRATEGY, ThreadCoarsening
 from tests.metafork.programs import program
 
 TEXT = """

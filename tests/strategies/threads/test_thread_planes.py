@@ -13,7 +13,7 @@ from metafork.ir.program import Version
 from metafork.lowering.lowering import lower
 from metafork.printing.metafork_text import metafork_text
 from strategies.strategy import Applied, NotApplied
-from strategies.thread_planes import STRATEGY, ThreadPlanes
+from strategies.threads.thread_planes import STRATEGY, ThreadPlanes
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 

@@ -10,7 +10,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
 from strategies.strategy import Applied, NotApplied
-from strategies.thread_columns import STRATEGY, ThreadColumns
+from strategies.threads.thread_columns import STRATEGY, ThreadColumns
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 
