@@ -1,7 +1,8 @@
 """``report.html``: the trees of a file as one page without outside resources, for a browser.
 
-The tree folds and can be searched; a leaf shows its conditions, counters, MetaFork source and CUDA; numbers for the
-machine and the parameters light up the way to the leaf that ``metafork select`` would choose.  The page carries the
+The tree folds and can be searched; a leaf shows its conditions, counters, instances, MetaFork source and CUDA; numbers
+for the machine and the parameters light up the way to the leaf that ``metafork select`` would choose, and name the
+instance.  The page carries the
 conditions as exact polynomials, and ``assets/walk.js`` walks them with integers of any size.
 
 What comes from the input goes into the page as JSON that holds no ``<``, and from there into text nodes only; the
@@ -19,8 +20,17 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
-from comprehensive.tree.schedule_tree import CounterInfo, Inconsistent, LeafReference, Node, NoLeaf, ScheduleTree, Tree
+from comprehensive.tree.document import InstanceDocument, LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.schedule_tree import (
+    CounterInfo,
+    Inconsistent,
+    LeafReference,
+    Node,
+    NoLeaf,
+    ScheduleTree,
+    Tree,
+    values_text,
+)
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.lazy_dataclass import dataclass
@@ -163,7 +173,19 @@ def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, source: LeafSource | N
             }
             for name, value in leaf.counters.items()
         ],
+        "instances": [_instance(schedule, one) for one in leaf.instances],
         "witness": None if leaf.witness is None else [[name, str(number)] for name, number in leaf.witness.items()],
         "metafork": None if source is None else source.metafork,
         "cuda": None if source is None else source.cuda,
+    }
+
+
+def _instance(schedule: ScheduleDocument, instance: InstanceDocument) -> dict[str, Any]:
+    return {
+        "number": instance.number,
+        "kernel": instance.kernel,
+        "text": values_text(instance.values),
+        "values": [[name, str(value)] for name, value in instance.values.items()],
+        "counters": [[name, schedule.value_text(value)] for name, value in instance.counters.items()],
+        "system": [_constraint(schedule, constraint) for constraint in instance.system],
     }

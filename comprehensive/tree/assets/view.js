@@ -302,8 +302,29 @@ class ScheduleView {
     else if (!found.leaf) verdict.replaceChildren(`No leaf: ${found.region}. ${serial}`);
     else {
       const leaf = schedule.leaves[found.leaf - 1];
-      verdict.replaceChildren(make("b", {}, `leaf ${leaf.id}`), " is chosen: ", code(leaf.kernel), ` (${leaf.title})`);
+      verdict.replaceChildren(make("b", {}, `leaf ${leaf.id}`), " is chosen: ", code(leaf.kernel), ` (${leaf.title})`, ...this.compiled(leaf));
     }
+  }
+
+  /** What the verdict says of the instance for the values of static parameters. */
+  compiled(leaf) {
+    const { instance, missed } = this.selection;
+    if (!leaf.instances.length) return [];
+    if (!instance) return ["; no instance for these values, so the dynamic kernel runs"];
+    const one = leaf.instances[instance - 1];
+    if (!missed.length) return ["; compiled for ", code(one.text), ": ", code(one.kernel)];
+    return [`; not its instance ${instance}, so the dynamic kernel runs:`, list(missed.map(code))];
+  }
+
+  /** The instances of a leaf, that which runs now marked. */
+  instancesOf(leaf) {
+    const { selection } = this;
+    const rows = leaf.instances.map((one) => {
+      const runs = selection.leaf === leaf.id && selection.instance === one.number && !selection.missed.length;
+      const facts = [...one.counters.map(([name, text]) => `${name} ${text}`), ...one.system.map((needed) => needed.text)];
+      return make("tr", { className: runs ? "taken" : "" }, make("th", {}, code(one.text)), ...facts.map((fact) => make("td", {}, code(fact))));
+    });
+    return rows.length ? [make("h4", {}, "Compiled for these values, where the conditions beside them hold"), make("table", { className: "instances" }, ...rows)] : [];
   }
 
   show(id) {
@@ -326,7 +347,7 @@ class ScheduleView {
     const parts = [heading, make("h4", {}, cases.length > 1 ? "Chosen in any of these cases" : "Chosen when"), list(cases)];
     const violated = selection.violated[id];
     if (violated) parts.push(make("h4", {}, "Not chosen now"), list(violated.map(code)));
-    parts.push(make("table", {}, ...rows));
+    parts.push(make("table", {}, ...rows), ...this.instancesOf(leaf));
     if (leaf.metafork !== null) {
       const pane = (title, text) => make("div", {}, make("h4", {}, title), make("pre", { tabIndex: 0 }, text));
       parts.push(make("div", { className: "sources" }, pane("MetaFork", leaf.metafork), pane("CUDA", leaf.cuda)));

@@ -62,8 +62,8 @@ HARNESS = """
 const asked = JSON.parse(require("fs").readFileSync(0, "utf8"));
 const answers = asked.points.map(([index, point]) => {
   const values = new Map(Object.entries(point).map(([name, text]) => [name, Walk.parse(text, true)]));
-  const { leaf, missing, outside, region, violated, estimates, derived } = Walk.select(asked.schedules[index], values);
-  return { leaf, missing, outside, region, violated, estimates, derived };
+  const { point: _, path, ...found } = Walk.select(asked.schedules[index], values);
+  return found;
 });
 console.log(JSON.stringify(answers));
 """
@@ -109,6 +109,8 @@ def expected(schedule, point):
         "violated": {str(leaf): [str(one) for one in failed] for leaf, failed in found.violated.items()},
         "estimates": {name: str(number) for name, number in found.estimates.items()},
         "derived": {name: str(number) for name, number in found.derived.items()},
+        "instance": getattr(found.instance or found.passed_over, "number", 0),
+        "missed": [str(one) for one in found.missed],
     }
 
 
@@ -160,6 +162,33 @@ def test_the_page_chooses_what_select_chooses(text, options):
         seen |= {(index, answer["leaf"])}
     leaves = {(index, leaf.id) for index, one in enumerate(result.document.schedules) for leaf in one.leaves}
     assert leaves < seen  # and some point had none
+
+
+COMPILED = {"counters": ["registers_per_thread"], "strategies": [], "static": {"s": (2, 4), "B": (128,)}}
+
+
+def test_the_page_names_the_instance_that_select_names():
+    result = metafork.optimize(EXAMPLES / "smooth.mf", **COMPILED)
+    (schedule,) = result.document.schedules
+    (leaf,) = schedule.leaves
+    assert len(leaf.instances) == 2
+    assert all(one.system for one in leaf.instances)
+    limits = {"RB": 65536, "T": 1024, "Z": 12288, "block_dim_x": 1024}
+    points = [
+        (0, limits | {"n": 4098, "s": s, "B": block, "R": registers})
+        for s in (1, 2, 4)
+        for block in (127, 128)
+        for registers in range(20, 50)
+    ]
+    answers = asked_of_node(page_of(result), points)
+    for (_, point), answer in zip(points, answers, strict=True):
+        assert answer == expected(schedule, point), point
+    assert {(answer["instance"], bool(answer["missed"])) for answer in answers if answer["leaf"]} >= {
+        (0, False),
+        (1, False),
+        (2, False),
+        (2, True),
+    }
 
 
 def symbol(name):
@@ -341,6 +370,33 @@ def test_the_fields_light_up_the_leaf(tmp_path):
         ["leaf 2 x in shared memory, s joined the grid"],
         2,
         "leaf 1: x in shared memory go to an example",
+    ]
+
+
+INSTANCES = """
+const [view] = VIEWS;
+const at = (point) => {
+  for (const [name, text] of point) {
+    view.fields.get(name).text.value = text;
+    view.fields.get(name).text.dispatchEvent(new Event("input"));
+  }
+  const lit = [...view.leaf.querySelectorAll(".instances .taken th")].map((one) => one.textContent);
+  return [view.verdict.textContent.split(")").slice(-1)[0], lit];
+};
+document.title = JSON.stringify(POINTS.map(at));
+"""
+
+
+def test_the_leaf_shows_its_instances(tmp_path):
+    result = metafork.optimize(EXAMPLES / "smooth.mf", **COMPILED)
+    text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(result))
+    points = [[["n", "4098"], ["B", "128"], ["R", "255"], ["s", s]] for s in ("2", "3")]
+    script = f"<script>const POINTS = {json.dumps(points)};{INSTANCES}</script></body>"
+    title, _ = in_browser(text.replace("</body>", script), tmp_path)
+    kernel = result.document.schedules[0].leaves[0].instances[0].kernel
+    assert json.loads(title) == [
+        [f"; compiled for s = 2, B = 128: {kernel}", ["s = 2, B = 128"]],
+        ["; no instance for these values, so the dynamic kernel runs", []],
     ]
 
 
