@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 
 import click
 
-from metafork.ir.messages.diagnostics import Diagnostic, render_json, render_sarif, render_text
+from metafork.ir.messages.diagnostics import Diagnostic, Severity, in_order, render_json, render_sarif, render_text
 from metafork.ir.messages.source import Source
 
 FORMATS = ("text", "json", "sarif")
+MOST_SHOWN = 100
+"""How many diagnostics are printed as text: who reads more of them mends the first before."""
 INCOMPLETE = 4
 """The exit status where the time limit ended a run early: what was found is written, and marked as incomplete."""
 NOT_VERIFIED = 5
@@ -34,14 +36,21 @@ def diagnostics_option(function: Decorated) -> Decorated:
 
 
 def shown(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str], form: str, color: bool) -> str:
-    """Return diagnostics in one of the formats."""
+    """Return diagnostics in one of the formats; as text the first ``MOST_SHOWN``, errors first."""
     match form:
         case "json":
             return render_json(diagnostics)
         case "sarif":
             return render_sarif(diagnostics)
         case _:
-            return render_text(diagnostics, texts, color)
+            ordered = sorted(in_order(diagnostics), key=lambda one: one.severity is not Severity.ERROR)
+            text = render_text(ordered[:MOST_SHOWN], texts, color)
+            left = len(ordered) - MOST_SHOWN
+            return (
+                text
+                if left <= 0
+                else f"{text}\n{left} more of {len(ordered)} findings: --diagnostics json lists all.\n"
+            )
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str], form: str, err: bool = True) -> None:

@@ -3,12 +3,16 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from comprehensive.cli import cli
+from comprehensive.commands.faults import shown
+from metafork.ir.messages.diagnostics import Diagnostic, Severity
+from metafork.ir.messages.source import NOWHERE
 
 QUICK = ["--counters", "threads_per_block,shared_memory", "--strategies", "granularity,caching", "--order", "paper"]
 EXAMPLE = Path("examples/jacobi1d.mf").resolve()
@@ -196,6 +200,22 @@ def test_mistakes_in_a_selection_are_status_2(run, optimized, arguments, message
     result = run("select", optimized, *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_a_hundred_findings_are_printed_and_no_error_is_left_out_for_a_warning(run):
+    Path("many.mf").write_text("#if 0\n" * 130, encoding="utf-8")
+    result = run("check", "many.mf")
+    assert result.exit_code == 1
+    assert result.stderr.count(": error[MF0004]") == 100
+    assert result.stderr.endswith("\n30 more of 130 findings: --diagnostics json lists all.\n")
+    as_json = run("check", "--diagnostics", "json", "many.mf")
+    assert len(json.loads(as_json.stdout)["diagnostics"]) == 130
+    warnings = [Diagnostic("MF0403", Severity.WARNING, f"w{number}.", NOWHERE, "f.mf") for number in range(150)]
+    error = Diagnostic("MF0001", Severity.ERROR, "the error", replace(NOWHERE, line=5, start=6), "f.mf")
+    text = shown([*warnings, error], {}, "text", False)
+    assert text.count("warning") == 99
+    assert "the error" in text
+    assert text.endswith("\n51 more of 151 findings: --diagnostics json lists all.\n")
 
 
 def test_check_reports_in_three_formats(run):
