@@ -18,6 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+from math import gcd, inf
 from typing import ClassVar
 
 from metafork.algebra.polynomial import ONE, Polynomial
@@ -326,7 +329,7 @@ def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference
         if overlapping is not None:
             often = _many_rounds(overlapping)
             shared.append(("iterations of neighbouring threads overlap", reference, often))
-    if len(places) > 1:
+    if any(_may_meet(one, other) for one, other in combinations(places, 2)):
         shared.append(("neighbouring threads read common elements", window.references[0], False))
     if not shared:
         return None
@@ -341,6 +344,18 @@ def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference
     if not (often or stays):
         return _Served(f"{why}, but each thread only some of them, which the first-level cache serves", access)
     return why, access
+
+
+def _may_meet(one: Sequence[Polynomial], other: Sequence[Polynomial]) -> bool:
+    """Say whether two accesses may come to one element: not where no multiple of what they vary by lies between."""
+    for left, right in zip(one, other, strict=True):
+        apart = left - right
+        if not apart.is_constant:
+            continue
+        steps = [factor for mono, factor in left.terms().items() if mono]
+        if all(factor.denominator == 1 for factor in steps) and apart.constant_value() % (gcd(*map(int, steps)) or 1):
+            return False
+    return True
 
 
 SOME = 8
@@ -394,10 +409,18 @@ def _overlapping(reference: Reference, held: HeldWindow, prover: Prover) -> Loop
     return None
 
 
+NEAR = 2
+"""Elements that lie at most so far apart are loaded without shared memory.
+
+A warp's load touches twice the lines of one that coalesces; a copy takes two passes of shared memory beside it.
+"""
+
+
 def _uncoalesced(held: HeldWindow) -> tuple[str, Reference] | _Served | None:
     """Say which access strides through memory, if the copy of the window would not; or that it would too."""
     if held.store is Store.THROUGH:
         return None
+    served: _Served | None = None
     for reference in held.window.references:
         threads = _threads(reference)
         if not threads:
@@ -406,9 +429,30 @@ def _uncoalesced(held: HeldWindow) -> tuple[str, Reference] | _Served | None:
         own = coordinates(reference, held.window.factors)
         step = own[-1].coefficient(neighbour)
         strides = any(index.coefficient(neighbour) != 0 for index in own[:-1])
-        if strides or (step is not None and step != 0 and step != ONE):
-            why = f"accesses of threads that are neighbours in {neighbour} do not coalesce"
-            if held.window.extents[-1] == ONE:
-                return _Served(f"{why}, and neither would the copy of a column", reference)
+        apart = abs(step.constant_value()) if step is not None and step.is_constant and not strides else None
+        if (step is None and not strides) or (apart is not None and apart <= 1):
+            continue
+        why = f"accesses of threads that are neighbours in {neighbour} do not coalesce"
+        if held.window.extents[-1] == ONE:
+            return _Served(f"{why}, and neither would the copy of a column", reference)
+        if apart is None or NEAR < apart <= _read_in_a_row(held):
             return why, reference
-    return None
+        rest = f"read {_read_in_a_row(held)} of {apart} elements, all of which a copy would load"
+        if apart <= NEAR:
+            rest = "take every second element, which the first-level cache serves"
+        served = _Served(f"{why}, but {rest}", reference)
+    return served
+
+
+def _read_in_a_row(held: HeldWindow) -> Fraction | float:
+    """Return how many neighbours of the rows of a window a thread accesses; infinite where loops say how many."""
+    places: dict[Polynomial, Fraction | float] = {}
+    for reference in held.window.references:
+        last = coordinates(reference, held.window.factors)[-1]
+        count: Fraction | float = Fraction(1)
+        for loop in reference.loops:
+            if loop.kind is LoopKind.SERIAL and loop.var in last.symbols:
+                known = loop.trips is not None and loop.trips.is_constant
+                count = count * loop.trips.constant_value() if known and loop.trips is not None else inf
+        places[last] = count
+    return sum(places.values())

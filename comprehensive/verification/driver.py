@@ -9,6 +9,7 @@ them the checked program runs (``contract``); where it leaves an array, the line
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -117,13 +118,18 @@ def as_reference(unit: TranslationUnit, text: str, prefix: str = SERIAL_PREFIX) 
 
 
 def driver_text(unit: TranslationUnit, function: Function) -> str:
-    """Return the driver of one function; raises ``CannotDriveError`` for parameters that are no scalars or arrays."""
+    """Return the driver of one function; pointers that it has no use for are null.
+
+    Raises ``CannotDriveError`` for other parameters that are no scalars or arrays.
+    """
     arrays = [parameter for parameter in function.parameters if parameter.array is not None]
     scalars = [parameter for parameter in function.parameters if parameter.type is not None]
+    idle = {p.name for p in function.parameters if p.array is None and p.type is None}
     for parameter in function.parameters:
-        if parameter.array is None and parameter.type is None:
+        if parameter.name in idle and not _is_idle_pointer(unit, function, parameter):
             raise CannotDriveError(f"{function.name}: no values for the parameter {parameter.declaration}")
-    declarations = ", ".join(parameter.declaration for parameter in function.parameters) or "void"
+    declared = ["void *" if parameter.name in idle else parameter.declaration for parameter in function.parameters]
+    declarations = ", ".join(declared) or "void"
     prefixes = (("ours", ""), ("theirs", SERIAL_PREFIX), ("checked", CONTRACT_PREFIX))
     # Functions are called under names of the driver's own, whatever the file calls them.
     called = [
@@ -154,7 +160,7 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
     for parameter in arrays:
         lines += [f"    {line}" for line in _buffers(parameter)]
     # The user may fill arrays that the function only reads: C does not see their qualifiers here.
-    names = {p.name: _of(p.name) for p in function.parameters}
+    names = {p.name: "NULL" if p.name in idle else _of(p.name) for p in function.parameters}
     ours = ", ".join(f"{names[p.name]}_ours" if p.array is not None else names[p.name] for p in function.parameters)
     theirs = ", ".join(f"{names[p.name]}_theirs" if p.array is not None else names[p.name] for p in function.parameters)
     copies = [f"    memcpy({names[p.name]}_theirs, {names[p.name]}_ours, {names[p.name]}_bytes);" for p in arrays]
@@ -188,6 +194,14 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _is_idle_pointer(unit: TranslationUnit, function: Function, parameter: FunctionParameter) -> bool:
+    """Say whether a parameter is a pointer whose name stands neither in its function's body nor in a directive."""
+    text = unit.source.text
+    directives = re.findall(r"^[ \t]*#.*$", text.replace("\\\n", " "), re.MULTILINE)
+    read = "\n".join([text[function.body.start : function.body.end], *directives])
+    return bool({"*", "["} & set(parameter.declaration)) and not re.search(rf"\b{parameter.name}\b", read)
 
 
 def point_line(machine: str, scalars: Sequence[str | int | float]) -> str:

@@ -13,9 +13,10 @@ def is_mixed_radix(index: Polynomial, digits: Sequence[Counted], prover: Prover)
     """Say whether different values of the loop symbols ``digits`` are proved to give different values of ``index``.
 
     So it is when, in ascending order of their steps, the step of each is at least the span of those below it:
-    ``i*B + u`` with ``u < B``.  Only the highest digit may have an unknown trip count.
+    ``i*B + u`` with ``u < B``.  Only the highest digit may have an unknown trip count.  A loop that counts the index
+    down, ``n - 1 - u``, is a digit as well: from its last iteration to its first.
     """
-    steps = {loop.var: index.coefficient(loop.var) for loop in digits}
+    steps = {loop.var: _magnitude(index.coefficient(loop.var)) for loop in digits}
     if any(step is not None and loop.var in step.symbols for step in steps.values() for loop in digits):
         return False  # a step with another digit in it is another one for other values of that
     rest = list(digits)
@@ -33,3 +34,8 @@ def is_mixed_radix(index: Polynomial, digits: Sequence[Counted], prover: Prover)
         else:
             return False
     return True
+
+
+def _magnitude(step: Polynomial | None) -> Polynomial | None:
+    """Return a step whose terms are all negative as that of the loop in the other direction."""
+    return -step if step and all(factor < 0 for factor in step.terms().values()) else step

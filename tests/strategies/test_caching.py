@@ -38,7 +38,10 @@ def test_the_papers_programs():
     [
         ("b[i * B + j] = a[i * B + j];", ()),
         ("b[i * B + j] = a[i * B + j] + a[i * B + j + 1];", ()),
-        ("b[i * B + j] = a[4 * (i * B + j)];", ("a",)),
+        ("b[i * B + j] = a[N - 1 - (i * B + j)];", ()),
+        ("b[i * B + j] = a[3 * (i * B + j)] + a[3 * (i * B + j) + 1] + a[3 * (i * B + j) + 2];", ("a",)),
+        ("for (int k = 0; k < 4; k++) b[i * B + j] += a[4 * (i * B + j) + k];", ("a",)),
+        ("for (int k = 0; k < m; k++) b[i * B + j] += a[m * (i * B + j) + k];", ("a",)),
         ("for (int k = 0; k < m; k++) b[i * B + j] += a[k];", ("a",)),
         ("for (int k = 0; k < m; k++) b[i * B + j] += a[i * B + j + k];", ("a",)),
         ("for (int k = 0; k < N; k++) b[i * B + j] += a[k];", ()),
@@ -54,6 +57,12 @@ SERVED = {
     "a stencil with a short loop": (
         "for (int k = 0; k < 3; k++) b[i * B + j] += a[i * B + j + k];",
         "only some of them",
+    ),
+    "every second": ("b[i * B + j] = a[2 * (i * B + j)] + a[2 * (i * B + j) + 1];", "every second element"),
+    "one of four": ("b[i * B + j] = a[4 * (i * B + j)] * a[4 * (i * B + j)];", "read 1 of 4 elements"),
+    "three of four": (
+        "for (int k = 1; k < 4; k++) b[i * B + j] += a[4 * (i * B + j) + k];",
+        "do not coalesce, but read 3 of 4 elements",
     ),
     "one element": ("b[i * B + j] = a[i];", "it is one element at a time"),
     "weights": ("for (int k = 0; k < m; k++) b[(i * m + k) * B + j] = a[0] + a[1] + a[2];", "only some of them"),

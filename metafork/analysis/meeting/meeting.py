@@ -221,7 +221,7 @@ class Meetings:
             back = {partners[loop.var]: Polynomial.symbol(loop.var) for loop in digits if loop.var in partners}
             if left != right.substitute(back):
                 continue
-            if is_mixed_radix(left, digits, prover) or is_mixed_radix(-left, digits, prover):
+            if is_mixed_radix(left, digits, prover):
                 forced |= {loop.var for loop in digits if loop.var in partners}
         return forced
 

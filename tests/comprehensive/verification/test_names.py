@@ -1,5 +1,7 @@
 """``verify`` drives functions whatever they and their parameters are called."""
 
+import pytest
+
 from comprehensive.verification import Options, verify
 
 LOOPS = """
@@ -26,3 +28,35 @@ def test_no_name_of_the_file_meets_one_of_the_driver():
     assert found.passed, found.table()
     assert all(row.points for row in found.leaves)
     assert len(found.leaves) == 3
+
+
+IDLE = """
+#define SIZE (n + 0 * (spare != 0))
+struct wide {{ double x; int y; }};
+void f(int n, int B, const struct wide *table, void (*call)(int), const char *names[], float a[n]{more})
+{{
+  meta_schedule
+    meta_for (int i = 0; i < n / B; i++)
+      meta_for (int j = 0; j < B; j++)
+        a[i * B + j] += 1;
+  {use}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "use", "why"),
+    [
+        ("", "", ""),
+        (", struct wide *spare", "", "no values for the parameter"),
+        ("", "if (n < 0) call(n);", "no values for the parameter void (*call)(int)"),
+        (", struct wide lost", "", "no values for the parameter struct wide lost"),
+    ],
+    ids=["idle", "a_macro_reads_it", "the_body_reads_it", "no_pointer"],
+)
+def test_pointers_that_a_function_has_no_use_for_are_null(more, use, why):
+    options = Options(points=3, dataflow_seconds=0, optimization="-O0")
+    text = IDLE.format(more=more, use=use)
+    found = verify(text, counters=("threads_per_block",), strategies=(), options=options)
+    assert all(bool(row.points) != bool(why) for row in found.leaves)
+    assert why in "".join(found.notes)

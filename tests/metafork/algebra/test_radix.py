@@ -14,7 +14,7 @@ S, B = Polynomial.symbol("s"), Polynomial.symbol("b")
 ONE = Polynomial.constant(1)
 PROVER = Prover([at_most(1, S), at_most(1, B), at_most(S, 2 * B)])
 PARAMETERS = [{"s": s, "b": b} for s, b in product((1, 2, 3, 4), (1, 2, 3)) if s <= 2 * b]
-STEPS = [0 * ONE, ONE, 2 * ONE, -1 * ONE, S, B, 2 * B, S * B, S + B, S * B - 1]
+STEPS = [0 * ONE, ONE, 2 * ONE, -1 * ONE, S, B, -1 * B, 2 * B, -2 * B, S * B, -1 * S * B, S + B, S * B - 1, 1 - S]
 TRIPS = [ONE, 2 * ONE, S, B, S + 1, 2 * B, None]
 UNKNOWN = 5
 """Values tried of a digit whose range is not known."""
@@ -55,7 +55,16 @@ def test_digits_are_found_in_any_order(rows):
     assert is_mixed_radix(*made(rows), PROVER)
 
 
+@settings(max_examples=400)
+@given(st.permutations([(ONE, S), (S, B), (S * B, None)]), st.tuples(*[st.sampled_from((1, -1))] * 3))
+def test_digits_may_count_down(rows, signs):
+    assert is_mixed_radix(
+        *made([(step * sign, trips) for (step, trips), sign in zip(rows, signs, strict=True)]), PROVER
+    )
+
+
 def test_a_digit_that_overlaps_the_one_below_is_none():
     assert not is_mixed_radix(*made([(ONE, S + 1), (S, B)]), PROVER)
     assert not is_mixed_radix(*made([(ONE, None), (S, B)]), PROVER)
+    assert not is_mixed_radix(*made([(-1 * ONE, S + 1), (S, B)]), PROVER)
     assert not is_mixed_radix(*made([(0 * ONE, S)]), PROVER)
