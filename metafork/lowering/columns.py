@@ -46,6 +46,7 @@ from metafork.ir.program import (
 )
 from metafork.ir.rewriting import variables
 from metafork.lazy_dataclass import dataclass
+from metafork.lowering.ahead import four_at_a_time
 from metafork.lowering.coarsening import (
     LARGEST_TEST,
     Rows,
@@ -162,7 +163,8 @@ def _together(columns: Several, rows: Several | None, once: Body, body: Body, ar
         shared += same
         copies += [copied(other, {columns.loop.var: place}, taken) for place in places[columns.loop.var]]
     known = _known(once, firsts, columns)
-    side = with_shared_loads((*shared, *side_by_side(copies)), taken)
+    side = four_at_a_time((*shared, *side_by_side(copies)), known, around.arrays, taken)
+    side = with_shared_loads(side, taken)
     vectors = with_vectors(side, known, around.scalars, around.arrays, columns.count, taken)
     if not vectors.pays:
         return None

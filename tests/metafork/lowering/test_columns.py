@@ -7,7 +7,17 @@ import pytest
 from metafork.frontend import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
-from metafork.ir.program import Assign, Declare, Element, If, expressions_of, walk_expression, walk_statements
+from metafork.ir.program import (
+    Assign,
+    Declare,
+    Element,
+    For,
+    If,
+    IntConst,
+    expressions_of,
+    walk_expression,
+    walk_statements,
+)
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 from tests.metafork.kernel_runs import Case, build, wrong
@@ -50,6 +60,34 @@ VECTORS = {
     "all_but_two": "if (x < m && y < n && x != 5 && x != 2) d[y][x] += p[y];",
     "all_but_one": "if (x < m && y < n && x != n) d[y][x] += p[y];",
 }
+AHEAD = {
+    "of_rows": "if (x < m && y < n) { float s = 0; for (int k = 0; k < n; k++) s += p[k] * d[k][x]; c[y][x] = s; }",
+    "several_arrays": "if (x < m && y < n) { float s = 0; for (int k = 0; k < m; k++) { int z = y * m + k + 4;"
+    " float t = e[z]; if (t > 9) s += t * x; else s -= a[y][k]; s *= a[y][k]; } c[y][x] = s; }",
+    "in_a_loop": "if (x < m && y < n) { float s = 0; for (int l = 0; l < y; l++) for (int k = 0; k < n - l; k++)"
+    " s = s * p[k] + d[l][x]; c[y][x] = s; }",
+    "from_a_tile_on": "if (x < m && y < n) { float s = 0; for (int l = 0; l < n - 12; l += 4)"
+    " for (int k = 0; k < 9 + l % 3; k++) s = s / 2 + p[l + k]; c[y][x] = s; }",
+    "constants": "if (x < m && y < n) { int s = x; for (int k = 0; k < 16; k++) s = s % 9 * 3 + e[k];"
+    " for (int k = 0; k < 11; k++) s = s % 9 * 3 + e[k]; d[y][x] = s; }",
+}
+"""Loops of which four iterations run together."""
+IN_TURN = {
+    "stored_to": "if (x < m && y < n && y > 0) for (int k = 0; k < m; k++) d[y][x] += d[0][k];",
+    "on_a_condition": "if (x < m && y < n) { int s = p[y]; for (int k = 0; k < n; k++) if (k > x) s += p[k];"
+    " d[y][x] = s; }",
+    "every_other": "if (x < m && y < n) { int s = p[y]; for (int k = 0; 2 * k < n; k++) s += p[2 * k]; d[y][x] = s; }",
+    "of_neighbours": "if (x < m && y < n) { int s = p[y]; for (int k = 0; k < n - y; k++) s += d[k][x] - p[y + 1];"
+    " c[y][x] = s; }",
+    "from_one_on": "if (x < m && y < n) { int s = p[y]; for (int k = 1; k < n; k++) s += p[k]; d[y][x] = s; }",
+    "a_limit_that_moves": "if (x < m && y < n) { int s = p[y], z = n; for (int k = 0; k < z; k++)"
+    " { s += p[k]; z -= k; } d[y][x] = s; }",
+    "found_by_the_thread": "if (x < m && y < n) { int s = p[y], z = p[y] & 1; for (int k = 0; k < n; k++)"
+    " s += p[z + k]; d[y][x] = s; }",
+    "few": "if (x < m && y < n) { int s = p[y]; for (int k = 0; k < 8; k++) { s += e[k]; s ^= d[y][x]; }"
+    " d[y][x] = s; }",
+}
+"""Loops of columns side by side that run as they stand."""
 ONE_BY_ONE = {
     "columns_of_a_row_apart": "if (2 * x < m && y < n) c[y][2 * x] = p[y];",
     "the_next_column": "if (x + 1 < m && y < n) c[y][x + 1] = p[y];",
@@ -125,6 +163,31 @@ def test_what_may_not_be_computed_in_vain_is_not(name):
     assert sum(isinstance(stmt, Assign) and stmt.target.part is not None for stmt in guarded) == 16
 
 
+def steps(kernel):
+    """By how much loops over `k` count."""
+    loops = [one for one in walk_statements(kernel.body) if isinstance(one, For) and one.init.name == "k"]
+    return [one.step.value for one in loops]
+
+
+@pytest.mark.parametrize("name", AHEAD)
+def test_four_neighbours_that_all_threads_read_are_one_access(name):
+    kernel = lower(case(name, AHEAD[name]).program, "k")
+    assert IntConst(4) in steps(kernel)
+    alike = {one.array: one.part.lanes for one in reversed(parts(kernel)) if one.array in ("e", "p", "a")}
+    assert alike == {"several_arrays": {"e": 4, "a": 2}, "constants": {"e": 4}}.get(name, {"p": 4})
+
+
+@pytest.mark.parametrize("name", IN_TURN)
+def test_loops_that_share_no_neighbours_run_one_iteration_at_a_time(name):
+    kernel = lower(case(name, IN_TURN[name]).program, "k")
+    assert set(steps(kernel)) == {IntConst(1)}
+
+
+def test_a_loop_of_a_multiple_of_four_has_no_iterations_left_over():
+    kernel = lower(case("constants", AHEAD["constants"], rows=1).program, "k")
+    assert steps(kernel) == [IntConst(4), IntConst(1)]  # the second is that of columns one by one
+
+
 @pytest.mark.parametrize(("type_", "lanes"), [("double", 2), ("short", 0), ("long long", 2), ("unsigned int", 4)])
 def test_vectors_have_16_bytes(type_, lanes):
     columns = 2 if lanes == 2 else 4
@@ -136,6 +199,8 @@ def test_kernels_with_columns_compute_what_the_program_means(tmp_path):
     cases = [case(name, body) for name, body in (VECTORS | ONE_BY_ONE).items()]
     cases += [case(name, body, rows=1) for name, body in list(VECTORS.items())[::3]]
     cases += [case("taps", VECTORS["taps"], columns, 2, type_) for columns, type_ in ((2, "float"), (3, "int"))]
+    cases += [case(name, body, rows=1) for name, body in AHEAD.items()]
+    cases += [case("of_rows", AHEAD["of_rows"], 2, 3, "double"), case("stored_to", IN_TURN["stored_to"])]
     cases += [case("in_place", VECTORS["in_place"], 2, 3, type_) for type_ in ("double", "short", "long long")]
     cases = [replace(one, _parsed=[]) for one in cases]
     build(cases, tmp_path)
