@@ -43,7 +43,8 @@ REASONS = {
         "the expert's has the eight channels, and weights in shared memory"
     ),
     "Floyd-Warshall": (
-        "four rows of four columns a thread, as the expert's; where the other sectors come from was not looked into"
+        "beside column k a thread stores two columns and one, a sector each; the expert's stores column k as it was, "
+        "while other threads read it"
     ),
     "LU": ("eight rows a thread, and one column, 4 bytes at a time"),
     "n-body": (

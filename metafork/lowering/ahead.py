@@ -89,7 +89,8 @@ class _Ahead:
         """Return the value of a scalar, as one that differs from thread to thread where it is not known."""
         plain = stmt.value is not None and stmt.type in SIGNED and stmt.name not in self.changing
         value = exact_polynomial(stmt.value, scalars, self.changing) if plain and stmt.value is not None else None
-        return Polynomial.symbol(f"{THREAD} {stmt.name}") if value is None else value
+        alike = plain and is_alike(stmt.value, scalars, self.changing)
+        return Polynomial.symbol(stmt.name if alike else f"{THREAD} {stmt.name}") if value is None else value
 
     def _shares(self, body: Body, variable: str, known: Mapping[str, Polynomial]) -> bool:
         """Say whether each iteration loads the next element of some array, the same one in all threads."""

@@ -136,7 +136,9 @@ class _Vectors:
             self._count_unknown(stmt, own, place, targets[-1], trips)
             if isinstance(stmt, Declare):
                 exact = self._value(stmt, scalars)
-                scalars[stmt.name] = self._symbol(f"{THREAD} {stmt.name}") if exact is None else exact
+                alike = stmt.type in SIGNED and is_alike(stmt.value, scalars, self.changing)
+                name = stmt.name if alike else f"{THREAD} {stmt.name}"
+                scalars[stmt.name] = self._symbol(name) if exact is None else exact
             stores.update(stored_in(stmt))
         loaded, declared = self._loaded(reads, trips)
         result: list[tuple[Stmt, tuple[_Line, int] | None]] = []

@@ -14,6 +14,7 @@ from metafork.ir.program import (
     For,
     If,
     IntConst,
+    Part,
     expressions_of,
     walk_expression,
     walk_statements,
@@ -60,6 +61,17 @@ VECTORS = {
     "all_but_two": "if (x < m && y < n && x != 5 && x != 2) d[y][x] += p[y];",
     "all_but_one": "if (x < m && y < n && x != n) d[y][x] += p[y];",
 }
+LEFT_OUT = {
+    "the_row_before": "if (x < m && y < n && y != 0) c[y][x] = a[y - 1][0] * a[y][0];",
+    "the_last_row": "if (x < m && y < n && n - 1 - y != 0) d[y][x] = d[n - 1][x] / 3 - p[y + 2];",
+    "all_but_the_diagonal": "if (x < m && y < n && x != y) d[y][x] += p[y];",
+    "all_but_two_rows": "if (x < m && y < n && y != 1 && y != 2) d[y][x] += p[y];",
+    "shortest": "if (x < m && y < n && x != 2 && y != 3) { int t = d[y][2] + d[3][x]; if (t < d[y][x]) d[y][x] = t; }",
+    "in_doubles": "if (x < m && y < n && x != 2 && 9 - 2 * y != 3) c[y][x] *= a[y][x % 2];",
+    "two_stores": "if (x < m && y < n && x != 2 && y != 3) { d[y][x] += p[y]; e[y * m + x] = 3 - p[y]; }",
+    "rows_by_a_scalar": "int k = n / 3; if (x < m && y < n && y != k) d[y][x] = d[k][x] - p[y];",
+}
+"""Rows that a test leaves out."""
 AHEAD = {
     "of_rows": "if (x < m && y < n) { float s = 0; for (int k = 0; k < n; k++) s += p[k] * d[k][x]; c[y][x] = s; }",
     "several_arrays": "if (x < m && y < n) { float s = 0; for (int k = 0; k < m; k++) { int z = y * m + k + 4;"
@@ -143,15 +155,40 @@ def test_an_element_that_neighbours_share_is_loaded_once():
     assert [one.target.part.place for one in stores] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("name", ["the_least", "all_but_one"])
+def wide_stores(kernel):
+    """The stores of vectors."""
+    return [one for one in walk_statements(kernel.body) if isinstance(one, Assign) and one.target in parts(kernel)]
+
+
+@pytest.mark.parametrize("name", ["all_but_one", "one_column"])
 def test_a_column_that_does_not_run_does_not_hold_up_its_neighbours(name):
-    """Where the stores of one access all happen, and where each has a condition, are the two sides of one choice."""
-    kernel = lower(case(name, VECTORS[name]).program, "k")
+    """Where the stores of one access all happen, and where each pair has a condition, are the two sides of a choice."""
+    body = VECTORS.get(name, "if (x < m && y < n && x != 2) d[y][x] += p[y];")
+    kernel = lower(case(name, body).program, "k")
     choices = [one for one in walk_statements(kernel.body) if isinstance(one, If) and one.otherwise]
-    wide = [one for one in choices if all(isinstance(stmt, Assign) and stmt.target.part for stmt in one.then)]
-    (choice,) = wide
-    assert len(choice.otherwise) == len(choice.then) == 16
-    assert all(isinstance(stmt, If) and stmt.then[0].target.part is None for stmt in choice.otherwise)
+    (choice,) = [one for one in choices if len(one.then) == 16]
+    assert all(isinstance(stmt, Assign) and stmt.target.part.lanes == 4 for stmt in choice.then)
+    assert len(choice.otherwise) == 8
+    for pair in choice.otherwise:
+        assert [stmt.target.part for stmt in pair.then] == [Part(2, 0), Part(2, 1)]
+        assert [stmt.then[0].target.part for stmt in pair.otherwise] == [None, None]
+
+
+@pytest.mark.parametrize("name", ["the_row_before", "rows_by_a_scalar", "the_last_row", "two_stores"])
+def test_a_row_that_does_not_run_does_not_hold_up_its_neighbours(name):
+    kernel = lower(case(name, LEFT_OUT[name]).program, "k")
+    lanes = [one.target.part.lanes for one in wide_stores(kernel)]
+    stores = 2 if name == "two_stores" else 1
+    assert lanes.count(4) == 32 * stores
+    of_rows = [one.then for one in walk_statements(kernel.body) if isinstance(one, If) and not one.otherwise]
+    stored = [one for one in of_rows if all(isinstance(stmt, Assign) and stmt.target.part for stmt in one)]
+    assert [len(one) for one in stored] == [4] * 4 * stores
+
+
+@pytest.mark.parametrize("name", ["all_but_two_rows", "all_but_the_diagonal"])
+def test_rows_that_may_not_run_are_tested_where_there_are_more_of_them(name):
+    kernel = lower(case(name, LEFT_OUT[name]).program, "k")
+    assert len(wide_stores(kernel)) == 16
 
 
 @pytest.mark.parametrize("name", ["divided_but_for_one", "all_but_two"])
@@ -200,6 +237,8 @@ def test_kernels_with_columns_compute_what_the_program_means(tmp_path):
     cases += [case(name, body, rows=1) for name, body in list(VECTORS.items())[::3]]
     cases += [case("taps", VECTORS["taps"], columns, 2, type_) for columns, type_ in ((2, "float"), (3, "int"))]
     cases += [case(name, body, rows=1) for name, body in AHEAD.items()]
+    cases += [case(name, body, 4, 2) for name, body in LEFT_OUT.items()]
+    cases += [case("in_doubles", LEFT_OUT["in_doubles"], 2, 3, "double")]
     cases += [case("of_rows", AHEAD["of_rows"], 2, 3, "double"), case("stored_to", IN_TURN["stored_to"])]
     cases += [case("in_place", VECTORS["in_place"], 2, 3, type_) for type_ in ("double", "short", "long long")]
     cases = [replace(one, _parsed=[]) for one in cases]
