@@ -46,7 +46,10 @@ REASONS = {
         "beside column k a thread stores two columns and one, a sector each; the expert's stores column k as it was, "
         "while other threads read it"
     ),
-    "LU": ("eight rows a thread, and one column, 4 bytes at a time"),
+    "LU": (
+        "eight rows a thread, and one column, 4 bytes at a time: row k is loaded once for eight rows and again for "
+        "each of those left over, and columns begin at k + 1, where the expert's begin at a multiple of 4"
+    ),
     "n-body": (
         "each warp reads all bodies from global memory, four elements an access, where the expert's blocks read them "
         "once, into shared memory; a program that walks in tiles (below) does better"
