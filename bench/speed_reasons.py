@@ -35,7 +35,6 @@ REASONS = {
     "3D Jacobi, T": _CUBE,
     "3D heat, double, T": _CUBE,
     "axpy": ("one element an access where the expert's takes four, with index arithmetic for each"),
-    "matvec, transposed": ("one element of `x` a load; the expert's takes four"),
     "convolution 3 by 3": (
         "a thread has four rows of four columns: six rows are loaded for four; the expert's has eight rows"
     ),
@@ -44,12 +43,16 @@ REASONS = {
         "the expert's has the eight channels, and weights in shared memory"
     ),
     "Floyd-Warshall": (
-        "four rows of four columns a thread, as the expert's; where the other sectors come from was not looked into"
+        "beside column k a thread stores two columns and one, a sector each; the expert's stores column k as it was, "
+        "while other threads read it"
     ),
-    "LU": ("eight rows a thread, and one column, 4 bytes at a time"),
+    "LU": (
+        "eight rows a thread, and one column, 4 bytes at a time: row k is loaded once for eight rows and again for "
+        "each of those left over, and columns begin at k + 1, where the expert's begin at a multiple of 4"
+    ),
     "n-body": (
-        "a body is read by four loads from global memory where the expert's takes one 16-byte load from shared "
-        "memory; a program that walks in tiles (below) does better"
+        "each warp reads all bodies from global memory, four elements an access, where the expert's blocks read them "
+        "once, into shared memory; a program that walks in tiles (below) does better"
     ),
     "n-body, tiles": ("four shared loads a body instead of one of 16 bytes"),
 }

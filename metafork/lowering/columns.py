@@ -46,6 +46,7 @@ from metafork.ir.program import (
 )
 from metafork.ir.rewriting import variables
 from metafork.lazy_dataclass import dataclass
+from metafork.lowering.ahead import four_at_a_time
 from metafork.lowering.coarsening import (
     LARGEST_TEST,
     Rows,
@@ -61,9 +62,9 @@ from metafork.lowering.coarsening import (
     written_in,
 )
 from metafork.lowering.jam import copied, side_by_side
-from metafork.lowering.masks import masked, stored_in_any_case
+from metafork.lowering.masks import ColumnMask, masked, stored_in_any_case
 from metafork.lowering.shared_loads import exact_polynomial, with_shared_loads
-from metafork.lowering.vectors import THREAD, with_vectors
+from metafork.lowering.vectors import THREAD, is_alike, with_vectors
 
 INT = ScalarType.INT
 Body = tuple[Stmt, ...]
@@ -141,6 +142,28 @@ class _Together:
     body: Body
 
 
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """What rows and columns do, where they are and by which names, and scalars around it as polynomials."""
+
+    columns: Several
+    rows: Several | None
+    parts: Rows
+    firsts: Mapping[str, Var]
+    places: Mapping[str, Sequence[Expr]]
+    known: Mapping[str, Polynomial]
+    around: Around
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Code of all rows and columns, which is right where ``tests`` hold and ``divided`` are multiples of numbers."""
+
+    body: Body
+    tests: tuple[Expr, ...]
+    divided: Mapping[str, int]
+
+
 def _together(columns: Several, rows: Several | None, once: Body, body: Body, around: Around) -> _Together | None:
     """Return all columns and rows side by side; ``None`` where they cannot be, or vector accesses do not pay."""
     taken = around.taken
@@ -150,42 +173,22 @@ def _together(columns: Several, rows: Several | None, once: Body, body: Body, ar
         return None
     firsts = {one.loop.var: Var(fresh(f"first_{one.loop.var}", taken), INT) for one in loops}
     places = {one.loop.var: [_place(firsts[one.loop.var], number) for number in range(one.count)] for one in loops}
-    mask = _mask(parts, columns.loop.var)
-    tests = _tests(parts, places, mask)
-    if tests is None:
+    nest = _Nest(columns, rows, parts, firsts, places, _known(once, firsts, columns), around)
+    row = None if rows is None else _mask(nest, rows.loop.var)
+    side = _side(nest, None)
+    if side is None:
         return None
-    straight = stored_in_any_case(loads_first(parts.body, written_in(parts.body), taken))
-    shared: list[Stmt] = []
-    copies: list[Body] = []
-    for row in [{}] if rows is None else [{rows.loop.var: place} for place in places[rows.loop.var]]:
-        same, other = computed_once(copied(straight, row, taken), {columns.loop.var})
-        shared += same
-        copies += [copied(other, {columns.loop.var: place}, taken) for place in places[columns.loop.var]]
-    known = _known(once, firsts, columns)
-    side = with_shared_loads((*shared, *side_by_side(copies)), taken)
-    vectors = with_vectors(side, known, around.scalars, around.arrays, columns.count, taken)
-    if not vectors.pays:
-        return None
-    side = vectors.body
-    if mask is not None:
-        own = places[columns.loop.var]
-        (each,) = of_all(mask, parts.scalars, columns.loop.var, own)
-        chosen = masked(
-            side,
-            firsts[columns.loop.var],
-            columns.count,
-            each,
-            lambda number: inlined(mask, parts.scalars, {columns.loop.var: own[number]}),
-        )
-        if chosen is None:
-            tests.append(each)
-        else:
-            side = chosen
+    but_one = None if row is None else _side(nest, row)
+    if but_one is not None:
+        tests = [one for one in side.tests if one not in but_one.tests]
+        names = {**side.divided, **but_one.divided}
+        divided = {name: max(one.divided.get(name, 1) for one in (side, but_one)) for name in names}
+        side = _Side((If(every(tests), side.body, but_one.body),), but_one.tests, divided)
     test = Var(fresh("together", taken), INT)
     conditions: list[Expr] = [Call(ALIGNED, (), INT)]
     conditions += [
         binary("==", binary("%", Var(name, INT), IntConst(multiple)), IntConst(0))
-        for name, multiple in vectors.divided.items()
+        for name, multiple in side.divided.items()
     ]
     ends = [
         binary("<=", binary("+", firsts[one.loop.var], IntConst(one.count)), one.loop.extent)
@@ -197,30 +200,96 @@ def _together(columns: Several, rows: Several | None, once: Body, body: Body, ar
         (*before, Declare(test.name, INT, every(conditions))),
         firsts[columns.loop.var],
         test,
-        (*ends, *parts.same, *tests),
-        side,
+        (*ends, *parts.same, *side.tests),
+        side.body,
     )
+
+
+def _side(nest: _Nest, row: Binary | None) -> _Side | None:
+    """Return rows and columns side by side, of which ``row`` may leave out a row; ``None`` where that does not pay."""
+    columns, parts, taken = nest.columns, nest.parts, nest.around.taken
+    x, column = columns.loop.var, _mask(nest, columns.loop.var)
+    tests = _tests(nest, [one for one in (column, row) if one is not None])
+    if tests is None:
+        return None
+    straight = stored_in_any_case(loads_first(parts.body, written_in(parts.body), taken))
+    shared: list[Stmt] = []
+    copies: list[Body] = []
+    places, running = _rows(nest, row, shared)
+    for place in places:
+        same, other = computed_once(copied(straight, place, taken), {x})
+        shared += same
+        copies += [copied(other, {x: one}, taken) for one in nest.places[x]]
+    code = four_at_a_time((*shared, *side_by_side(copies)), nest.known, nest.around.arrays, taken)
+    code = with_shared_loads(code, taken)
+    vectors = with_vectors(code, nest.known, nest.around.scalars, nest.around.arrays, columns.count, taken)
+    if not vectors.pays:
+        return None
+    if column is None and row is None:
+        return _Side(vectors.body, tuple(tests), vectors.divided)
+    mask = None
+    if column is not None:
+        (each,) = of_all(column, parts.scalars, x, nest.places[x])
+        ones = [inlined(column, parts.scalars, {x: one}) for one in nest.places[x]]
+        mask = ColumnMask(nest.firsts[x], each, ones)
+    chosen = masked(vectors.body, columns.count, mask, running)
+    if chosen is not None:
+        return _Side(chosen, tuple(tests), vectors.divided)
+    if mask is None or row is not None:
+        return None
+    return _Side(vectors.body, (*tests, mask.every), vectors.divided)
+
+
+def _rows(nest: _Nest, row: Binary | None, before: list[Stmt]) -> tuple[list[dict[str, Expr]], list[Expr]]:
+    """Return where rows are, and where there is a test that may leave out one of them, the tests of all.
+
+    What does not run then does what its neighbour does, and stores nothing; ``before`` grows by where that is.
+    """
+    if nest.rows is None:
+        return [{}], []
+    y = nest.rows.loop.var
+    own = nest.places[y]
+    if row is None:
+        return [{y: one} for one in own], []
+    tests = [inlined(row, nest.parts.scalars, {y: one}) for one in own]
+    places: list[dict[str, Expr]] = []
+    for number, (test, one) in enumerate(zip(tests, own, strict=True)):
+        neighbour = own[number + 1 if number + 1 < len(own) else number - 1]
+        running = Var(fresh(f"running_{y}", nest.around.taken), INT)
+        before.append(Declare(running.name, INT, Conditional(test, one, neighbour, INT)))
+        places.append({y: running})
+    return places, tests
 
 
 def _place(first: Expr, number: int) -> Expr:
     return first if number == 0 else binary("+", first, IntConst(number))
 
 
-def _mask(parts: Rows, column: str) -> Expr | None:
-    """Return the one test by which one column at most does not run: that it is another one."""
+def _mask(nest: _Nest, variable: str) -> Binary | None:
+    """Return the one test by which one row, or column, at most does not run: that it is another one."""
     found = [
         test
-        for test in parts.tests
-        if isinstance(test, Binary) and test.op == "!=" and slope(test, parts.scalars, column)
+        for test in nest.parts.tests
+        if isinstance(test, Binary)
+        and test.op == "!="
+        and slope(test, nest.parts.scalars, variable)
+        and _varying(nest, test) == [variable]
     ]
     return found[0] if len(found) == 1 else None
 
 
-def _tests(parts: Rows, places: Mapping[str, Sequence[Expr]], mask: Expr | None) -> list[Expr] | None:
-    """Return what has to hold for all rows and columns to run, a mask apart; ``None`` where that is too much to ask."""
+def _varying(nest: _Nest, test: Expr) -> list[str]:
+    """Return the loops, of rows and of columns, in whose iterations a test may be another."""
+    names = variables(inlined(test, nest.parts.scalars, {}))
+    return [name for name in nest.places if name in names]
+
+
+def _tests(nest: _Nest, masks: Sequence[Expr]) -> list[Expr] | None:
+    """Return what has to hold for all rows and columns to run, masks apart; ``None`` where that is too much to ask."""
+    parts, places = nest.parts, nest.places
     result: list[Expr] = []
-    for test in (one for one in parts.tests if one is not mask):
-        varying = [name for name in places if name in variables(inlined(test, parts.scalars, {}))]
+    for test in (one for one in parts.tests if not any(one is mask for mask in masks)):
+        varying = _varying(nest, test)
         match varying:
             case []:
                 result.append(inlined(test, parts.scalars, {}))
@@ -244,6 +313,8 @@ def _known(once: Body, firsts: Mapping[str, Var], columns: Several) -> dict[str,
             value = (
                 None if stmt.value is None or stmt.type is not INT else exact_polynomial(stmt.value, known, frozenset())
             )
-            known[stmt.name] = Polynomial.symbol(f"{THREAD} {stmt.name}") if value is None else value
+            alike = is_alike(stmt.value, known, frozenset())
+            symbol = Polynomial.symbol(stmt.name if alike else f"{THREAD} {stmt.name}")
+            known[stmt.name] = symbol if value is None else value
     known[firsts[columns.loop.var].name] = Polynomial.symbol(THREAD) * columns.count
     return known

@@ -69,7 +69,7 @@ def jam_of(loop: For, references: Sequence[Reference], inside: int, most: int, p
 
     ``references`` are the accesses in it; ``inside`` is how many iterations the loops in it run together already.
     """
-    variable = _counter(loop)
+    variable = counter_of(loop)
     if variable is None or not _plain(loop.body):
         return None
     ranges = {range_ for one in references for range_ in one.loops if range_.var == variable}
@@ -98,7 +98,7 @@ def jam_of(loop: For, references: Sequence[Reference], inside: int, most: int, p
     return Jam(most, False) if most * inside <= MOST_RESULTS else None
 
 
-def _counter(loop: For) -> str | None:
+def counter_of(loop: For) -> str | None:
     """Return the variable of ``for (int w = 0; w < limit; w++)`` with a limit that the body leaves as it is."""
     match loop:
         case For(

@@ -7,12 +7,18 @@
       d[i * n + j] = through;              -->     if (first + 3 < k || first > k) {
     }                                                d[i * n + first] = through;  ...  // likewise
                                                    } else {
-                                                     if (first != k) d[i * n + first] = through;  ...
+                                                     if (first != k && first + 1 != k)  // parts 0 and 1
+                                                       d[i * n + first] = through;  ...
+                                                     else if (first != k) d[i * n + first] = through;  ...
                                                    }
+
+What is left of four columns is stored by two where that goes.
 
 Legality.  One column at most does not run, and it only loads and computes what nobody reads: no division, no function.
 Loads that do not depend on the column are those of another column.  Others are parts of vectors, which lie in their
-array as a whole, and of which a neighbour reads a part.
+array as a whole, and of which a neighbour reads a part.  It is not stored as it was: others may read it meanwhile.
+
+A row that a condition leaves out loads and computes what its neighbour does, and does not store.
 
 A condition around one store of an element that the same iteration has read in any case becomes a choice of values:
 iterations of thread loops are independent, so no other one writes the element before the next barrier, and who reads it
@@ -21,7 +27,7 @@ meets the same value before and after it is written back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from metafork.ir.kernel import OFFSET
@@ -35,11 +41,14 @@ from metafork.ir.program import (
     Element,
     Expr,
     If,
+    Part,
     Stmt,
     Var,
+    binary,
     walk_expression,
 )
 from metafork.ir.rewriting import variables
+from metafork.lazy_dataclass import dataclass
 
 Body = tuple[Stmt, ...]
 
@@ -69,25 +78,62 @@ def stored_in_any_case(body: Body) -> Body:
     return tuple(result)
 
 
-def masked(body: Body, first: Var, columns: int, every: Expr, one: Callable[[int], Expr]) -> Body | None:
-    """Return code of all columns side by side, in which stores are chosen; ``None`` where that is not proved right.
+@dataclass(frozen=True, slots=True)
+class ColumnMask:
+    """The first column, and the test that leaves out one at most: that ``every`` one runs, and each ``one`` of them."""
 
-    ``first`` is the first column, ``every`` says that all of them run, and ``one`` that the one of that number does.
-    Stores of columns, from the first to the last, follow each other in ``body``.
+    first: Var
+    every: Expr
+    one: Sequence[Expr]
+
+
+def masked(body: Body, columns: int, mask: ColumnMask | None, rows: Sequence[Expr]) -> Body | None:
+    """Return code of all rows and columns side by side in which stores are chosen; ``None`` where that is not proved.
+
+    ``rows`` are the tests of rows, or none: what a row loads that does not run is what another one does.  Stores of
+    ``columns``, from the first to the last, follow each other in ``body``, row by row.
     """
     count = next((number for number, stmt in enumerate(body) if not isinstance(stmt, Declare)), len(body))
     loads, stores = body[:count], body[count:]
-    alone: list[Stmt] = []
-    for number, stmt in enumerate(stores):
+    for stmt in stores:
         match stmt:
-            case Assign(target=Element() as target, op="", atomic=False):
-                store = replace(stmt, target=replace(target, part=None))
-                alone.append(If(one(number % columns), (store,)))
+            case Assign(target=Element(), op="", atomic=False):
+                pass
             case _:
                 return None
-    if not _harmless(loads, {first.name}):
+    each = [stores[at : at + columns] for at in range(0, len(stores), columns)]
+    if mask is None:
+        return (*loads, *_of_rows(each, rows))
+    if not _harmless(loads, {mask.first.name}):
         return None
-    return (*loads, If(every, stores, tuple(alone)))
+    return (*loads, If(mask.every, _of_rows(each, rows), _of_rows([_but_one(one, mask) for one in each], rows)))
+
+
+def _but_one(stores: Body, mask: ColumnMask) -> Body:
+    """Return the stores of a row of columns of which one may be left out, as far as that goes by two."""
+    result: list[Stmt] = []
+    for at in range(0, len(stores), 2):
+        tests, pair = mask.one[at : at + 2], [one for one in stores[at : at + 2] if isinstance(one, Assign)]
+        alone = tuple(If(test, (_as_part(one, None),)) for test, one in zip(tests, pair, strict=True))
+        first = pair[0].target
+        if len(pair) == 2 and isinstance(first, Element) and first.part == Part(4, at):
+            both = tuple(_as_part(one, Part(2, place)) for place, one in enumerate(pair))
+            result.append(If(binary("&&", tests[0], tests[1]), both, alone))
+        else:
+            result += alone
+    return tuple(result)
+
+
+def _as_part(store: Assign, part: Part | None) -> Assign:
+    assert isinstance(store.target, Element)
+    return replace(store, target=replace(store.target, part=part))
+
+
+def _of_rows(stores: Sequence[Body], rows: Sequence[Expr]) -> Body:
+    """Return the stores of rows, one after the other, under the tests of their rows."""
+    if not rows:
+        return tuple(stmt for of_row in stores for stmt in of_row)
+    return tuple(If(rows[number % len(rows)], of_row) for number, of_row in enumerate(stores))
 
 
 def _harmless(loads: Sequence[Stmt], varying: Set[str]) -> bool:

@@ -25,11 +25,12 @@ from fractions import Fraction
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.kernel import VECTOR_BYTES, VECTORS
+from metafork.ir.kernel import OFFSET, VECTOR_BYTES, VECTORS
 from metafork.ir.names import fresh
 from metafork.ir.program import (
     Assign,
     Binary,
+    Call,
     Declare,
     Element,
     Expr,
@@ -123,7 +124,7 @@ class _Vectors:
         targets: list[tuple[_Line, int] | None] = []
         inner: list[Stmt] = []
         for number, stmt in enumerate(body):
-            own = [] if isinstance(stmt, For) else _values(stmt)
+            own = [] if isinstance(stmt, For) else values_of(stmt)
             place = self._places(own, scalars, stores)
             places.append(place)
             for element in (one for expr in own for one in read_always(expr)):
@@ -135,8 +136,10 @@ class _Vectors:
             self._count_unknown(stmt, own, place, targets[-1], trips)
             if isinstance(stmt, Declare):
                 exact = self._value(stmt, scalars)
-                scalars[stmt.name] = self._symbol(f"{THREAD} {stmt.name}") if exact is None else exact
-            stores.update(_stored(stmt))
+                alike = stmt.type in SIGNED and is_alike(stmt.value, scalars, self.changing)
+                name = stmt.name if alike else f"{THREAD} {stmt.name}"
+                scalars[stmt.name] = self._symbol(name) if exact is None else exact
+            stores.update(stored_in(stmt))
         loaded, declared = self._loaded(reads, trips)
         result: list[tuple[Stmt, tuple[_Line, int] | None]] = []
         for number, (stmt, place, target) in enumerate(zip(inner, places, targets, strict=True)):
@@ -153,9 +156,11 @@ class _Vectors:
                 )
             case For(init=Declare(name=name) as init, body=inner):
                 start = self._value(init, scalars)
-                varies = start is None or _varies(start)
-                known = {**scalars, name: self._symbol(f"{THREAD} {name}" if varies else name)}
-                return replace(stmt, body=self.body(inner, known, trips * _trips(stmt)))
+                counter = self._symbol(name if is_alike(init.value, scalars, self.changing) else f"{THREAD} {name}")
+                step = _step(stmt)
+                if start is not None and step > 1:
+                    counter = start + counter * step
+                return replace(stmt, body=self.body(inner, {**scalars, name: counter}, trips * _trips(stmt)))
             case _:
                 return stmt
 
@@ -233,7 +238,7 @@ class _Vectors:
 
     def _count(self, line: _Line, elements: int, accesses: int, trips: int, size: int) -> None:
         """Count the sectors of so many accesses to elements of a line, and of those that a thread of one column has."""
-        if _varies(line.rest):
+        if varies(line.rest):
             one = max(Fraction(elements, self.columns), Fraction(elements - self.columns + 1))
             self.wide += trips * accesses * _sectors(self.columns * size)
             self.narrow += trips * one * self.columns * _sectors(size)
@@ -252,7 +257,7 @@ class _Vectors:
         unknown = [
             one.type.size
             for one in elements
-            if one not in places or (one not in always and _varies(places[one][0].rest))
+            if one not in places or (one not in always and varies(places[one][0].rest))
         ]
         if isinstance(stmt, Assign) and isinstance(stmt.target, Element) and not target:
             unknown.append(stmt.target.type.size)
@@ -270,7 +275,7 @@ class _Vectors:
             if (
                 other is None
                 or (other[0].array, other[0].rest, other[1]) != (line.array, line.rest, constant + number)
-                or any(line.array in arrays_read(expr) for expr in _values(stmt))
+                or any(line.array in arrays_read(expr) for expr in values_of(stmt))
             ):
                 break
             constants.add(constant + number)
@@ -331,7 +336,7 @@ class _Vectors:
         return Polynomial.symbol(f"{name} {self.symbols}")
 
 
-def _values(stmt: Stmt) -> list[Expr]:
+def values_of(stmt: Stmt) -> list[Expr]:
     """Return the expressions that a statement itself evaluates, but for the target that it stores to."""
     match stmt:
         case Declare(value=value):
@@ -361,7 +366,7 @@ def _with_values(stmt: Stmt, names: Mapping[Element, Var]) -> Stmt:
             return stmt
 
 
-def _varies(value: Polynomial) -> bool:
+def varies(value: Polynomial) -> bool:
     """Say whether a value may differ between threads that are neighbours in x."""
     return any(symbol.startswith(THREAD) for symbol in value.symbols)
 
@@ -376,20 +381,49 @@ def _size_of_store(stmt: Stmt) -> int:
     return stmt.target.type.size
 
 
+def is_alike(value: Expr | None, known: Mapping[str, Polynomial], changing: Set[str]) -> bool:
+    """Say whether a value is proved to be the same in threads that are neighbours in x; ``known`` are its scalars."""
+    if value is None:
+        return False
+    for part in walk_expression(value):
+        match part:
+            case Element():
+                return False
+            case Call(name=name) if name != OFFSET:
+                return False
+            case Var(name=name, type=type_):
+                scalar = known.get(name)
+                if name in changing or type_ not in SIGNED or (scalar is not None and varies(scalar)):
+                    return False
+            case _:
+                pass
+    return True
+
+
+def _step(loop: For) -> int:
+    """Return by how much the counter of a loop grows, where that is a constant, else 1."""
+    match loop.step:
+        case Assign(op="+", value=IntConst(value=step)):
+            return step
+        case _:
+            return 1
+
+
 def _trips(loop: For) -> int:
     """Return how often a loop runs where that is plain to see, else 1."""
     match loop:
         case For(
             init=Declare(value=IntConst(value=first)),
             condition=Binary(op="<", right=IntConst(value=last)),
-            step=Assign(op="+", value=IntConst(value=1)),
-        ):
-            return max(0, last - first)
+            step=Assign(op="+", value=IntConst(value=step)),
+        ) if step > 0:
+            return max(0, -((first - last) // step))
         case _:
             return 1
 
 
-def _stored(stmt: Stmt) -> set[str]:
+def stored_in(stmt: Stmt) -> set[str]:
+    """Return the memories that a statement stores to."""
     return {
         one.target.array
         for one in walk_statements((stmt,))

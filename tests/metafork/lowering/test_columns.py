@@ -7,7 +7,18 @@ import pytest
 from metafork.frontend import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
-from metafork.ir.program import Assign, Declare, Element, If, expressions_of, walk_expression, walk_statements
+from metafork.ir.program import (
+    Assign,
+    Declare,
+    Element,
+    For,
+    If,
+    IntConst,
+    Part,
+    expressions_of,
+    walk_expression,
+    walk_statements,
+)
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 from tests.metafork.kernel_runs import Case, build, wrong
@@ -50,6 +61,45 @@ VECTORS = {
     "all_but_two": "if (x < m && y < n && x != 5 && x != 2) d[y][x] += p[y];",
     "all_but_one": "if (x < m && y < n && x != n) d[y][x] += p[y];",
 }
+LEFT_OUT = {
+    "the_row_before": "if (x < m && y < n && y != 0) c[y][x] = a[y - 1][0] * a[y][0];",
+    "the_last_row": "if (x < m && y < n && n - 1 - y != 0) d[y][x] = d[n - 1][x] / 3 - p[y + 2];",
+    "all_but_the_diagonal": "if (x < m && y < n && x != y) d[y][x] += p[y];",
+    "all_but_two_rows": "if (x < m && y < n && y != 1 && y != 2) d[y][x] += p[y];",
+    "shortest": "if (x < m && y < n && x != 2 && y != 3) { int t = d[y][2] + d[3][x]; if (t < d[y][x]) d[y][x] = t; }",
+    "in_doubles": "if (x < m && y < n && x != 2 && 9 - 2 * y != 3) c[y][x] *= a[y][x % 2];",
+    "two_stores": "if (x < m && y < n && x != 2 && y != 3) { d[y][x] += p[y]; e[y * m + x] = 3 - p[y]; }",
+    "rows_by_a_scalar": "int k = n / 3; if (x < m && y < n && y != k) d[y][x] = d[k][x] - p[y];",
+}
+"""Rows that a test leaves out."""
+AHEAD = {
+    "of_rows": "if (x < m && y < n) { float s = 0; for (int k = 0; k < n; k++) s += p[k] * d[k][x]; c[y][x] = s; }",
+    "several_arrays": "if (x < m && y < n) { float s = 0; for (int k = 0; k < m; k++) { int z = y * m + k + 4;"
+    " float t = e[z]; if (t > 9) s += t * x; else s -= a[y][k]; s *= a[y][k]; } c[y][x] = s; }",
+    "in_a_loop": "if (x < m && y < n) { float s = 0; for (int l = 0; l < y; l++) for (int k = 0; k < n - l; k++)"
+    " s = s * p[k] + d[l][x]; c[y][x] = s; }",
+    "from_a_tile_on": "if (x < m && y < n) { float s = 0; for (int l = 0; l < n - 12; l += 4)"
+    " for (int k = 0; k < 9 + l % 3; k++) s = s / 2 + p[l + k]; c[y][x] = s; }",
+    "constants": "if (x < m && y < n) { int s = x; for (int k = 0; k < 16; k++) s = s % 9 * 3 + e[k];"
+    " for (int k = 0; k < 11; k++) s = s % 9 * 3 + e[k]; d[y][x] = s; }",
+}
+"""Loops of which four iterations run together."""
+IN_TURN = {
+    "stored_to": "if (x < m && y < n && y > 0) for (int k = 0; k < m; k++) d[y][x] += d[0][k];",
+    "on_a_condition": "if (x < m && y < n) { int s = p[y]; for (int k = 0; k < n; k++) if (k > x) s += p[k];"
+    " d[y][x] = s; }",
+    "every_other": "if (x < m && y < n) { int s = p[y]; for (int k = 0; 2 * k < n; k++) s += p[2 * k]; d[y][x] = s; }",
+    "of_neighbours": "if (x < m && y < n) { int s = p[y]; for (int k = 0; k < n - y; k++) s += d[k][x] - p[y + 1];"
+    " c[y][x] = s; }",
+    "from_one_on": "if (x < m && y < n) { int s = p[y]; for (int k = 1; k < n; k++) s += p[k]; d[y][x] = s; }",
+    "a_limit_that_moves": "if (x < m && y < n) { int s = p[y], z = n; for (int k = 0; k < z; k++)"
+    " { s += p[k]; z -= k; } d[y][x] = s; }",
+    "found_by_the_thread": "if (x < m && y < n) { int s = p[y], z = p[y] & 1; for (int k = 0; k < n; k++)"
+    " s += p[z + k]; d[y][x] = s; }",
+    "few": "if (x < m && y < n) { int s = p[y]; for (int k = 0; k < 8; k++) { s += e[k]; s ^= d[y][x]; }"
+    " d[y][x] = s; }",
+}
+"""Loops of columns side by side that run as they stand."""
 ONE_BY_ONE = {
     "columns_of_a_row_apart": "if (2 * x < m && y < n) c[y][2 * x] = p[y];",
     "the_next_column": "if (x + 1 < m && y < n) c[y][x + 1] = p[y];",
@@ -105,15 +155,40 @@ def test_an_element_that_neighbours_share_is_loaded_once():
     assert [one.target.part.place for one in stores] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("name", ["the_least", "all_but_one"])
+def wide_stores(kernel):
+    """The stores of vectors."""
+    return [one for one in walk_statements(kernel.body) if isinstance(one, Assign) and one.target in parts(kernel)]
+
+
+@pytest.mark.parametrize("name", ["all_but_one", "one_column"])
 def test_a_column_that_does_not_run_does_not_hold_up_its_neighbours(name):
-    """Where the stores of one access all happen, and where each has a condition, are the two sides of one choice."""
-    kernel = lower(case(name, VECTORS[name]).program, "k")
+    """Where the stores of one access all happen, and where each pair has a condition, are the two sides of a choice."""
+    body = VECTORS.get(name, "if (x < m && y < n && x != 2) d[y][x] += p[y];")
+    kernel = lower(case(name, body).program, "k")
     choices = [one for one in walk_statements(kernel.body) if isinstance(one, If) and one.otherwise]
-    wide = [one for one in choices if all(isinstance(stmt, Assign) and stmt.target.part for stmt in one.then)]
-    (choice,) = wide
-    assert len(choice.otherwise) == len(choice.then) == 16
-    assert all(isinstance(stmt, If) and stmt.then[0].target.part is None for stmt in choice.otherwise)
+    (choice,) = [one for one in choices if len(one.then) == 16]
+    assert all(isinstance(stmt, Assign) and stmt.target.part.lanes == 4 for stmt in choice.then)
+    assert len(choice.otherwise) == 8
+    for pair in choice.otherwise:
+        assert [stmt.target.part for stmt in pair.then] == [Part(2, 0), Part(2, 1)]
+        assert [stmt.then[0].target.part for stmt in pair.otherwise] == [None, None]
+
+
+@pytest.mark.parametrize("name", ["the_row_before", "rows_by_a_scalar", "the_last_row", "two_stores"])
+def test_a_row_that_does_not_run_does_not_hold_up_its_neighbours(name):
+    kernel = lower(case(name, LEFT_OUT[name]).program, "k")
+    lanes = [one.target.part.lanes for one in wide_stores(kernel)]
+    stores = 2 if name == "two_stores" else 1
+    assert lanes.count(4) == 32 * stores
+    of_rows = [one.then for one in walk_statements(kernel.body) if isinstance(one, If) and not one.otherwise]
+    stored = [one for one in of_rows if all(isinstance(stmt, Assign) and stmt.target.part for stmt in one)]
+    assert [len(one) for one in stored] == [4] * 4 * stores
+
+
+@pytest.mark.parametrize("name", ["all_but_two_rows", "all_but_the_diagonal"])
+def test_rows_that_may_not_run_are_tested_where_there_are_more_of_them(name):
+    kernel = lower(case(name, LEFT_OUT[name]).program, "k")
+    assert len(wide_stores(kernel)) == 16
 
 
 @pytest.mark.parametrize("name", ["divided_but_for_one", "all_but_two"])
@@ -123,6 +198,31 @@ def test_what_may_not_be_computed_in_vain_is_not(name):
     assert len(stores) == 16
     guarded = [stmt for one in walk_statements(kernel.body) if isinstance(one, If) for stmt in one.then]
     assert sum(isinstance(stmt, Assign) and stmt.target.part is not None for stmt in guarded) == 16
+
+
+def steps(kernel):
+    """By how much loops over `k` count."""
+    loops = [one for one in walk_statements(kernel.body) if isinstance(one, For) and one.init.name == "k"]
+    return [one.step.value for one in loops]
+
+
+@pytest.mark.parametrize("name", AHEAD)
+def test_four_neighbours_that_all_threads_read_are_one_access(name):
+    kernel = lower(case(name, AHEAD[name]).program, "k")
+    assert IntConst(4) in steps(kernel)
+    alike = {one.array: one.part.lanes for one in reversed(parts(kernel)) if one.array in ("e", "p", "a")}
+    assert alike == {"several_arrays": {"e": 4, "a": 2}, "constants": {"e": 4}}.get(name, {"p": 4})
+
+
+@pytest.mark.parametrize("name", IN_TURN)
+def test_loops_that_share_no_neighbours_run_one_iteration_at_a_time(name):
+    kernel = lower(case(name, IN_TURN[name]).program, "k")
+    assert set(steps(kernel)) == {IntConst(1)}
+
+
+def test_a_loop_of_a_multiple_of_four_has_no_iterations_left_over():
+    kernel = lower(case("constants", AHEAD["constants"], rows=1).program, "k")
+    assert steps(kernel) == [IntConst(4), IntConst(1)]  # the second is that of columns one by one
 
 
 @pytest.mark.parametrize(("type_", "lanes"), [("double", 2), ("short", 0), ("long long", 2), ("unsigned int", 4)])
@@ -136,6 +236,10 @@ def test_kernels_with_columns_compute_what_the_program_means(tmp_path):
     cases = [case(name, body) for name, body in (VECTORS | ONE_BY_ONE).items()]
     cases += [case(name, body, rows=1) for name, body in list(VECTORS.items())[::3]]
     cases += [case("taps", VECTORS["taps"], columns, 2, type_) for columns, type_ in ((2, "float"), (3, "int"))]
+    cases += [case(name, body, rows=1) for name, body in AHEAD.items()]
+    cases += [case(name, body, 4, 2) for name, body in LEFT_OUT.items()]
+    cases += [case("in_doubles", LEFT_OUT["in_doubles"], 2, 3, "double")]
+    cases += [case("of_rows", AHEAD["of_rows"], 2, 3, "double"), case("stored_to", IN_TURN["stored_to"])]
     cases += [case("in_place", VECTORS["in_place"], 2, 3, type_) for type_ in ("double", "short", "long long")]
     cases = [replace(one, _parsed=[]) for one in cases]
     build(cases, tmp_path)

@@ -1,0 +1,141 @@
+"""Four iterations of a thread's loop at a time, where neighbours in x read one element that lies further on in each.
+
+``before --> after``::
+
+    for (int j = 0; j < n; j++)             for (int j = 0; j < n / 4 * 4; j += 4) {
+      s += x[j] * y;                  -->     s += x[j] * y;  ...  s += x[j + 3] * y;
+                                            }
+                                            for (int j = n / 4 * 4; j < n; j++)
+                                              s += x[j] * y;
+
+Four loads of an element that a whole warp shares ask for four sectors, and one of four elements asks for one:
+``metafork.lowering.vectors`` makes it of them, since a multiple of 4 is where such an access may begin.
+
+Legality.  Iterations keep their order and what each does; the limit of the loop is one that its body leaves as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
+
+from metafork.algebra.polynomial import ONE, Polynomial
+from metafork.ir.kernel import VECTORS
+from metafork.ir.program import (
+    Assign,
+    Binary,
+    Declare,
+    Element,
+    Expr,
+    For,
+    If,
+    IntConst,
+    Stmt,
+    Var,
+    binary,
+    walk_statements,
+)
+from metafork.lazy_dataclass import dataclass
+from metafork.lowering.jam import copied, counter_of
+from metafork.lowering.shared_loads import MOST_TRIPS, SIGNED, changing_scalars, exact_polynomial, read_always
+from metafork.lowering.vectors import THREAD, is_alike, stored_in, values_of, varies
+
+TOGETHER = 4
+MOST_STATEMENTS = 400
+"""Statements of four iterations together."""
+Body = tuple[Stmt, ...]
+
+
+def four_at_a_time(body: Body, known: Mapping[str, Polynomial], arrays: Set[str], taken: set[str]) -> Body:
+    """Return straight code whose innermost loops run four iterations at a time where they load shared neighbours.
+
+    ``known`` are scalars around it as polynomials, with ``THREAD`` in those that differ from thread to thread; loads
+    are those of ``arrays``.  ``taken`` grows by the names of scalars.
+    """
+    return _Ahead(changing_scalars(body), arrays, taken).body(body, known)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    changing: Set[str]
+    arrays: Set[str]
+    taken: set[str]
+
+    def body(self, body: Body, known: Mapping[str, Polynomial]) -> Body:
+        scalars = dict(known)
+        return tuple([new for stmt in body for new in self._statement(stmt, scalars)])
+
+    def _statement(self, stmt: Stmt, scalars: dict[str, Polynomial]) -> Iterator[Stmt]:
+        match stmt:
+            case Declare():
+                scalars[stmt.name] = self._value(stmt, scalars)
+                yield stmt
+            case If(then=then, otherwise=otherwise):
+                yield replace(stmt, then=self.body(then, scalars), otherwise=self.body(otherwise, scalars))
+            case For(init=Declare() as init) if any(isinstance(one, For) for one in walk_statements(stmt.body)):
+                alike = is_alike(init.value, scalars, self.changing)
+                counter = Polynomial.symbol(init.name if alike else f"{THREAD} {init.name}")
+                yield replace(stmt, body=self.body(stmt.body, {**scalars, init.name: counter}))
+            case For():
+                variable = counter_of(stmt)
+                if variable is not None and not _unrolls(stmt) and self._shares(stmt.body, variable, scalars):
+                    yield from _four_together(stmt, self.taken)
+                else:
+                    yield stmt
+            case _:
+                yield stmt
+
+    def _value(self, stmt: Declare, scalars: Mapping[str, Polynomial]) -> Polynomial:
+        """Return the value of a scalar, as one that differs from thread to thread where it is not known."""
+        plain = stmt.value is not None and stmt.type in SIGNED and stmt.name not in self.changing
+        value = exact_polynomial(stmt.value, scalars, self.changing) if plain and stmt.value is not None else None
+        alike = plain and is_alike(stmt.value, scalars, self.changing)
+        return Polynomial.symbol(stmt.name if alike else f"{THREAD} {stmt.name}") if value is None else value
+
+    def _shares(self, body: Body, variable: str, known: Mapping[str, Polynomial]) -> bool:
+        """Say whether each iteration loads the next element of some array, the same one in all threads."""
+        if len(list(walk_statements(body))) * TOGETHER > MOST_STATEMENTS:
+            return False
+        written = {name for stmt in body for name in stored_in(stmt)}
+        scalars = {**known, variable: Polynomial.symbol(variable)}
+        for stmt in body:
+            for element in (one for expr in values_of(stmt) for one in read_always(expr)):
+                if element.array in self.arrays - written and self._is_next(element, variable, scalars):
+                    return True
+            if isinstance(stmt, Declare):
+                scalars[stmt.name] = self._value(stmt, scalars)
+        return False
+
+    def _is_next(self, element: Element, variable: str, scalars: Mapping[str, Polynomial]) -> bool:
+        (index,) = element.indices
+        offset = exact_polynomial(index, scalars, self.changing) if element.type in VECTORS else None
+        if offset is None or varies(offset):
+            return False
+        return offset.substitute({variable: Polynomial.symbol(variable) + 1}) - offset == ONE
+
+
+def _unrolls(loop: For) -> bool:
+    """Say whether a loop has so few iterations that it may be unrolled."""
+    match loop.condition:
+        case Binary(right=IntConst(value=limit)):
+            return limit <= MOST_TRIPS
+        case _:
+            return False
+
+
+def _four_together(loop: For, taken: set[str]) -> Iterator[Stmt]:
+    """Yield a loop with four iterations in one, and the loop over those that are left."""
+    init, condition, step = loop.init, loop.condition, loop.step
+    assert isinstance(init, Declare)
+    assert isinstance(condition, Binary)
+    assert isinstance(step, Assign)
+    variable, several = Var(init.name, init.type), IntConst(TOGETHER)
+    places: list[Expr] = [variable, *(binary("+", variable, IntConst(number)) for number in range(1, TOGETHER))]
+    body = tuple(stmt for place in places for stmt in copied(loop.body, {variable.name: place}, taken))
+    limit = condition.right
+    even: Expr = binary("*", binary("/", limit, several), several)
+    if isinstance(limit, IntConst):
+        even = IntConst(limit.value // TOGETHER * TOGETHER)
+    yield replace(loop, condition=binary("<", variable, even), step=replace(step, value=several), body=body)
+    if even != limit:
+        yield replace(loop, init=replace(init, value=even), rolled=True)
