@@ -29,6 +29,7 @@ from evaluators.registers_per_thread import registers
 from evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import block_memory
+from metafork.ir.invariants import is_coarsenable
 from metafork.ir.program import Version
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
@@ -62,6 +63,8 @@ class TallerColumns:
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with fewer threads that do more, or why there is none."""
+        if not any(is_coarsenable(version.program, loop) for loop in range(len(version.program.grid))):
+            return NotApplied("there are no rows")
         shorter = ThreadColumns(results=self.results // 2).apply(version, analyses)
         if isinstance(shorter, NotApplied):
             return shorter

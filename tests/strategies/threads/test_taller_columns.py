@@ -91,6 +91,16 @@ def test_registers_are_not_spent_without_end():
     assert f"some {2 * shorter - plain} registers" in found.reason
 
 
+def test_one_thread_loop_has_no_rows():
+    line = (
+        "void f(int n, int B, const float a[n + 2], float c[n]) { int d = n / B; meta_schedule { meta_for (int i = 0; "
+    )
+    line += "i < d; i++) meta_for (int u = 0; u < B; u++) c[i * B + u] = a[i * B + u] + a[i * B + u + 2]; } }"
+    found = STRATEGY.apply(Version(program(line)), Analyses())
+    assert isinstance(found, NotApplied)
+    assert found.reason == "there are no rows"
+
+
 def test_the_option_is_checked():
     with pytest.raises(ValueError, match="from 8 to 64"):
         TallerColumns(results=4)
