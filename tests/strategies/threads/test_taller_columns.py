@@ -178,6 +178,15 @@ def test_where_registers_are_short_there_are_columns_with_fewer_rows():
     }
 
 
+def test_instances_have_all_rows_or_fewer():
+    names = ("taller_columns", "thread_columns")
+    static = {"B": (8, 16), "C": (64,)}
+    (tree,) = optimize(text(FIVE), counters=("threads_per_block",), strategies=names, static=static).schedules
+    rows = {(one.values["B"], one.version.program.mapping.coarsened) for leaf in tree.leaves for one in leaf.instances}
+    assert rows >= {(8, (0, 8)), (16, (0, 16))}
+    assert (8, (0, 16)) not in rows
+
+
 def test_kernels_at_sizes_that_leave_rows_and_columns_over(tmp_path):
     points = grid(n=(16, 35), m=(8, 18), s=(1, 2), B=(5, 8), C=(3, 4)) + grid(
         n=(48,), m=(8,), s=(1,), B=(16, 24), C=(4, 8)
