@@ -174,7 +174,7 @@ CASES = (
     _case(
         "2D Jacobi, five points, T", "bench/programs/jacobi2d_time.mf", "jacobi2d_time", "T n s B0 B1 a b",
         {"T": 1, "n": 514},
-        _shapes("s B0 B1", (4, 8, 32), (1, 8, 32), (8, 4, 32), (4, 4, 64), (1, 32, 32), (4, 8, 64)),
+        _shapes("s B0 B1", (4, 8, 32), (1, 8, 32), (8, 4, 32), (4, 4, 64), (1, 32, 32), (4, 8, 64), (4, 16, 64)),
         _floats(a=(514, 514), b=(514, 514)), "a b",
         "stencils.jacobi2d_time", "T n a b", 2 * 7 * N / WARP, MEMORY,
     ),
@@ -226,7 +226,8 @@ CASES = (
     _case(
         "convolution 3 by 3", "bench/programs/conv3x3.mf", "conv3x3", "h w s B0 B1 image weight out",
         {"h": 512, "w": 512},
-        _shapes("s B0 B1", (4, 8, 32), (1, 8, 32), (8, 4, 32), (4, 4, 64), (1, 32, 32), (1, 16, 64), (8, 4, 128)),
+        _shapes("s B0 B1", (4, 8, 32), (1, 8, 32), (8, 4, 32), (4, 4, 64), (1, 32, 32), (1, 16, 64), (8, 4, 128),
+                (4, 8, 128)),
         _floats(image=(514, 514), weight=(3, 3), out=(512, 512)), "out",
         "convolutions.conv3x3", "h w image weight out", 11 * N / WARP, COMPUTE,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from evaluators.counter import Counter
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.program import Version
@@ -17,6 +18,8 @@ from strategies.strategy import (
     at_fork,
     by_choice,
     by_itself,
+    falls_back,
+    floors,
     least,
     sign_of,
 )
@@ -67,6 +70,16 @@ class Checked:
     def least(self) -> Mapping[str, Least]:
         """What counters must be at least for the strategy to pay."""
         return least(self.strategy)
+
+    @property
+    def floors(self) -> tuple[Counter, ...]:
+        """The strategy's own counters that must be at least 1 for it to pay."""
+        return floors(self.strategy)
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether a path ends as without the strategy where it costs too much."""
+        return falls_back(self.strategy)
 
     @property
     def sign(self) -> Sign:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Protocol
 
+from evaluators.counter import Counter
 from metafork.analysis.analyses import Analyses
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Version
@@ -156,7 +157,38 @@ def least(strategy: object) -> Mapping[str, Least]:
     return found if isinstance(found, Mapping) else {}
 
 
-NO_OPTIONS = frozenset({"name", "improves", "on_ir", "at_leaf", "at_fork", "by_itself", "by_choice", "least", "sign"})
+def floors(strategy: object) -> tuple[Counter, ...]:
+    """Return counters of the strategy's own that must be at least 1 afterwards for it to pay; the leaf is split there.
+
+    It names them in the attribute ``floors``, which it may leave out.  They take part in nothing else.
+    """
+    found = getattr(strategy, "floors", ())
+    return found if isinstance(found, tuple) else ()
+
+
+def falls_back(strategy: object) -> bool:
+    """Say whether a path that has not what a strategy at a fork costs ends as it does without that strategy.
+
+    It says so in the attribute ``falls_back``, which it may leave out: the path then ends without any at a fork.
+    """
+    return getattr(strategy, "falls_back", False) is True
+
+
+NO_OPTIONS = frozenset(
+    {
+        "name",
+        "improves",
+        "on_ir",
+        "at_leaf",
+        "at_fork",
+        "by_itself",
+        "by_choice",
+        "least",
+        "floors",
+        "falls_back",
+        "sign",
+    }
+)
 """Fields of a strategy that every strategy has, and so no options."""
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Generic
+from typing import Generic, cast
 
 from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.measurements import OUT_OF_TIME, Measurements
@@ -36,7 +36,7 @@ from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Constraint, at_most
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import Effect, NotApplied, at_fork, by_choice, by_itself, least
+from strategies.strategy import Effect, NotApplied, at_fork, by_choice, by_itself, falls_back, floors, least
 
 
 class Discussion(Generic[V]):
@@ -297,39 +297,50 @@ class Discussion(Generic[V]):
                 continue
             # Where registers are to be had, others that were too dear may come with it.
             dearer = self._extended(finished, [one for one in finished.remaining if self._to_come(one, finished)])
-            floors = [
-                (one, name, self._warp_size if number == "warp_size" else number)
+            to_pay = [
+                (one, counter, number)
                 for one in finished.remaining
                 if self._to_come(one, finished) and one.name in dearer.applied
-                for name, number in least(one).items()
+                for counter, number in self._floors(one)
             ]
-            if floors or not self._still_accepted(finished, dearer):
-                return self._worthwhile(quintuple, finished, dearer, floors)
+            if to_pay or not self._still_accepted(finished, dearer):
+                return self._worthwhile(quintuple, finished, dearer, to_pay)
             finished = dearer
         return self._case(quintuple, finished)
 
     def _to_come(self, strategy: StrategyOf[V], finished: Quintuple[V]) -> bool:
         return strategy.at_leaf and strategy.name not in finished.applied and not by_itself(strategy)
 
+    def _floors(self, strategy: StrategyOf[V]) -> list[tuple[CounterOf[V], int]]:
+        """Return the counters that must be so large for a strategy to pay: of those that take part, and its own."""
+        numbers = {
+            name: self._warp_size if number == "warp_size" else number for name, number in least(strategy).items()
+        }
+        known = {one.name: one for one in self._counters}
+        found = [(known[name], number) for name, number in numbers.items() if name in known]
+        # A strategy's own counters measure the versions that it makes.
+        return [*found, *((cast("CounterOf[V]", counter), 1) for counter in floors(strategy))]
+
     def _worthwhile(
         self,
         quintuple: Quintuple[V],
         finished: Quintuple[V],
         dearer: Quintuple[V],
-        floors: Sequence[tuple[StrategyOf[V], str, int]],
+        to_pay: Sequence[tuple[StrategyOf[V], CounterOf[V], int]],
     ) -> Tree:
         """Split a path by what must be there for a strategy to pay; below, the path ends without it."""
-        if not floors:
+        if not to_pay:
             if self._still_accepted(finished, dearer):
                 return self._case(quintuple, dearer)
             return self._forked(quintuple, finished, dearer, self._counters)
-        (strategy, name, number), *rest = floors
-        counter = next((one for one in self._counters if one.name == name), None)
-        value = NotKnown("") if counter is None else self._measured.value(counter, dearer.version)
-        if counter is None or isinstance(value, NotKnown) or self._measured.outside(value, finished.system):
-            return self._worthwhile(quintuple, finished, dearer, rest)
-        condition = at_most(value.denominator * number, value.numerator)
+        (strategy, counter, number), *rest = to_pay
+        value = self._measured.value(counter, dearer.version)
         others = tuple(one for one in quintuple.remaining if one is not strategy)
+        if isinstance(value, NotKnown) or self._measured.outside(value, finished.system):
+            if counter in self._counters:
+                return self._worthwhile(quintuple, finished, dearer, rest)
+            return self._leaf(replace(quintuple, remaining=others))
+        condition = at_most(value.denominator * number, value.numerator)
 
         def above(start: Quintuple[V], plain: Quintuple[V], more: Quintuple[V]) -> Tree:
             return self._worthwhile(start, plain, more, rest)
@@ -360,7 +371,13 @@ class Discussion(Generic[V]):
         def accepted(start: Quintuple[V], plain: Quintuple[V], more: Quintuple[V]) -> Tree:
             return self._forked(start, plain, more, rest)
 
-        return self._split((quintuple, finished, dearer), counter, value, condition, accepted, self._case)
+        def refused(start: Quintuple[V], plain: Quintuple[V]) -> Tree:
+            given_up = [one for one in plain.remaining if falls_back(one) and one.name in dearer.applied]
+            if not given_up:
+                return self._case(start, plain)
+            return self._leaf(replace(start, remaining=tuple(one for one in start.remaining if one not in given_up)))
+
+        return self._split((quintuple, finished, dearer), counter, value, condition, accepted, refused)
 
     def _split(
         self,

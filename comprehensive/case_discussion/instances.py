@@ -33,7 +33,7 @@ from metafork.ir.program import Version
 from metafork.ir.static_values import StaticValues, with_static_values
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Strategy, by_itself, least
+from strategies.strategy import Applied, Strategy, by_itself, floors, least
 
 MOST_INSTANCES = 8
 """Most instances of one leaf."""
@@ -233,9 +233,11 @@ class InstanceMaker:
 
     def _pays(self, strategy: Strategy, version: Version, values: Mapping[str, int]) -> bool:
         """Say whether no counter is less at these values than a strategy asks for, as far as that is a number."""
-        for name, number in least(strategy).items():
-            counter = next((one for one in self.counters if one.name == name), None)
-            value = NotKnown("") if counter is None else counter.evaluate(version, self.analyses)
+        numbers = least(strategy)
+        asked = [(one, numbers[one.name]) for one in self.counters if one.name in numbers]
+        asked += [(one, 1) for one in floors(strategy)]
+        for counter, number in asked:
+            value = counter.evaluate(version, self.analyses)
             if isinstance(value, NotKnown):
                 continue
             floor = value.denominator * (self.analyses.hardware.warp_size if number == "warp_size" else number)

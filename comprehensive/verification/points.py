@@ -37,7 +37,10 @@ MOST_ELEMENTS = 20_000
 """Most array elements of a point, all arrays together."""
 
 MOST_THREADS = 700
-"""Most threads of a block at a point."""
+"""Most threads of a block at a point, a result each."""
+
+FULL_BLOCK = 1024
+"""The same for leaves that have no such point: where a thread has 32 results, a warp of them is all of a block."""
 
 INSTANCE_ELEMENTS, INSTANCE_THREADS = 200_000, 1024
 """The same where an instance of a leaf runs: its values are the user's, and may be large."""
@@ -50,6 +53,9 @@ WIDE = SIZES[12:]
 
 BLOCKS = (2, 4, 8, 16, 17, 32)
 """Those of which two make a block that still has a warp where a thread runs several iterations in each direction."""
+
+FULL_BLOCKS = (1, 2, 16, 32, 64)
+"""Those of which two make a full block."""
 
 GRID_FIELDS = ("grid_dim_x", "grid_dim_y", "grid_dim_z")
 """The machine's limits of a launch; a kernel's x is the innermost loop of the grid."""
@@ -188,8 +194,11 @@ class Points:
 
     # ---- parameters ----
 
-    def parameter_points(self, tries: int) -> Iterator[Values]:
-        """Yield different parameter points of Start (with derived symbols), at most one a try."""
+    def parameter_points(self, tries: int, *, full: bool = False) -> Iterator[Values]:
+        """Yield different parameter points of Start (with derived symbols), at most one a try.
+
+        Where ``full``, blocks have the sizes that usual ones have, and up to ``FULL_BLOCK`` threads.
+        """
         seen: set[tuple[int, ...]] = set()
         names = [parameter.name for parameter in self.tree.program.parameters]
         witnesses = [leaf.witness for leaf in self.tree.leaves if leaf.witness is not None]
@@ -198,16 +207,16 @@ class Points:
                 start = {name: int(value) for name, value in witnesses[number].items() if name in names}
                 candidate = {name: start.get(name, 1) for name in names}
             else:
-                candidate = self._candidate(number)
+                candidate = self._candidate(number, full)
             key = tuple(candidate.values())
             if key in seen:
                 continue
             seen.add(key)
             point = self.completed(candidate)
-            if point is not None and self._small(point):
+            if point is not None and self._small(point, FULL_BLOCK if full else MOST_THREADS):
                 yield point
 
-    def _candidate(self, number: int) -> Values:
+    def _candidate(self, number: int, full: bool) -> Values:
         random = self._numbers
         reach = (4, 8, len(SIZES), 4)[number % 4]
         blocks = number % 8 == 7
@@ -219,7 +228,13 @@ class Points:
             if parameter.of_serial_loop:
                 values[parameter.name] = random.randint(0, 3)
             elif parameter.kind.value == "program":
-                sizes = self._wide(wide) if parameter.name == wide else BLOCKS if blocks else SIZES[:reach]
+                sizes: Sequence[int] = SIZES[:reach]
+                if full:
+                    sizes = FULL_BLOCKS
+                elif parameter.name == wide:
+                    sizes = self._wide(wide)
+                elif blocks:
+                    sizes = BLOCKS
                 values[parameter.name] = random.choice(sizes)
             else:
                 sized.append(parameter.name)
@@ -301,10 +316,11 @@ class Points:
             values[derived.name] = integer_value(derived.definition, values)
         return values
 
-    def _small(self, point: Values) -> bool:
+    def _small(self, point: Values, most_threads: int) -> bool:
         threads = self._most_threads(point)
-        hit = any(has_values(values, point) for values in self._static)
-        most_elements, most_threads = (INSTANCE_ELEMENTS, INSTANCE_THREADS) if hit else (MOST_ELEMENTS, MOST_THREADS)
+        most_elements = MOST_ELEMENTS
+        if any(has_values(values, point) for values in self._static):
+            most_elements, most_threads = INSTANCE_ELEMENTS, INSTANCE_THREADS
         return (
             sum(_number(size, point) for size in self._sizes) <= most_elements
             and threads <= most_threads

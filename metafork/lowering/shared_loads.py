@@ -51,7 +51,7 @@ Body = tuple[Stmt, ...]
 _Key = tuple[str, Polynomial]
 SIGNED = (ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG)
 MOST_TRIPS = 8
-MOST_STATEMENTS = 160
+MOST_STATEMENTS = 320
 """Statements of a loop that is unrolled, all trips together."""
 
 

@@ -49,6 +49,8 @@ class MadeStrategy:
     at_leaf: bool = False
     at_fork: bool = False
     least: Mapping[str, int] = field(default_factory=dict, hash=False)
+    floors: tuple[MadeCounter, ...] = ()
+    falls_back: bool = False
     refuses: Callable[[Version], str | None] = lambda version: None
 
     def apply(self, version, analyses=None):

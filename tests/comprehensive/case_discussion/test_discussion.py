@@ -37,7 +37,8 @@ def assert_sound(outcome, from_start, strategies):
     subject = Subject.of_outcome(outcome, from_start)
     judge = Judge(subject)
     checks = consistent(subject, judge) + disjoint(subject, judge) + covers_start(subject, judge)
-    checks.append(height_bound(outcome.root, len(strategies), len(outcome.counters)))
+    own = {counter.name for strategy in strategies for counter in strategy.floors}
+    checks.append(height_bound(outcome.root, len(strategies), len(outcome.counters) + len(own)))
     for check in checks:
         assert check.verdict is Verdict.YES, check
     for case in outcome.cases:
@@ -309,6 +310,38 @@ def test_a_leaf_forks_by_what_a_strategy_needs_to_pay():
     assert systems["several", "tile"] == [["s*B <= T", "32 <= B", "15 <= R"]]
     assert systems["tile",] == [["s*B <= T", "12 <= R", "B < 32"]]
     assert all(any(limit in system for limit in ("R < 15", "R < 12")) for system in systems[()])
+
+
+def with_a_floor_of_its_own(share):
+    """The leaves where a strategy asks for what no counter that takes part says, and falls back to a smaller one."""
+
+    def taken(version):
+        return "taken" if {"tall", "short"} & {*version} else None
+
+    counters = [MadeCounter("registers_per_thread", "R", lambda version: 40 if "tall" in version else 9 + len(version))]
+    whole = MadeCounter("share", "W", share)
+    strategies = [
+        MadeStrategy("tall", frozenset(), at_leaf=True, at_fork=True, floors=(whole,), falls_back=True, refuses=taken),
+        MadeStrategy("short", frozenset(), at_leaf=True, at_fork=True, refuses=taken),
+    ]
+    begin = start(machine=("R",))
+    outcome = Discussion(begin, counters, strategies).run(())
+    assert_sound(outcome, begin, strategies)
+    return {case.strategies: system for case, system in zip(outcome.cases, texts(outcome, begin), strict=True)}
+
+
+def test_a_strategy_may_ask_for_what_no_counter_says_and_fall_back():
+    systems = with_a_floor_of_its_own(lambda version: CounterValue(B, Polynomial.constant(16)))
+    assert systems["tall",] == [["16 <= B", "40 <= R"]]
+    assert sorted(systems["short",]) == [["10 <= R", "B < 16"], ["16 <= B", "10 <= R", "R < 40"]]
+    assert all("R < 10" in system for system in systems[()])
+
+
+def test_what_it_asks_for_and_is_not_known_is_not_there():
+    assert ("tall",) not in with_a_floor_of_its_own(lambda version: NotKnown("nobody knows"))
+    assert with_a_floor_of_its_own(lambda version: NotKnown("nobody knows"))["short",] == [["10 <= R"]]
+    outside = CounterValue(B, domain=(at_most(B, 8),))
+    assert ("tall",) not in with_a_floor_of_its_own(lambda version: outside)
 
 
 def test_equal_versions_are_one_leaf_and_their_systems_are_joined_where_possible():

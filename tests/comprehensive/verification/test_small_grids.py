@@ -9,6 +9,7 @@ from comprehensive.verification.point_choice import chosen_points
 from comprehensive.verification.points import TOGETHER, WALKS, Points
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
+FIVE_POINTS = Path(__file__).parents[3] / "bench" / "programs" / "jacobi2d_time.mf"
 ONE_BLOCK = """
 void one(int B, int a[B]) {
   meta_schedule {
@@ -49,3 +50,16 @@ def test_grids_of_scalars_that_a_strategy_defined_are_walked():
     assert own
     points = chosen_points(Points(tree), 12, 3000)
     assert all(any(point.walks for point in points[leaf]) for leaf in own)
+
+
+def test_a_leaf_that_only_full_blocks_reach_has_points():
+    names = ("taller_columns", "thread_columns")
+    tree = optimize(FIVE_POINTS, counters=("threads_per_block",), strategies=names).schedules[0]
+    tall = [leaf.id for leaf in tree.leaves if "taller_columns" in leaf.strategies]
+    assert tall
+    finder = Points(tree)
+    assert not any(leaf in tall for point in finder.parameter_points(600) for leaf, _ in finder.leaves_at(point))
+    points = chosen_points(Points(tree), 4, 600)
+    assert all(points[leaf.id] for leaf in tree.leaves)
+    for leaf in tall:
+        assert all(point.parameters["B0"] * point.parameters["B1"] >= 992 for point in points[leaf])

@@ -1,0 +1,140 @@
+"""Sectors of loads: what a warp asks for, a result, where a thread runs several rows of several columns.
+
+Elements that several results of a thread read count once.  Of a row of an array, elements that lie side by side from an
+even place on are one access of two; an access takes the sectors of 32 threads that lie ``columns`` elements apart,
+whatever its width, and one sector where all threads read the same element.  Loops of few constant trips are unrolled as
+``metafork.lowering.shared_loads`` does it; what a trip of another loop reads is no other trip's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.memory.block_memory import BlockMemory
+from metafork.analysis.memory.block_shape import phases
+from metafork.analysis.references import Reference
+from metafork.ir.program import Binary, Declare, For, If, IntConst, Stmt
+from metafork.lazy_dataclass import dataclass
+from metafork.lowering.shared_loads import MOST_STATEMENTS, MOST_TRIPS
+
+WARP, SECTOR_BYTES = 32, 32
+ONE, ALL = Fraction(1), Fraction(WARP)
+
+Indices = tuple[Polynomial | None, ...]
+
+
+def sectors_of_loads(memory: BlockMemory, loop: int, rows: int, columns: int) -> Fraction:
+    """Return the sectors of a warp's loads in the text, a result: ``rows`` iterations of thread loop ``loop``.
+
+    Of the innermost thread loop a thread runs ``columns`` iterations.
+    """
+    total = Fraction(0)
+    for path in memory.paths:
+        for number, phase in enumerate(phases(path.program)):
+            unrolled = _unrolled(phase.body, rows * columns)
+            counts = {phase.threads[loop].var: rows, phase.threads[-1].var: columns}
+            reads = [one for one in path.references if one.reads and one.phase == number]
+            total += _of_phase(reads, counts, unrolled)
+    return total / (rows * columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Elements of an array that differ in their places in a row alone.
+
+    An access of a warp to one of them takes so many ``sectors``, and a thread makes it ``often`` times.
+    """
+
+    array: str
+    sectors: Fraction
+    often: int
+    rest: tuple[Polynomial, ...]
+
+
+def _of_phase(reads: Sequence[Reference], counts: Mapping[str, int], unrolled: frozenset[str]) -> Fraction:
+    """Return the sectors of what a thread reads in a phase; ``counts`` are those of its rows and of its columns."""
+    _, columns = counts.values()
+    result, lines = Fraction(0), dict[_Line, set[int]]()
+    for array, size, indices, loops in {(one.array, one.element.type.size, one.indices, one.loops) for one in reads}:
+        trips, often = _trips(loops, unrolled)
+        ranges = [*counts.values(), *trips.values()]
+        steps = _steps(indices, (*counts, *trips))
+        if steps is None:
+            result += often * prod(ranges) * ALL
+            continue
+        across = [each[1] for each in steps]
+        aside = across[-1] == 1 and not any(across[:-1])
+        sectors = (_apart(columns * size) if aside else ALL) if any(across) else ONE
+        for place in product(*map(range, ranges)):
+            *others, last = (
+                sum((step * k for step, k in zip(each, place, strict=True) if k), index)
+                for index, each in zip(indices, steps, strict=True)
+                if index is not None
+            )
+            constant = int(last.terms().get((), 0)) if aside else 0
+            lines.setdefault(_Line(array, sectors, often, (*others, last - constant)), set()).add(constant)
+    for line, places in lines.items():
+        pairs = sum(one % 2 == 0 and one + 1 in places for one in places)
+        result += line.sectors * line.often * (len(places) - pairs)
+    return result
+
+
+def _trips(loops: Sequence[LoopRange], unrolled: frozenset[str]) -> tuple[dict[str, int], int]:
+    """Return the trips of the loops of a thread that are unrolled, and how often the others run by a constant."""
+    trips, often = dict[str, int](), 1
+    for one in loops:
+        if one.kind is LoopKind.SERIAL and one.trips is not None and one.trips.is_constant:
+            count = max(0, int(one.trips.constant_value()))
+            if one.var in unrolled:
+                trips[one.var] = count
+            else:
+                often *= count
+    return trips, often
+
+
+def _steps(indices: Indices, variables: Sequence[str]) -> list[list[Polynomial]] | None:
+    """Return by how much each index grows with each variable; ``None`` where that is not the same everywhere."""
+    result = []
+    for index in indices:
+        if index is None:
+            return None
+        steps = [index.substitute({name: Polynomial.symbol(name) + 1}) - index for name in variables]
+        if any(step.symbols & set(variables) for step in steps):
+            return None
+        result.append(steps)
+    return result
+
+
+def _apart(size: int) -> Fraction:
+    """Return how many sectors an access takes whose threads lie so many bytes apart, beginning anywhere."""
+    return min(Fraction((WARP - 1) * size, SECTOR_BYTES) + 1, ALL)
+
+
+def _unrolled(body: Sequence[Stmt], results: int) -> frozenset[str]:
+    """Return the variables of the loops of a thread that are unrolled where so many results run side by side."""
+    verdicts: dict[str, bool] = {}
+    sum(_statements(stmt, results, verdicts) for stmt in body)
+    return frozenset(name for name, unrolled in verdicts.items() if unrolled)
+
+
+def _statements(stmt: Stmt, results: int, verdicts: dict[str, bool]) -> int:
+    """Return how many statements stand for one where loops of few trips are unrolled; ``verdicts`` grows by loops."""
+    match stmt:
+        case For(init=Declare(name=name, value=first), condition=condition, body=body):
+            inside = sum(_statements(one, results, verdicts) for one in body)
+            trips = 0
+            match first, condition:
+                case IntConst(value=low), Binary(op="<", right=IntConst(value=high)):
+                    trips = high - low
+            fits = 0 < trips <= MOST_TRIPS and trips * inside * results <= MOST_STATEMENTS
+            verdicts[name] = fits and verdicts.get(name, True)
+            return trips * inside if fits else 1 + inside
+        case If(then=then, otherwise=otherwise):
+            return 1 + sum(_statements(one, results, verdicts) for one in (*then, *otherwise))
+        case _:
+            return 1
