@@ -90,7 +90,10 @@ def _at_first_call(cls: Any, method: str, make: Callable[[Any], FunctionType]) -
 def _init(cls: Any) -> FunctionType:
     """Make ``__init__``: a value for each field in order, then ``__post_init__`` where there is one."""
     names: dict[str, Any] = {"_unset": dataclasses.MISSING, "_set": object.__setattr__}
-    kinds, assigned, parameters, defaults = "", [], [], []
+    kinds = ""
+    assigned: list[str] = []
+    parameters: list[str] = []
+    defaults: list[Any] = []
     for field in dataclasses.fields(cls):
         default, factory = field.default, field.default_factory
         if field.init:
