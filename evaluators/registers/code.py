@@ -12,11 +12,8 @@ from functools import cache
 from itertools import compress
 
 from metafork.lazy_dataclass import dataclass
-from metafork.ptx.text.cfg import basic_blocks
-from metafork.ptx.text.flatten import flatten
 from metafork.ptx.text.graph import EXIT
 from metafork.ptx.text.opcodes import names_in, written
-from metafork.ptx.text.parser import parse
 from metafork.ptx.text.syntax import TYPE_BYTES, Address, Instruction, Name
 
 
@@ -150,6 +147,10 @@ def read_code(ptx: str) -> PtxCode:
 
     Raises ``ValueError`` where there is not exactly one, ``PtxError`` (a ``ValueError``) for text that is no PTX.
     """
+    from metafork.ptx.text.cfg import basic_blocks  # most runs read the PTX of LLVM, by lines
+    from metafork.ptx.text.flatten import flatten
+    from metafork.ptx.text.parser import parse
+
     kernels = parse(ptx).kernels()
     if len(kernels) != 1:
         raise ValueError(f"the PTX has {len(kernels)} kernels")

@@ -436,6 +436,8 @@ _LEAVES = frozenset({IntConst, FloatConst, Var})
 
 def walk_expression(expr: Expr) -> list[Expr]:
     """Return an expression and everything below it, parents first."""
+    if type(expr) in _LEAVES:
+        return [expr]
     found: list[Expr] = []
     pending = [expr]
     while pending:
