@@ -9,9 +9,11 @@ for all classes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from reprlib import recursive_repr
 from threading import RLock
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
@@ -73,13 +75,11 @@ def _declared(cls: type, *, order: bool, frozen: bool, slots: bool) -> Any:
     return made
 
 
-def _at_first_call(cls: Any, method: str, text: Callable[[Any, dict[str, Any]], str]) -> Callable[..., Any]:
-    """Return a method that compiles its ``text`` when it is first called, and stands back for what came of it."""
+def _at_first_call(cls: Any, method: str, make: Callable[[Any], FunctionType]) -> Callable[..., Any]:
+    """Return a method that has itself made when it is first called, and stands back for what came of it."""
 
     def first(self: Any, *args: object, **values: object) -> Any:
-        names: dict[str, Any] = {}
-        exec(compile(text(cls, names), f"<{method} of {cls.__module__}.{cls.__qualname__}>", "exec"), names)
-        made = names[method]
+        made = make(cls)
         made.__qualname__, made.__module__ = f"{cls.__qualname__}.{method}", cls.__module__
         setattr(cls, method, made)
         return made(self, *args, **values)
@@ -87,46 +87,100 @@ def _at_first_call(cls: Any, method: str, text: Callable[[Any, dict[str, Any]], 
     return first
 
 
-def _init(cls: Any, names: dict[str, Any]) -> str:
-    """Write ``__init__``: a value for each field in order, then ``__post_init__`` where there is one."""
-    names |= {"_unset": dataclasses.MISSING, "_set": object.__setattr__}
-    assign = "_set(self, {0!r}, {1})" if cls.__setattr__ is _refuse else "self.{0} = {1}"
-    parameters, body = ["self"], []
+def _init(cls: Any) -> FunctionType:
+    """Make ``__init__``: a value for each field in order, then ``__post_init__`` where there is one."""
+    names: dict[str, Any] = {"_unset": dataclasses.MISSING, "_set": object.__setattr__}
+    kinds = ""
+    assigned: list[str] = []
+    parameters: list[str] = []
+    defaults: list[Any] = []
     for field in dataclasses.fields(cls):
-        name, default = field.name, f"_default_{field.name}"
-        parameter = value = name
-        if field.default_factory is not dataclasses.MISSING:
-            names[default] = field.default_factory
-            parameter = f"{name}=_unset"
-            value = f"{default}() if {name} is _unset else {name}" if field.init else f"{default}()"
-        elif field.default is not dataclasses.MISSING:
-            names[default] = field.default
-            parameter = f"{name}={default}"
-            value = name if field.init else default
+        default, factory = field.default, field.default_factory
         if field.init:
-            parameters.append(parameter)
-        if field.init or value != name:  # ``__post_init__`` gives the others their values
-            body.append(assign.format(name, value))
-    if hasattr(cls, "__post_init__"):
-        body.append("self.__post_init__()")
-    return f"def __init__({', '.join(parameters)}):\n " + "\n ".join(body or ["pass"])
+            parameters.append(field.name)
+            if factory is not dataclasses.MISSING or default is not dataclasses.MISSING:
+                defaults.append(default)  # that of a factory is the mark of an argument that was not given
+            elif defaults:
+                raise TypeError(f"non-default argument {field.name!r} follows default argument")
+        elif factory is dataclasses.MISSING and default is dataclasses.MISSING:
+            continue  # ``__post_init__`` gives it its value
+        if factory is not dataclasses.MISSING:
+            names[f"d{len(assigned)}"] = factory
+            kinds += "f" if field.init else "F"
+        else:
+            names[f"d{len(assigned)}"] = default
+            kinds += "p" if field.init else "P"
+        assigned.append(field.name)
+    refuses = cls.__setattr__ is _refuse
+    code = _init_of(kinds, refuses, hasattr(cls, "__post_init__"))
+    return _with_names(cls, code, assigned, parameters, names, tuple(defaults))
 
 
-def _eq(cls: Any, _: dict[str, Any]) -> str:
+@cache
+def _init_of(kinds: str, refuses: bool, post: bool) -> CodeType:
+    """Return ``__init__`` of fields f0, f1 and so on; a letter for each says where its value is from."""
+    values = {"p": "p{0}", "f": "d{0}() if p{0} is _unset else p{0}", "P": "d{0}", "F": "d{0}()"}
+    assign = "_set(self, 'f{0}', {1})" if refuses else "self.f{0} = {1}"
+    body = [assign.format(number, values[kind].format(number)) for number, kind in enumerate(kinds)]
+    body += ["self.__post_init__()"] if post else []
+    parameters = "".join(f", p{number}" for number, kind in enumerate(kinds) if kind.islower())
+    return _compiled(f"def __init__(self{parameters}):\n " + "\n ".join(body or ["pass"]))
+
+
+def _eq(cls: Any) -> FunctionType:
     compared = [field.name for field in dataclasses.fields(cls) if field.compare]
-    left, right = (_values(it, compared) for it in ("self", "other"))
-    return (
+    return _with_names(cls, _eq_of(len(compared)), compared)
+
+
+@cache
+def _eq_of(count: int) -> CodeType:
+    left, right = (_values(it, count) for it in ("self", "other"))
+    return _compiled(
         f"def __eq__(self, other):\n return {left} == {right} if other.__class__ is self.__class__ else NotImplemented"
     )
 
 
-def _hash(cls: Any, _: dict[str, Any]) -> str:
+def _hash(cls: Any) -> FunctionType:
     hashed = [it.name for it in dataclasses.fields(cls) if (it.compare if it.hash is None else it.hash)]
-    return f"def __hash__(self):\n return hash({_values('self', hashed)})"
+    return _with_names(cls, _hash_of(len(hashed)), hashed)
 
 
-def _values(of: str, names: list[str]) -> str:
-    return f"({''.join(f'{of}.{name},' for name in names)})"
+@cache
+def _hash_of(count: int) -> CodeType:
+    return _compiled(f"def __hash__(self):\n return hash({_values('self', count)})")
+
+
+def _values(of: str, count: int) -> str:
+    return f"({''.join(f'{of}.f{number},' for number in range(count))})"
+
+
+def _compiled(text: str) -> CodeType:
+    (code,) = (one for one in compile(text, "<dataclass>", "exec").co_consts if isinstance(one, CodeType))
+    return code
+
+
+def _with_names(
+    cls: Any,
+    code: CodeType,
+    fields: Sequence[str],
+    parameters: Sequence[str] = (),
+    names: dict[str, Any] | None = None,
+    defaults: tuple[Any, ...] = (),
+) -> FunctionType:
+    """Return the method that a code for fields f0, f1 and so on is for fields of these names.
+
+    Most classes have a method of one of some thirty forms; to name its fields anew takes a tenth of the time of the
+    compiler.  ``names`` are those that it looks up itself.
+    """
+    called = {f"f{number}": name for number, name in enumerate(fields)}
+    variables = ("self", *parameters) if parameters else code.co_varnames
+    own = code.replace(
+        co_filename=f"<{code.co_name} of {cls.__module__}.{cls.__qualname__}>",
+        co_varnames=variables,
+        co_names=tuple(called.get(name, name) for name in code.co_names),
+        co_consts=tuple(called.get(one, one) if isinstance(one, str) else one for one in code.co_consts),
+    )
+    return FunctionType(own, names or {}, code.co_name, defaults)
 
 
 @recursive_repr()

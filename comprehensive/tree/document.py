@@ -76,6 +76,9 @@ class ScheduleDocument:
     fixed: Mapping[str, Number] = field(hash=False, default_factory=dict)
     opaque: tuple[str, ...] = ()
     complete: bool = True
+    _texts: dict[tuple[Polynomial, str, Polynomial], str] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -84,7 +87,11 @@ class ScheduleDocument:
 
     def text(self, constraint: Constraint) -> str:
         """Print a constraint with this schedule's order of symbols."""
-        return constraint.text(self.order)
+        said = (constraint.left, constraint.relation, constraint.right)
+        text = self._texts.get(said)  # files, drawing and report print the same ones
+        if text is None:
+            text = self._texts[said] = constraint.text(self.order)
+        return text
 
     def value_text(self, value: CounterValue) -> str:
         """Print the value of a counter."""

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from functools import cache
+from itertools import compress
 
 from metafork.lazy_dataclass import dataclass
-from metafork.ptx.text.cfg import basic_blocks
-from metafork.ptx.text.flatten import FlatBody, flatten
 from metafork.ptx.text.graph import EXIT
 from metafork.ptx.text.opcodes import names_in, written
-from metafork.ptx.text.parser import parse
 from metafork.ptx.text.syntax import TYPE_BYTES, Address, Instruction, Name
 
 
@@ -93,27 +91,30 @@ def form(opcode: str, modifiers: tuple[str, ...]) -> Form:
 class PtxInstruction:
     """One instruction: the registers it defines and uses; ``address`` are the used ones that form an address.
 
-    ``code`` is the instruction as it was read, ``special`` the special registers it reads; ``cached`` tells that it
-    loads through the read-only cache, where it may pass stores.
+    ``special`` are the special registers it reads; ``cached`` tells that it loads through the read-only cache, where it
+    may pass stores, ``guarded`` that it may not run.  ``operands`` are as they are written.
     """
 
-    code: Instruction
     form: Form
     defines: tuple[str, ...]
     uses: tuple[str, ...]
     address: tuple[str, ...]
     special: tuple[str, ...]
     cached: bool
-
-    @property
-    def guarded(self) -> bool:
-        """Whether it may not run."""
-        return self.code.guard is not None
+    guarded: bool
+    operands: tuple[str, ...]
 
     def with_names(self, defines: Sequence[str], uses: Sequence[str], address: Sequence[str]) -> PtxInstruction:
         """Return it with other names of its values."""
         return PtxInstruction(
-            self.code, self.form, tuple(defines), tuple(uses), tuple(address), self.special, self.cached
+            self.form,
+            tuple(defines),
+            tuple(uses),
+            tuple(address),
+            self.special,
+            self.cached,
+            self.guarded,
+            self.operands,
         )
 
 
@@ -146,11 +147,15 @@ def read_code(ptx: str) -> PtxCode:
 
     Raises ``ValueError`` where there is not exactly one, ``PtxError`` (a ``ValueError``) for text that is no PTX.
     """
+    from metafork.ptx.text.cfg import basic_blocks  # most runs read the PTX of LLVM, by lines
+    from metafork.ptx.text.flatten import flatten
+    from metafork.ptx.text.parser import parse
+
     kernels = parse(ptx).kernels()
     if len(kernels) != 1:
         raise ValueError(f"the PTX has {len(kernels)} kernels")
     body = flatten(kernels[0])
-    instructions = [_instruction(one, body) for one in body.instructions]
+    instructions = [_instruction(one, body.registers) for one in body.instructions]
     blocks = tuple(
         PtxBlock(
             tuple(instructions[block.start : block.end]),
@@ -161,27 +166,26 @@ def read_code(ptx: str) -> PtxCode:
     return PtxCode(blocks, {name: TYPE_BYTES.get(kind, 0) for name, kind in body.registers.items()})
 
 
-def _instruction(code: Instruction, body: FlatBody) -> PtxInstruction:
-    registers = body.registers
-    defines = tuple(name.text for name in written(code) if name.text in registers)
+def _instruction(code: Instruction, registers: Mapping[str, str]) -> PtxInstruction:
+    defines = tuple([name.text for name in written(code) if name.text in registers])
     # What is written comes first among the operands.
     rest = code.operands[1:] if defines else code.operands
-    uses: list[str] = []
-    special: list[str] = []
-    for name in names_in(rest):
-        if name.text in registers:
-            uses.append(name.text)
-        elif name.text.startswith("%"):
-            special.append(name.text)
+    names = [name.text for name in names_in(rest)]
+    uses = [name for name in names if name in registers]
     if code.guard is not None:
         uses.append(code.guard.name.text)
+    bases = [one.base.text for one in rest if isinstance(one, Address) and isinstance(one.base, Name)]
     kind = form(code.opcode, code.modifiers)
-    address = tuple(
-        operand.base.text
-        for operand in rest
-        if isinstance(operand, Address) and isinstance(operand.base, Name) and operand.base.text in registers
+    return PtxInstruction(
+        kind,
+        defines,
+        tuple(uses),
+        tuple([name for name in bases if name in registers]),
+        tuple([name for name in names if name not in registers and name.startswith("%")]),
+        kind.cached,
+        code.guard is not None,
+        tuple(map(str, code.operands)),
     )
-    return PtxInstruction(code, kind, defines, tuple(uses), address, tuple(special), kind.cached)
 
 
 def liveness(blocks: Sequence[PtxBlock]) -> tuple[list[set[str]], list[set[str]]]:
@@ -192,23 +196,38 @@ def liveness(blocks: Sequence[PtxBlock]) -> tuple[list[set[str]], list[set[str]]
         uses: set[str] = set()
         defines: set[str] = set()
         for one in block.instructions:
-            uses.update(name for name in one.uses if name not in defines)
+            for name in one.uses:
+                if name not in defines:
+                    uses.add(name)
             if one.guarded:
-                uses.update(name for name in one.defines if name not in defines)
+                uses.update([name for name in one.defines if name not in defines])
             defines.update(one.defines)
         used.append(uses)
         defined.append(defines)
-    live_in = [set(uses) for uses in used]
-    live_out: list[set[str]] = [set() for _ in blocks]
+    # Sets as numbers: bit n stands for the n-th register that lives where some block begins.
+    names = list(dict.fromkeys(name for uses in used for name in uses))
+    bit = {name: 1 << number for number, name in enumerate(names)}
+    live_in = [sum([bit[name] for name in uses]) for uses in used]
+    stays = [~sum([bit[name] for name in defines if name in bit]) for defines in defined]
+    live_out = [0] * len(blocks)
     changed = True
     while changed:
         changed = False
         for index in range(len(blocks) - 1, -1, -1):
             out = live_out[index]
-            size = len(out)
             for successor in blocks[index].successors:
                 out |= live_in[successor]
-            if len(out) != size:
+            if out != live_out[index]:
                 changed = True
-                live_in[index] |= out - defined[index]
-    return live_in, live_out
+                live_out[index] = out
+                live_in[index] |= out & stays[index]
+    names.reverse()
+
+    def as_set(number: int) -> set[str]:
+        digits = format(number, f"0{len(names)}b").encode()
+        return set(compress(names, digits.translate(_DIGITS))) if names else set()
+
+    return [as_set(number) for number in live_in], [as_set(number) for number in live_out]
+
+
+_DIGITS = bytes.maketrans(b"01", b"\0\1")

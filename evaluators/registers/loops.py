@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from evaluators.registers.code import PtxBlock, PtxInstruction
 from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text import graph
-from metafork.ptx.text.parser import integer_literal
-from metafork.ptx.text.syntax import Immediate, Name, Operand
+from metafork.ptx.text.syntax import integer_literal
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "lt": operator.lt,
@@ -109,7 +108,7 @@ def iterations(blocks: Sequence[PtxBlock], chain: Chain) -> int | None:
             if one.form.opcode not in ("add", "sub") or len(one.uses) != 1:
                 continue
             (grown,), (counter,) = one.defines, one.uses
-            grows_by = _constant(one.code.operands[-1])
+            grows_by = _constant(one.operands[-1])
             step = grows_by and (-grows_by if one.form.opcode == "sub" else grows_by)
             if not step or tested not in (grown, counter) or not _comes_back(chain.body, grown, counter):
                 continue
@@ -143,11 +142,11 @@ def _constant_iterations(
     after: bool,
 ) -> int:
     """Run a counter from a constant to a constant; ``after`` tells that it is tested after it has grown."""
-    limit = _constant(test.code.operands[-1])
+    limit = _constant(test.operands[-1])
     start = _start(blocks, chain, counter)
-    compare = _COMPARE.get(test.code.modifiers[0])
-    first = test.code.operands[1]
-    if limit is None or start is None or compare is None or not isinstance(first, Name) or test.uses[0] != tested:
+    compare = _COMPARE.get(test.form.modifiers[0])
+    first = test.operands[1]
+    if limit is None or start is None or compare is None or _is_number(first) or test.uses[0] != tested:
         return UNKNOWN
     value = start + step if after else start
     stays = compare(value, limit)
@@ -160,12 +159,14 @@ def _constant_iterations(
     return UNKNOWN
 
 
-def _constant(operand: Operand) -> int | None:
+def _is_number(operand: str) -> bool:
+    return operand[0] in "-0123456789"
+
+
+def _constant(operand: str) -> int | None:
     """Return the integer that an operand is."""
-    if not isinstance(operand, Immediate):
-        return None
     try:
-        return integer_literal(operand.text)
+        return integer_literal(operand)
     except ValueError:
         return None
 
@@ -173,12 +174,12 @@ def _constant(operand: Operand) -> int | None:
 def _start(blocks: Sequence[PtxBlock], chain: Chain, name: str) -> int | None:
     """Return the constant that a register holds where a loop begins."""
     inside = set(chain.blocks)
-    outside = [one for index, block in enumerate(blocks) if index not in inside for one in block.instructions]
+    outside = [block.instructions for index, block in enumerate(blocks) if index not in inside]
     for _ in range(2):
-        writes = [one for one in outside if name in one.defines]
+        writes = [one for instructions in outside for one in instructions if name in one.defines]
         if len(writes) != 1 or writes[0].form.opcode != "mov":
             return None
-        constant = _constant(writes[0].code.operands[-1])
+        constant = _constant(writes[0].operands[-1])
         if constant is not None:
             return constant
         if not writes[0].uses:
@@ -190,6 +191,14 @@ def _start(blocks: Sequence[PtxBlock], chain: Chain, name: str) -> int | None:
 def original(name: str) -> str:
     """Return the register that a copy of a loop's body names."""
     return name.partition(_COPY)[0]
+
+
+class CopiedWeights(dict[str, int]):
+    """How many registers a register of the PTX takes, or a copy of one."""
+
+    def __missing__(self, name: str) -> int:
+        weight = self[name] = self[original(name)]
+        return weight
 
 
 def copies(body: Sequence[PtxInstruction], count: int, tag: str) -> list[PtxInstruction]:

@@ -6,11 +6,11 @@ with the sum that adds the base.  Each value is defined once: a register that is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cache
 
 from evaluators.registers.code import Form, PtxInstruction
-from evaluators.registers.loops import original
 from metafork.lazy_dataclass import dataclass
 
 # Cycles until a result is there; in proportion to each other, all that matters.
@@ -75,8 +75,11 @@ def _scales(form: Form) -> bool:
             return False
 
 
-def operations(body: Sequence[PtxInstruction], live_out: Iterable[str], registers: Mapping[str, int]) -> Operations:
-    """Return the operations of straight-line code; ``registers`` says how many each register of the PTX takes."""
+def operations(body: Sequence[PtxInstruction], live_out: AbstractSet[str], registers: Mapping[str, int]) -> Operations:
+    """Return the operations of straight-line code; ``registers`` says how many each register of the PTX takes.
+
+    What only passes through is one value that takes as much as all of that.
+    """
     current: dict[str, int] = {}
     weight: list[int] = []
     count: list[int] = []
@@ -84,7 +87,7 @@ def operations(body: Sequence[PtxInstruction], live_out: Iterable[str], register
 
     def fresh(name: str) -> int:
         current[name] = value = len(weight)
-        weight.append(registers[original(name)])
+        weight.append(registers[name])
         count.append(0)
         as_address.append(0)
         return value
@@ -98,11 +101,17 @@ def operations(body: Sequence[PtxInstruction], live_out: Iterable[str], register
             if name in one.address:
                 as_address[value] += 1
             uses.append(value)
-        if one.code.guard is not None:
+        if one.guarded:
             # Where the guard does not hold, the old value stays.
             uses += [current[name] if name in current else fresh(name) for name in one.defines]
         renamed.append((one, [fresh(name) for name in one.defines], uses))
-    last = {current[name] if name in current else fresh(name) for name in live_out}
+    last = {current[name] for name in live_out if name in current}
+    through = sum([registers[name] for name in live_out if name not in current])
+    if through:
+        last.add(len(weight))
+        weight.append(through)
+        count.append(0)
+        as_address.append(0)
     for value in last:
         count[value] += 1
     return Operations(_merged(renamed, last, weight, count, as_address), last, weight)

@@ -49,7 +49,14 @@ def hoisted(code: PtxCode, weight: Mapping[str, int] | None = None) -> int:
     blocks, weight = code.blocks, weight or weights(code)
     live_in, live_out = liveness(blocks)
     loops = natural_loops(blocks)
-    most = 0
+    taken = weight.__getitem__
+    regions: list[tuple[int, Sequence[PtxInstruction], set[str], bool]] = []
+
+    def add(body: Sequence[PtxInstruction], live: set[str], loop: bool) -> None:
+        # As much as could live at once, were everything needed everywhere.
+        bound = sum(map(taken, live)) + sum([weight[name] for one in body for name in one.defines + one.uses])
+        regions.append((bound, body, live, loop))
+
     inside: set[int] = set()
     for header in loops.innermost():
         members = sorted(loops.members[header])
@@ -59,10 +66,15 @@ def hoisted(code: PtxCode, weight: Mapping[str, int] | None = None) -> int:
         inside.update(members)
         left = {name for index in members for after in blocks[index].successors if after not in loops.members[header]
                 for name in live_in[after]}  # fmt: skip
-        most = max(most, _walk(_memory_first(body), live_in[header] | left, weight, predicated=True))
+        add(body, live_in[header] | left, loop=True)
     for index, block in enumerate(blocks):
         if index not in inside:
-            most = max(most, _walk(_memory_first(block.instructions), live_out[index], weight))
+            add(block.instructions, live_out[index], loop=False)
+    most = 0
+    for bound, instructions, live, loop in sorted(regions, key=lambda region: -region[0]):
+        if bound <= most:
+            break
+        most = max(most, _walk(_memory_first(instructions), live, weight, predicated=loop))
     return most
 
 
@@ -78,12 +90,17 @@ def _walk(
     With ``predicated`` a guarded definition ends the life before it, as where the guard holds.
     """
     live = set(live_out)
-    now = sum(weight[name] for name in live)
+    now = sum(map(weight.__getitem__, live))
     most = now
     for one in reversed(instructions):
-        dead = sum(weight[name] for name in one.defines if name not in live)
-        most = max(most, now + dead)
-        if predicated or not one.guarded:
+        dead = 0
+        stays = one.guarded and not predicated
+        for name in one.defines:
+            if name not in live:
+                dead += weight[name]
+        if now + dead > most:
+            most = now + dead
+        if not stays:
             for name in one.defines:
                 if name in live:
                     live.discard(name)
@@ -92,7 +109,8 @@ def _walk(
             if name not in live:
                 live.add(name)
                 now += weight[name]
-        most = max(most, now)
+        if now > most:
+            most = now
     return most
 
 
@@ -197,19 +215,28 @@ def _uniform(instructions: Sequence[PtxInstruction]) -> set[str]:
         for name in one.defines:
             count[name] = count.get(name, 0) + 1
     uniform: set[str] = set()
+    computed: list[PtxInstruction] = []
+    for one in instructions:
+        if not one.defines or any(count[name] > 1 for name in one.defines):
+            continue
+        if one.form.opcode == "ld":
+            shared = one.form.space == "param" and not one.address
+        elif one.special:
+            shared = all(name in _UNIFORM_REGISTERS for name in one.special)
+        else:
+            shared = False
+            if one.uses:
+                computed.append(one)
+        if shared:
+            uniform.update(one.defines)
     changed = True
     while changed:
-        changed = False
-        for one in instructions:
-            if not one.defines or any(name in uniform or count[name] > 1 for name in one.defines):
-                continue
-            if one.form.opcode == "ld":
-                shared = one.form.space == "param" and not one.address
-            elif one.special:
-                shared = all(name in _UNIFORM_REGISTERS for name in one.special)
-            else:
-                shared = bool(one.uses) and all(name in uniform for name in one.uses)
-            if shared:
+        waiting = []
+        for one in computed:
+            if uniform.issuperset(one.uses):
                 uniform.update(one.defines)
-                changed = True
+            else:
+                waiting.append(one)
+        changed = len(waiting) < len(computed)
+        computed = waiting
     return uniform

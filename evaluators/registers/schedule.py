@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction, Slow, liveness
 from evaluators.registers.list_scheduling import scheduled
-from evaluators.registers.loops import chain_of, copies, iterations, natural_loops, original, unrolled_whole
+from evaluators.registers.loops import CopiedWeights, chain_of, copies, iterations, natural_loops, unrolled_whole
 from evaluators.registers.operations import Operations, in_order, operations
 from evaluators.registers.pressure import weights
 from metafork.lazy_dataclass import dataclass
@@ -70,7 +70,8 @@ class Arrangement:
 
 def arrangement(code: PtxCode, weight: Mapping[str, int] | None = None) -> Arrangement:
     """Arrange a kernel; ``weight`` is that of ``weights``, where it is known."""
-    weight = weight or weights(code)
+    weight = CopiedWeights(weight or weights(code))
+    taken = weight.__getitem__
     found = list(_regions(unrolled_whole(code.blocks)))
     loads = max((sum(one.form.loads for one in region.body) for region in found if not region.unrolled), default=0)
     slow = dict.fromkeys(Slow, 0)
@@ -84,9 +85,9 @@ def arrangement(code: PtxCode, weight: Mapping[str, int] | None = None) -> Arran
             slow[kind] = max(slow[kind], number)
         temporaries = [more for kind, more in _TEMPORARIES.items() if kind in count]
         # All values at once, more than any arrangement of the region keeps alive.
-        values = sum(weight[original(name)] for one in region.body for name in one.defines)
-        from_outside = region.live_out.union(*(one.uses for one in region.body))
-        values += sum(weight[original(name)] for name in from_outside)
+        values = sum([taken(name) for one in region.body for name in one.defines])
+        from_outside = region.live_out.union(*[one.uses for one in region.body])
+        values += sum(map(taken, from_outside))
         most = max(values + FREE_MORE, *(max(values + more, least) for more, least in temporaries), 0)
         regions.append((most, region, temporaries))
     wanted = 0
@@ -97,7 +98,7 @@ def arrangement(code: PtxCode, weight: Mapping[str, int] | None = None) -> Arran
         needed = in_order(straight)
         if temporaries or max(ALL_WARPS, needed + TIGHT_MORE) > wanted:
             wanted = max(wanted, _wanted(straight, needed, temporaries))
-    across = max((sum(weight[original(name)] for name in region.live_out) for region in found), default=0)
+    across = max((sum(map(taken, region.live_out)) for region in found), default=0)
     return Arrangement(wanted, loads, across, slow)
 
 

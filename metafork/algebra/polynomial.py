@@ -63,10 +63,15 @@ class Polynomial:
     @staticmethod
     def _of(coefficients: Mapping[Monomial, int | Fraction]) -> Polynomial:
         """Wrap coefficients of canonical monomials, dropping zeros."""
+        return Polynomial._made(
+            {mono: value if type(value) is int else _plain(value) for mono, value in coefficients.items() if value}
+        )
+
+    @staticmethod
+    def _made(coefficients: _Terms) -> Polynomial:
+        """Wrap coefficients as they are kept."""
         result = Polynomial.__new__(Polynomial)
-        result._coefficients = {
-            mono: value if type(value) is int else _plain(value) for mono, value in coefficients.items() if value
-        }
+        result._coefficients = coefficients
         result._hash = result._symbols = result._terms = None
         return result
 
@@ -78,12 +83,12 @@ class Polynomial:
     @staticmethod
     def symbol(name: str) -> Polynomial:
         """Return the polynomial that is one symbol."""
-        return Polynomial._of({((name, 1),): 1})
+        return Polynomial._made({((name, 1),): 1})
 
     @staticmethod
     def constant(value: Fraction | int) -> Polynomial:
         """Return a constant polynomial."""
-        return Polynomial._of({(): value})
+        return Polynomial._made({(): _plain(value)} if value else {})
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -209,14 +214,20 @@ class Polynomial:
         return Polynomial._of(quotient), Polynomial._of(remainder)
 
     def __add__(self, other: Polynomial | Fraction | int) -> Polynomial:
+        added = as_polynomial(other)._coefficients
+        if not added:
+            return self
         total = dict(self._coefficients)
-        for mono, value in as_polynomial(other)._coefficients.items():
+        for mono, value in added.items():
             total[mono] = total.get(mono, 0) + value
         return Polynomial._of(total)
 
     def __sub__(self, other: Polynomial | Fraction | int) -> Polynomial:
+        taken = as_polynomial(other)._coefficients
+        if not taken:
+            return self
         total = dict(self._coefficients)
-        for mono, value in as_polynomial(other)._coefficients.items():
+        for mono, value in taken.items():
             total[mono] = total.get(mono, 0) - value
         return Polynomial._of(total)
 
@@ -230,7 +241,7 @@ class Polynomial:
         return -self + other
 
     def __neg__(self) -> Polynomial:
-        return Polynomial._of({mono: -value for mono, value in self._coefficients.items()})
+        return Polynomial._made({mono: -value for mono, value in self._coefficients.items()})
 
     def __pow__(self, exponent: int) -> Polynomial:
         result = ONE
@@ -357,6 +368,7 @@ class Constraint:
     relation: Relation
     right: Polynomial
     _difference: Polynomial | None = field(default=None, init=False, repr=False)
+    _hash: int | None = field(default=None, init=False, repr=False)
 
     @property
     def difference(self) -> Polynomial:
@@ -403,16 +415,18 @@ class Constraint:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Constraint) or self.relation != other.relation:
+        if not isinstance(other, Constraint) or self.relation != other.relation or hash(self) != hash(other):
             return False
         if self.difference == other.difference:
             return True
         return self.relation == "==" and self.difference == -other.difference
 
     def __hash__(self) -> int:
-        if self.relation == "==":
-            return hash(("==", frozenset((self.difference, -self.difference))))
-        return hash((self.relation, self.difference))
+        if self._hash is None:
+            sides = {self.difference, -self.difference} if self.relation == "==" else {self.difference}
+            object.__setattr__(self, "_hash", hash((self.relation, frozenset(sides))))
+        assert self._hash is not None
+        return self._hash
 
     def __str__(self) -> str:
         return self.text()

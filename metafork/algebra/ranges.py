@@ -190,6 +190,8 @@ class Box:
 
     def never_negative(self, value: Polynomial) -> bool:
         """Say whether ``value >= 0`` is shown."""
+        if not self._signed and all(coefficient >= 0 for coefficient in value.coefficients.values()):
+            return True
         least = self.at_least(value)
         return least is not None and least >= 0
 

@@ -19,7 +19,7 @@ code only, ``Barrier`` only in a kernel (``metafork.ir.kernel``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import field, replace
 from enum import Enum
 from operator import attrgetter
@@ -431,34 +431,50 @@ _OPERANDS: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
     Element: attrgetter("indices"),
 }
 """By kind of expression: every pass asks for operands, thousands of times in a large kernel."""
+_LEAVES = frozenset({IntConst, FloatConst, Var})
 
 
-def walk_expression(expr: Expr) -> Iterator[Expr]:
-    """Yield an expression and everything below it, parents first."""
+def walk_expression(expr: Expr) -> list[Expr]:
+    """Return an expression and everything below it, parents first."""
+    if type(expr) in _LEAVES:
+        return [expr]
+    found: list[Expr] = []
     pending = [expr]
     while pending:
         expr = pending.pop()
-        yield expr
-        if operands := _OPERANDS[type(expr)](expr):
-            pending += operands[::-1]
+        found.append(expr)
+        kind = type(expr)
+        if kind is Binary:
+            pending += (expr.right, expr.left)  # type: ignore[union-attr]  # is asked most often
+        elif kind not in _LEAVES:
+            pending += _OPERANDS[kind](expr)[::-1]
+    return found
 
 
-def walk_statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """Yield every statement of a body and everything below it, in textual order (a ``For``'s init and step too)."""
+def walk_statements(body: tuple[Stmt, ...]) -> list[Stmt]:
+    """Return every statement of a body and everything below it, in textual order (a ``For``'s init and step too)."""
+    found: list[Stmt] = []
+    _walk_into(body, found)
+    return found
+
+
+def _walk_into(body: tuple[Stmt, ...], found: list[Stmt]) -> None:
     for stmt in body:
-        yield stmt
+        found.append(stmt)
         match stmt:
+            case Assign() | Declare():  # most are
+                pass
             case If(then=then, otherwise=otherwise):
-                yield from walk_statements(then)
-                yield from walk_statements(otherwise)
+                _walk_into(then, found)
+                _walk_into(otherwise, found)
             case For(init=init, step=step, body=inner):
                 if init is not None:
-                    yield init
-                yield from walk_statements(inner)
+                    found.append(init)
+                _walk_into(inner, found)
                 if step is not None:
-                    yield step
+                    found.append(step)
             case While(body=inner) | Phase(body=inner):
-                yield from walk_statements(inner)
+                _walk_into(inner, found)
             case _:
                 pass
 

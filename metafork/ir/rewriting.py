@@ -136,12 +136,12 @@ def map_body(body: tuple[Stmt, ...], change: Callable[[Expr], Expr | None]) -> t
 
 def variables(expr: Expr) -> frozenset[str]:
     """Return the names of the scalars that an expression reads."""
-    return frozenset(part.name for part in walk_expression(expr) if isinstance(part, Var))
+    return frozenset([part.name for part in walk_expression(expr) if isinstance(part, Var)])
 
 
 def arrays_read(expr: Expr) -> frozenset[str]:
     """Return the names of the arrays whose elements an expression names."""
-    return frozenset(part.array for part in walk_expression(expr) if isinstance(part, Element))
+    return frozenset([part.array for part in walk_expression(expr) if isinstance(part, Element)])
 
 
 def private_arrays(body: tuple[Stmt, ...]) -> frozenset[str]:

@@ -25,7 +25,6 @@ from metafork.ir.program import (
     Unary,
     Var,
 )
-from metafork.lazy_dataclass import dataclass
 from metafork.llvm.builder import DOUBLE, FLOAT, I1, I32, I64, Function, Module, Value, constant
 from metafork.llvm.targets import SPECIAL_REGISTERS, Target
 
@@ -53,12 +52,13 @@ _BITS = {"<<": "shl", "&": "and", "|": "or", "^": "xor"}
 _CONDITIONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
-@dataclass(frozen=True, slots=True)
 class Typed:
     """A value with its C type; ``bool`` is an ``i8`` that is 0 or 1, as it is in memory."""
 
-    value: Value
-    type: ScalarType
+    __slots__ = ("type", "value")
+
+    def __init__(self, value: Value, type_: ScalarType) -> None:
+        self.value, self.type = value, type_
 
 
 _TYPES = {
@@ -96,22 +96,22 @@ class ExpressionLowering:
 
     def value(self, expr: Expr) -> Typed:
         """Lower an expression to a value of the type that C gives it."""
-        match expr:
+        match expr:  # the most frequent ones first
+            case Binary():
+                if expr.op in COMPARISONS or expr.op in LOGICAL:
+                    return Typed(self.function.cast("zext", self.truth(expr), I32), INT)
+                return self.arithmetic(expr.op, self.value(expr.left), self.value(expr.right))
+            case Var() | Element():
+                if isinstance(expr, Var) and expr.name in SPECIAL_REGISTERS:
+                    return Typed(self.target.special_register(self, expr.name), ScalarType.UNSIGNED_INT)
+                address, type_ = self.address(expr)
+                return Typed(self.function.load(address, _TYPES[type_], alignment(expr)), type_)
             case IntConst(value=value, type=type_):
                 return Typed(constant(llvm_type(type_), value), type_)
             case FloatConst(text=text, type=type_):
                 return Typed(constant(llvm_type(type_), floating_value(text, type_)), type_)
-            case Var(name=name) if name in SPECIAL_REGISTERS:
-                return Typed(self.target.special_register(self, name), ScalarType.UNSIGNED_INT)
-            case Var() | Element():
-                address, type_ = self.address(expr)
-                return Typed(self.function.load(address, llvm_type(type_), alignment(expr)), type_)
             case Unary():
                 return self._unary(expr)
-            case Binary(op=op) if op in COMPARISONS or op in LOGICAL:
-                return Typed(self.function.cast("zext", self.truth(expr), I32), INT)
-            case Binary(op=op, left=left, right=right):
-                return self.arithmetic(op, self.value(left), self.value(right))
             case Conditional():
                 return self._conditional(expr)
             case Cast(type=type_, operand=operand):

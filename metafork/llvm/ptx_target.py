@@ -18,6 +18,7 @@ from itertools import groupby
 import llvmlite.binding as llvm
 
 from metafork.ir.ir_strategies import STANDARD
+from metafork.llvm.loop_exits import leave_once
 
 TRIPLE = "nvptx64-nvidia-cuda"
 _OLDEST = ("sm_20", "sm_21", "sm_30", "sm_35")
@@ -51,7 +52,10 @@ _PASSES = {
     "sroa": "sroa",
 }
 _ABORTING = frozenset({"loop-reduce"})
-"""Passes with assertions that code was seen to break: LLVM 22's loses the closed form of loops with several exits."""
+"""Passes with assertions that code was seen to break: LLVM 22's loses the closed form of loops with several exits.
+
+They run in a process apart where some loop has several.
+"""
 
 
 class TargetError(ValueError):
@@ -133,13 +137,18 @@ def _without_hints(module: llvm.ModuleRef) -> llvm.ModuleRef:
 
 def _after_passes(module: llvm.ModuleRef, names: Sequence[str], machine: llvm.TargetMachine) -> llvm.ModuleRef:
     aborting = _ABORTING & {*names}
-    if not aborting:
-        _run_passes(module, names, machine)
-        return module
-    text = _made_apart(partial(_passed, module, names, machine))
-    if text is None:
-        raise TargetError(f"LLVM does not end {', '.join(sorted(aborting))} on its loops")
-    return llvm.parse_assembly(text)
+    first = min(map(names.index, aborting), default=len(names))
+    if names[:first]:
+        _run_passes(module, names[:first], machine)
+    if aborting and not leave_once(str(module)):
+        text = _made_apart(partial(_passed, module, names[first:], machine))
+        if text is None:
+            raise TargetError(f"LLVM does not end {', '.join(sorted(aborting))} on its loops")
+        return llvm.parse_assembly(text)
+    if aborting:
+        _run_passes(module, names[first:], machine)
+        return llvm.parse_assembly(str(module))  # as from the process apart: the order of uses is that of the text
+    return module
 
 
 def _run_passes(module: llvm.ModuleRef, names: Sequence[str], machine: llvm.TargetMachine) -> None:

@@ -59,7 +59,6 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.ir.rewriting import arrays_read
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copies.copy import RowPlaces, Site, builtin
 from metafork.lowering.path import PathLowering
@@ -153,8 +152,10 @@ class _Lowering:
             for stmt in walk_statements(body)
             if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
         }
-        used = _used(body)
-        read = {name for stmt in walk_statements(body) for expr in expressions_of(stmt) for name in arrays_read(expr)}
+        parts = _parts(body)
+        used = {part.name for part in parts if isinstance(part, Var)}
+        read = {part.array for part in parts if isinstance(part, Element)}
+        with_offsets = _with_offsets(parts)
         constants = tuple(
             Memory(one.array.name, Space.CONSTANT, one.array.element, IntConst(len(one.values)), None, True, one.values)
             for one in self.program.tables
@@ -169,7 +170,7 @@ class _Lowering:
         arguments = tuple(Argument(n, v.type) for n, v in scalars.items() if n in used) + tuple(
             Argument(value.name, value.type) for value in self.program.values if value.name in used
         )
-        elements = (memory.extent for memory in globals_ if memory.name in _with_offsets(body))
+        elements = (memory.extent for memory in globals_ if memory.name in with_offsets)
         x, y, z = self._padded([code_of(extent, symbols, wide=True) for extent in self.shape])
         grid_x, grid_y, grid_z = self._padded([loop.extent for loop in reversed(self.program.grid)])
         return Kernel(
@@ -371,15 +372,16 @@ def _names(program: Program) -> set[str]:
     return names
 
 
-def _with_offsets(body: tuple[Stmt, ...]) -> set[str]:
+def _parts(body: tuple[Stmt, ...]) -> list[Expr]:
+    """Return all expressions of a body, with everything below them."""
+    return [part for stmt in walk_statements(body) for expr in expressions_of(stmt) for part in walk_expression(expr)]
+
+
+def _with_offsets(parts: Sequence[Expr]) -> set[str]:
     """Return the memories that are accessed by an ``OFFSET``."""
-    elements = (
-        part
-        for stmt in walk_statements(body)
-        for expr in expressions_of(stmt)
-        for part in walk_expression(expr)
-        if isinstance(part, Element)
-    )
+    if not any(map(_is_offset, parts)):
+        return set()
+    elements = (part for part in parts if isinstance(part, Element))
     return {element.array for element in elements if any(map(_is_offset, walk_expression(element.indices[0])))}
 
 
@@ -391,29 +393,41 @@ def _used_in(expr: Expr) -> set[str]:
     return {part.name for part in walk_expression(expr) if isinstance(part, Var)}
 
 
-def _used(body: tuple[Stmt, ...]) -> set[str]:
-    return {name for stmt in walk_statements(body) for expr in expressions_of(stmt) for name in _used_in(expr)}
-
-
 def _without_dead(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Drop declarations of scalars that nothing reads: indices that the offsets in a window have replaced."""
-    while True:
-        read = _read(body)
-        smaller = _dropped(body, read)
-        if smaller == body:
-            return body
-        body = smaller
+    kept: set[str] = set()
+    droppable: list[tuple[str, set[str]]] = []
+    _read(body, kept, droppable)
+    read = kept.union(*[names for _, names in droppable])
+    if all(name in read for name, _ in droppable):
+        return body
+    while len(smaller := kept.union(*[names for name, names in droppable if name in read])) < len(read):
+        read = smaller
+    return _dropped(body, read)
 
 
-def _read(body: tuple[Stmt, ...]) -> set[str]:
-    names: set[str] = set()
-    for stmt in walk_statements(body):
-        if isinstance(stmt, Assign) and isinstance(stmt.target, Var):
-            names |= _used_in(stmt.value) - ({stmt.target.name} if stmt.op else set())
-        else:
-            for expr in expressions_of(stmt):
-                names |= _used_in(expr)
-    return names
+def _read(body: tuple[Stmt, ...], kept: set[str], droppable: list[tuple[str, set[str]]]) -> None:
+    """Gather the scalars that statements read; for those that ``_dropped`` may drop, with the scalar that they set."""
+    for stmt in body:
+        match stmt:
+            case Declare(name=name) | Assign(target=Var(name=name)):
+                droppable.append((name, _read_by(stmt)))
+            case If(then=then, otherwise=otherwise):
+                kept |= _read_by(stmt)
+                _read(then, kept, droppable)
+                _read(otherwise, kept, droppable)
+            case For(init=init, step=step, body=inner):
+                for head in (init, stmt, step):
+                    kept |= set() if head is None else _read_by(head)
+                _read(inner, kept, droppable)
+            case _:
+                kept |= set().union(*map(_read_by, walk_statements((stmt,))))
+
+
+def _read_by(stmt: Stmt) -> set[str]:
+    if isinstance(stmt, Assign) and isinstance(stmt.target, Var):
+        return _used_in(stmt.value) - ({stmt.target.name} if stmt.op else set())
+    return {name for expr in expressions_of(stmt) for name in _used_in(expr)}
 
 
 def _dropped(body: tuple[Stmt, ...], read: set[str]) -> tuple[Stmt, ...]:

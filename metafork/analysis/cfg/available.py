@@ -169,7 +169,9 @@ def _with_evaluated(stmt: Simple, parts: Sequence[Expr]) -> Simple:
 
 
 def _parts(expr: Expr, path: tuple[int, ...], conditional: bool) -> Iterator[tuple[tuple[int, ...], Expr, bool]]:
-    if not isinstance(expr, IntConst | FloatConst | Var | Element) and is_pure(expr):
+    if isinstance(expr, IntConst | FloatConst | Var):
+        return
+    if not isinstance(expr, Element) and is_pure(expr):
         yield path, expr, conditional
     for place, operand in enumerate(subexpressions(expr)):
         lazy = place > 0 and (isinstance(expr, Conditional) or (isinstance(expr, Binary) and expr.op in LOGICAL))

@@ -6,6 +6,7 @@ The rules are those of C11: section 6.3.1.1 (integer promotion) and 6.3.1.8 (usu
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 
 
 class ScalarType(Enum):
@@ -33,6 +34,8 @@ class ScalarType(Enum):
         self.floating = floating
         self.rank = rank
 
+    __hash__ = object.__hash__  # that of enumerations is a function in Python, and types are looked up everywhere
+
     @property
     def integer(self) -> bool:
         """Whether this is an integer type."""
@@ -55,6 +58,7 @@ class ScalarType(Enum):
         return self.least <= other.least and other.greatest <= self.greatest
 
 
+@cache  # of a few types, asked for each operation of each kernel
 def promoted(type_: ScalarType) -> ScalarType:
     """Return the type after integer promotion: every integer type narrower than ``int`` becomes ``int``."""
     return ScalarType.INT if type_.integer and type_.rank < ScalarType.INT.rank else type_
@@ -63,6 +67,7 @@ def promoted(type_: ScalarType) -> ScalarType:
 _UNSIGNED_OF_RANK = {3: ScalarType.UNSIGNED_INT, 4: ScalarType.UNSIGNED_LONG, 5: ScalarType.UNSIGNED_LONG_LONG}
 
 
+@cache
 def common_type(left: ScalarType, right: ScalarType) -> ScalarType:
     """Return the type in which C computes ``left op right`` (the usual arithmetic conversions)."""
     if left.floating or right.floating:

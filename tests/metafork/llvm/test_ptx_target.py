@@ -60,9 +60,21 @@ def test_what_llvm_cannot_do_is_an_error_with_its_reason(call, message):
 
 
 def test_an_assertion_of_llvm_is_an_error_too(monkeypatch):
-    monkeypatch.setattr(ptx_target, "_run_passes", lambda *_: os.abort())
+    monkeypatch.setattr(ptx_target, "_passed", lambda *_: os.abort())
+    text = (
+        "void k(int n, const int *a, int *b) { for (int i = 0; i < n; i += 1) { if (a[i] > 3) break; b[i] = a[i]; } }"
+    )
     with pytest.raises(TargetError, match="LLVM does not end loop-reduce on its loops"):
-        optimize(IR, PRESSURE[1].passes)
+        optimize(module_text(read_kernel(text)), PRESSURE[1].passes)
+
+
+def test_loops_that_are_left_at_one_place_need_no_process_apart(monkeypatch):
+    expected = optimize(IR, PRESSURE[1].passes)
+    monkeypatch.setattr(ptx_target, "_made_apart", lambda _: None)
+    assert optimize(IR, PRESSURE[1].passes) == expected
+    monkeypatch.undo()
+    monkeypatch.setattr(ptx_target, "leave_once", lambda _: False)
+    assert optimize(IR, PRESSURE[1].passes) == expected
 
 
 def test_a_function_without_exact_code_is_named():

@@ -1,0 +1,61 @@
+"""Loops that are left at one place, as the text of the IR shows them."""
+
+import pytest
+
+from metafork.llvm.llvm_ir import module_text
+from metafork.llvm.loop_exits import leave_once
+from metafork.llvm.ptx_target import optimize
+from tests.metafork.lowering.kernel_reader import read_kernel
+
+BEFORE = ("sroa", "simplifycfg", "instcombine", "loop-simplify", "lcssa", "loop-rotate")
+
+
+def loop(body, condition="i < n"):
+    return f"void k(int n, const int *a, int *b) {{ for (int i = 0; {condition}; i += 1) {{ {body} }} }}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("void k(int n, int *b) { b[n] = n; }", True),
+        (loop("b[i] = a[i];"), True),
+        (loop("if (a[i] > 3) b[i] = a[i]; else b[i] = n / a[i];"), True),
+        (loop("for (int j = 0; j < a[i]; j += 1) b[j] = a[n + j];"), True),
+        (loop("if (a[i] > 3) break; b[i] = a[i];"), False),
+        (loop("b[i] = a[i];", "i < n && a[i] > b[i] / n"), False),
+        (loop("for (int j = 0; j < n; j += 1) { if (a[j] > 3) break; b[i + j] = a[j]; }"), False),
+        (loop("while (b[i] / a[i] < n) b[i] += 1;"), True),
+    ],
+)
+def test_exits_are_counted(text, expected):
+    assert leave_once(optimize(module_text(read_kernel(text)), BEFORE)) is expected
+
+
+def test_each_function_counts():
+    once, twice = (
+        optimize(module_text(read_kernel(loop(body))), BEFORE)
+        for body in ("b[i] = a[i];", "if (a[i] > 3) break; b[i] = a[i];")
+    )
+    assert leave_once(once + once)
+    assert not leave_once(once + twice)
+    assert not leave_once(twice + once)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("a:\n  br i1 %x, label %a, label %b\nb:\n  ret void", True),
+        ("a:\n  br label %b\nb:\n  br label %b", True),
+        ("a:\n  switch i32 %x, label %b [\n    i32 1, label %c\n  ]\nb:\n  ret void\nc:\n  ret void", False),
+        ("a:\n  br label %nowhere", False),
+        (
+            "a:\n  br i1 %x, label %b, label %c\nb:\n  br label %c\nc:\n  br i1 %y, label %b, label %d\nd:\n  ret void",
+            False,
+        ),
+    ],
+    ids=["a loop", "no end", "a switch", "a label that is not there", "into the midst of a loop"],
+)
+def test_what_is_not_seen_is_not_said(body, expected):
+    text = f"define void @k(i1 %x, i1 %y) {{\n{body}\n"
+    assert leave_once(f"{text}}}\n") is expected
+    assert not leave_once(text)
