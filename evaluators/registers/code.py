@@ -12,9 +12,12 @@ from functools import cache
 from itertools import compress
 
 from metafork.lazy_dataclass import dataclass
+from metafork.ptx.text.cfg import basic_blocks
+from metafork.ptx.text.flatten import flatten
 from metafork.ptx.text.graph import EXIT
 from metafork.ptx.text.opcodes import names_in, written
-from metafork.ptx.text.syntax import TYPE_BYTES, Address, Instruction, Name
+from metafork.ptx.text.parser import parse
+from metafork.ptx.text.syntax import TYPE_BYTES, Address, Instruction, Name, Operand
 
 
 class Slow(Enum):
@@ -92,7 +95,7 @@ class PtxInstruction:
     """One instruction: the registers it defines and uses; ``address`` are the used ones that form an address.
 
     ``special`` are the special registers it reads; ``cached`` tells that it loads through the read-only cache, where it
-    may pass stores, ``guarded`` that it may not run.  ``operands`` are as they are written.
+    may pass stores, ``guarded`` that it may not run.  ``operands`` are as they were read.
     """
 
     form: Form
@@ -102,7 +105,7 @@ class PtxInstruction:
     special: tuple[str, ...]
     cached: bool
     guarded: bool
-    operands: tuple[str, ...]
+    operands: tuple[Operand, ...]
 
     def with_names(self, defines: Sequence[str], uses: Sequence[str], address: Sequence[str]) -> PtxInstruction:
         """Return it with other names of its values."""
@@ -147,10 +150,6 @@ def read_code(ptx: str) -> PtxCode:
 
     Raises ``ValueError`` where there is not exactly one, ``PtxError`` (a ``ValueError``) for text that is no PTX.
     """
-    from metafork.ptx.text.cfg import basic_blocks  # most runs read the PTX of LLVM, by lines
-    from metafork.ptx.text.flatten import flatten
-    from metafork.ptx.text.parser import parse
-
     kernels = parse(ptx).kernels()
     if len(kernels) != 1:
         raise ValueError(f"the PTX has {len(kernels)} kernels")
@@ -184,7 +183,7 @@ def _instruction(code: Instruction, registers: Mapping[str, str]) -> PtxInstruct
         tuple([name for name in names if name not in registers and name.startswith("%")]),
         kind.cached,
         code.guard is not None,
-        tuple(map(str, code.operands)),
+        code.operands,
     )
 
 

@@ -28,7 +28,6 @@ from typing import Any
 
 from evaluators.registers.code import Slow, read_code
 from evaluators.registers.pressure import accesses, hoisted, weights
-from evaluators.registers.ptx_lines import code_of_lines
 from evaluators.registers.read_only import with_read_only_loads
 from evaluators.registers.schedule import arrangement
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, Pipeline, pipeline_of
@@ -140,7 +139,7 @@ def _measured_text(ir_text: str, memory: Memory) -> Terms:
 def _counted(subject: tuple[str, bool], _: object) -> Terms:
     """Count on PTX, which nvcc or LLVM made of a kernel."""
     ptx, from_text = subject
-    code = code_of_lines(ptx) or read_code(ptx)
+    code = read_code(ptx)
     weight = weights(code)
     arranged, number = arrangement(with_read_only_loads(code) if from_text else code, weight), accesses(code)
     return Terms(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction
+from metafork.ptx.text.syntax import Address
 
 
 def with_read_only_loads(code: PtxCode) -> PtxCode:
@@ -22,7 +23,7 @@ def with_read_only_loads(code: PtxCode) -> PtxCode:
             if one.form.loads or not one.defines or code.sizes[one.defines[0]] != 8:
                 continue
             if one.form.opcode == "ld":
-                found = {operand for operand in one.operands if operand.startswith("[")}
+                found = {str(operand) for operand in one.operands if isinstance(operand, Address)}
             else:
                 found = {source for name in one.uses for source in origin.get(name, ())}
             known = origin.setdefault(one.defines[0], set())

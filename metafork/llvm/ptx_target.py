@@ -140,7 +140,7 @@ def _after_passes(module: llvm.ModuleRef, names: Sequence[str], machine: llvm.Ta
     first = min(map(names.index, aborting), default=len(names))
     if names[:first]:
         _run_passes(module, names[:first], machine)
-    if aborting and not leave_once(str(module)):
+    if aborting and not leave_once(module):
         text = _made_apart(partial(_passed, module, names[first:], machine))
         if text is None:
             raise TargetError(f"LLVM does not end {', '.join(sorted(aborting))} on its loops")

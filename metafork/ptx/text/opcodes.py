@@ -81,13 +81,6 @@ def written(instruction: Instruction) -> Iterator[Name]:
     yield from names_in(instruction.operands)
 
 
-def writes_first(opcode: str) -> bool | None:
-    """Say whether an instruction writes its first operand and nothing else, and ``None`` where that is not known."""
-    if opcode in _PURE or opcode in _WITH_RESULT:
-        return True
-    return False if opcode in _NO_RESULT else None
-
-
 def target(instruction: Instruction) -> Operand:
     """Return what an instruction writes first; of a vector of one element that element."""
     match instruction.operands[0]:
