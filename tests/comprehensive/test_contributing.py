@@ -157,7 +157,7 @@ def test_the_back_end_says_what_would_run(shown, tmp_path):
     done = run([tmp_path / "main"], env={**os.environ, "METAFORK_TRACE": "1"})
     assert done.returncode == 0, done.stdout
     traced, said = done.stderr.splitlines()
-    assert traced == "metafork: product_k0 leaf 1 n=300 m=7 B=100 grid=3x1x1 block=100x1x1 shared_bytes=0"
+    assert traced == "metafork: product_k0 leaf 1 n=300 m=7 B=100 grid=3x1x1 block=50x1x1 shared_bytes=0"
     assert said == "metafork: product_k0: leaf 1: the launch failed: this is a dry run; the serial code runs"
     refused = metafork("optimize", "product.mf", *options, "--target", "sm_90", status=2, cwd=tmp_path)
     assert "--backend dry is for no GPU" in refused.stderr

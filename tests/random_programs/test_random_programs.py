@@ -24,7 +24,7 @@ def assert_leaves_ran(rows):
 
 
 @pytest.mark.parametrize(
-    ("kind", "first"), [("plain", 10), ("structures", 5004), ("mixed", 9000), ("constructs", 11001)]
+    ("kind", "first"), [("plain", 10), ("structures", 5012), ("mixed", 9000), ("constructs", 11001)]
 )
 def test_a_few_random_programs(kind, first):
     found = check(list(range(first, first + 3)), kind=kind, optimization="-O0")
