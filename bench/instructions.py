@@ -224,7 +224,7 @@ def line(row):
     """A row of the table."""
     ours, expert = row["ours"], row["expert"]
     thousands = [f"{figure['instructions'] / 1000:.0f} k" for figure in (ours, expert)]
-    shape = " ".join(f"{key}={value}" for key, value in row["shape"].items())
+    shape = _shape_text(row["shape"])
     leaves = ", ".join(re.sub(r".*_leaf", "", name) for name in ours["kernels"])
     pairs = [f"{ours[key]} / {expert[key]}" for key in ("registers", "barriers")]
     resident = f"{ours['occupancy']:.0%} / {expert['occupancy']:.0%}"
@@ -251,7 +251,21 @@ def table(rows):
         for row in rows
         if misses(row)
     ]
+    above = [
+        f"{row['name']} {ratio(row, 'sectors', ours='oursStatic'):.2f} ({_shape_text(row['staticShape'])})"
+        for row in rows
+        if row["goal"] is not None and "oursStatic" in row and ratio(row, "sectors", ours="oursStatic") > SECTORS
+    ]
+    lines += [
+        "",
+        "Sectors are those of kernels without constants. Those of static instances, at the shape where they take",
+    ]
+    lines += [f"the fewest instructions, are above {SECTORS:g} of the expert's in: {'; '.join(above)}."]
     return "\n".join(lines) + "\n"
+
+
+def _shape_text(shape):
+    return " ".join(f"{key}={value}" for key, value in shape.items())
 
 
 def save(row):

@@ -29,19 +29,9 @@ REASONS = {
         "neighbours share a sector"
     ),
     "2D Jacobi, nine points": ("eight rows a thread, and one column: each row is loaded once, three loads a result"),
-    "2D Jacobi, five points, T": (
-        "eight rows of two columns a thread: ten rows are loaded for eight, where the expert's has sixteen"
-    ),
     "3D Jacobi, T": _CUBE,
     "3D heat, double, T": _CUBE,
     "axpy": ("one element an access where the expert's takes four, with index arithmetic for each"),
-    "convolution 3 by 3": (
-        "a thread has four rows of four columns: six rows are loaded for four; the expert's has eight rows"
-    ),
-    "convolution, 8 to 8 channels": (
-        "a thread has four rows of four columns of one channel: pixels are loaded anew for each of the eight channels; "
-        "the expert's has the eight channels, and weights in shared memory"
-    ),
     "Floyd-Warshall": (
         "beside column k a thread stores two columns and one, a sector each; the expert's stores column k as it was, "
         "while other threads read it"
