@@ -61,7 +61,7 @@ CASES = {
     "floyd_warshall": Case(at(n=(9, 8, 18, 28), B=(4, 2, 16, 24)), {"path": "k * 37 % 101 + 1"}),
     "gemm": Case(at(ni=(9, 8), nj=(7, 8), nk=(10, 4), T=(4, 2))),
     "gemver": Case(at(n=(13, 8, 18, 28, 132), B=(4, 8, 16, 24, 128)), several={"x": "the host adds to all of it"}),
-    "gesummv": Case(at(n=(13, 8), B=(4, 8))),
+    "gesummv": Case(at(n=(13, 8, 130), B=(4, 8, 64))),
     "gramschmidt": Case(
         at(m=(9, 6), n=(5, 4), B=(4, 2)),
         several={"A": "the host sums a column each step", "R": "the host writes an element each step"},
@@ -70,7 +70,7 @@ CASES = {
     "hotspot3d": Case(at(numiter=(3, 2, 1), nx=(9, 8, 34), ny=(7, 4, 17), nz=(3, 2, 2), TX=(4, 8, 32), TY=(2, 4, 16))),
     "im2col": Case(at(C=(2, 1), H=(6, 5), W=(7, 5), R=(3, 2), B=(8, 4))),
     "jacobi_1d": Case(at(steps=(5, 4, 2), n=(19, 10, 262), B=(4, 8, 128))),
-    "kmeans": Case(at(npoints=(17, 8), nfeatures=(3, 4), nclusters=(4, 2), B=(4, 8))),
+    "kmeans": Case(at(npoints=(17, 8, 130), nfeatures=(3, 4, 5), nclusters=(4, 2, 3), B=(4, 8, 64))),
     "layernorm": Case(at(rows=(9, 8), cols=(7, 4), B=(4, 8))),
     "lbm": Case(at(steps=(3, 2), nx=(9, 8), ny=(7, 8), BX=(4, 8), BY=(2, 4)), {"solid": "k % 11 == 0"}),
     "life": Case(at(gens=(3, 2, 2), n=(9, 8, 17), m=(11, 8, 36), B=(4, 2, 16)), {"a": "k * 37 % 101 % 3 == 0"}),
