@@ -17,6 +17,7 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
+    # A type checker knows what the standard decorator does, and no other.
     from dataclasses import dataclass as dataclass  # noqa: TID251
 else:
 
@@ -67,6 +68,7 @@ def _declared(cls: type, *, order: bool, frozen: bool, slots: bool) -> Any:
         for one in parameters:
             one.frozen = False
         try:
+            # The one place that declares fields and slots: all other modules have this module's decorator.
             made: Any = dataclasses.dataclass(init=False, repr=False, eq=order, order=order, slots=slots)(cls)  # noqa: TID251
         finally:
             for one in parameters:

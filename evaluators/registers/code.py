@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from functools import cache
-from itertools import compress
 
 from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text.cfg import basic_blocks
@@ -195,38 +194,23 @@ def liveness(blocks: Sequence[PtxBlock]) -> tuple[list[set[str]], list[set[str]]
         uses: set[str] = set()
         defines: set[str] = set()
         for one in block.instructions:
-            for name in one.uses:
-                if name not in defines:
-                    uses.add(name)
+            uses.update(name for name in one.uses if name not in defines)
             if one.guarded:
-                uses.update([name for name in one.defines if name not in defines])
+                uses.update(name for name in one.defines if name not in defines)
             defines.update(one.defines)
         used.append(uses)
         defined.append(defines)
-    # Sets as numbers: bit n stands for the n-th register that lives where some block begins.
-    names = list(dict.fromkeys(name for uses in used for name in uses))
-    bit = {name: 1 << number for number, name in enumerate(names)}
-    live_in = [sum([bit[name] for name in uses]) for uses in used]
-    stays = [~sum([bit[name] for name in defines if name in bit]) for defines in defined]
-    live_out = [0] * len(blocks)
+    live_in = [set(uses) for uses in used]
+    live_out: list[set[str]] = [set() for _ in blocks]
     changed = True
     while changed:
         changed = False
         for index in range(len(blocks) - 1, -1, -1):
             out = live_out[index]
+            size = len(out)
             for successor in blocks[index].successors:
                 out |= live_in[successor]
-            if out != live_out[index]:
+            if len(out) != size:
                 changed = True
-                live_out[index] = out
-                live_in[index] |= out & stays[index]
-    names.reverse()
-
-    def as_set(number: int) -> set[str]:
-        digits = format(number, f"0{len(names)}b").encode()
-        return set(compress(names, digits.translate(_DIGITS))) if names else set()
-
-    return [as_set(number) for number in live_in], [as_set(number) for number in live_out]
-
-
-_DIGITS = bytes.maketrans(b"01", b"\0\1")
+                live_in[index] |= out - defined[index]
+    return live_in, live_out

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from evaluators.registers.code import PtxBlock, PtxInstruction
 from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text import graph
-from metafork.ptx.text.syntax import Immediate, Name, Operand, integer_literal
+from metafork.ptx.text.parser import integer_literal
+from metafork.ptx.text.syntax import Immediate, Name, Operand
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "lt": operator.lt,

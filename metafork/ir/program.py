@@ -443,11 +443,10 @@ def walk_expression(expr: Expr) -> list[Expr]:
     while pending:
         expr = pending.pop()
         found.append(expr)
-        kind = type(expr)
-        if kind is Binary:
-            pending += (expr.right, expr.left)  # type: ignore[union-attr]  # is asked most often
-        elif kind not in _LEAVES:
-            pending += _OPERANDS[kind](expr)[::-1]
+        if isinstance(expr, Binary):  # most are
+            pending += (expr.right, expr.left)
+        elif type(expr) not in _LEAVES:
+            pending += _OPERANDS[type(expr)](expr)[::-1]
     return found
 
 

@@ -25,6 +25,7 @@ from metafork.ir.program import (
     Unary,
     Var,
 )
+from metafork.lazy_dataclass import dataclass
 from metafork.llvm.builder import DOUBLE, FLOAT, I1, I32, I64, Function, Module, Value, constant
 from metafork.llvm.targets import SPECIAL_REGISTERS, Target
 
@@ -52,13 +53,12 @@ _BITS = {"<<": "shl", "&": "and", "|": "or", "^": "xor"}
 _CONDITIONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
+@dataclass(slots=True)
 class Typed:
     """A value with its C type; ``bool`` is an ``i8`` that is 0 or 1, as it is in memory."""
 
-    __slots__ = ("type", "value")
-
-    def __init__(self, value: Value, type_: ScalarType) -> None:
-        self.value, self.type = value, type_
+    value: Value
+    type: ScalarType
 
 
 _TYPES = {

@@ -42,6 +42,9 @@ from metafork.lazy_dataclass import dataclass
 from metafork.llvm.optimized import Forgetful, Memory, emitted, kernel_ir, named, optimized
 from metafork.llvm.ptx_target import ExternalFunctionError
 from metafork.llvm.targets import Nvptx
+from metafork.ptx.text.cfg import build_cfg
+from metafork.ptx.text.flatten import flatten
+from metafork.ptx.text.parser import parse
 from metafork.ptx.text.source import Span
 
 if TYPE_CHECKING:  # the emulator takes time to load, and most leaves have no shuffles
@@ -139,10 +142,6 @@ def load_places(ptx: str) -> tuple[frozenset[Span], frozenset[Span]] | None:
 
     ``None`` where the control flow is irreducible.  Raises ``PtxError`` for text that is no PTX.
     """
-    from metafork.ptx.text.cfg import build_cfg  # as the shuffles
-    from metafork.ptx.text.flatten import flatten
-    from metafork.ptx.text.parser import parse
-
     (kernel,) = parse(ptx).kernels()
     body = flatten(kernel)
     cfg = build_cfg(body)

@@ -140,15 +140,13 @@ def _after_passes(module: llvm.ModuleRef, names: Sequence[str], machine: llvm.Ta
     first = min(map(names.index, aborting), default=len(names))
     if names[:first]:
         _run_passes(module, names[:first], machine)
-    if aborting and not leave_once(module):
-        text = _made_apart(partial(_passed, module, names[first:], machine))
-        if text is None:
-            raise TargetError(f"LLVM does not end {', '.join(sorted(aborting))} on its loops")
-        return llvm.parse_assembly(text)
-    if aborting:
-        _run_passes(module, names[first:], machine)
-        return llvm.parse_assembly(str(module))  # as from the process apart: the order of uses is that of the text
-    return module
+    if not aborting:
+        return module
+    passed = partial(_passed, module, names[first:], machine)
+    text = passed() if leave_once(module) else _made_apart(passed)
+    if text is None:
+        raise TargetError(f"LLVM does not end {', '.join(sorted(aborting))} on its loops")
+    return llvm.parse_assembly(text)
 
 
 def _run_passes(module: llvm.ModuleRef, names: Sequence[str], machine: llvm.TargetMachine) -> None:

@@ -311,29 +311,41 @@ def changing_scalars(body: Body) -> frozenset[str]:
     )
 
 
+def places_of(loop: For) -> range:
+    """Return the values of a counter that runs from a constant to a constant; none where a loop is another one."""
+    match loop:
+        case For(
+            init=Declare(name=name, type=ScalarType.INT, value=IntConst(value=first)),
+            condition=Binary(op="<", left=Var(name=tested), right=IntConst(value=last)),
+            step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=1)),
+            body=inner,
+        ) if name == tested == stepped and name not in assigned_variables(inner):
+            return range(first, last)
+        case _:
+            return range(0)
+
+
+def is_unrolled(places: range, statements: int) -> bool:
+    """Say whether a loop with a body of so many statements is unrolled."""
+    return 0 < len(places) <= MOST_TRIPS and len(places) * statements <= MOST_STATEMENTS
+
+
 def _unrolled(body: Body, taken: set[str]) -> Body:
     """Return code without its loops of few constant trips; itself where it has none."""
     result: list[Stmt] = []
     for stmt in body:
         match stmt:
-            case For(
-                init=Declare(name=name, type=ScalarType.INT, value=IntConst(value=first)),
-                condition=Binary(op="<", left=Var(name=tested), right=IntConst(value=last)),
-                step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=1)),
-                body=inner,
-            ) if name == tested == stepped and name not in assigned_variables(inner):
-                straight = _unrolled(inner, taken)
-                trips = last - first
-                if 0 < trips <= MOST_TRIPS and trips * len(list(walk_statements(straight))) <= MOST_STATEMENTS:
-                    for number in range(first, last):
-                        values: Mapping[str, Expr] = {name: IntConst(number)}
-                        copy = copied(straight, values, taken)
-                        result += copy if number else map_body(copy, _without_zero)
-                else:
-                    result.append(stmt if straight is inner else replace(stmt, body=straight))
             case For(body=inner):
                 straight = _unrolled(inner, taken)
-                result.append(stmt if straight is inner else replace(stmt, body=straight))
+                places = places_of(stmt)
+                if not is_unrolled(places, len(walk_statements(straight))):
+                    result.append(stmt if straight is inner else replace(stmt, body=straight))
+                    continue
+                assert isinstance(stmt.init, Declare)
+                for number in places:
+                    values: Mapping[str, Expr] = {stmt.init.name: IntConst(number)}
+                    copy = copied(straight, values, taken)
+                    result += copy if number else map_body(copy, _without_zero)
             case If(then=then, otherwise=otherwise):
                 yes, no = _unrolled(then, taken), _unrolled(otherwise, taken)
                 same = yes is then and no is otherwise

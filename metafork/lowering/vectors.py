@@ -49,7 +49,7 @@ from metafork.lazy_dataclass import dataclass
 from metafork.lowering.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
 
 Body = tuple[Stmt, ...]
-SECTOR_BYTES = 32
+WARP, SECTOR_BYTES = 32, 32
 THREAD = "thread "
 """How symbols begin that stand for what differs from thread to thread; no name does."""
 
@@ -240,8 +240,8 @@ class _Vectors:
         """Count the sectors of so many accesses to elements of a line, and of those that a thread of one column has."""
         if varies(line.rest):
             one = max(Fraction(elements, self.columns), Fraction(elements - self.columns + 1))
-            self.wide += trips * accesses * _sectors(self.columns * size)
-            self.narrow += trips * one * self.columns * _sectors(size)
+            self.wide += trips * accesses * sectors_of_access(self.columns * size)
+            self.narrow += trips * one * self.columns * sectors_of_access(size)
 
     def _count_unknown(
         self,
@@ -261,8 +261,8 @@ class _Vectors:
         ]
         if isinstance(stmt, Assign) and isinstance(stmt.target, Element) and not target:
             unknown.append(stmt.target.type.size)
-        self.wide += trips * sum(_sectors(self.columns * size) for size in unknown)
-        self.narrow += trips * sum(map(_sectors, unknown))
+        self.wide += trips * sum(sectors_of_access(self.columns * size) for size in unknown)
+        self.narrow += trips * sum(map(sectors_of_access, unknown))
 
     def _run(self, stmts: Sequence[tuple[Stmt, tuple[_Line, int] | None]]) -> list[Stmt]:
         """Return the first of some statements as stores of one access, as many as that takes; none where it cannot."""
@@ -371,9 +371,9 @@ def varies(value: Polynomial) -> bool:
     return any(symbol.startswith(THREAD) for symbol in value.symbols)
 
 
-def _sectors(apart: int) -> Fraction:
+def sectors_of_access(apart: int) -> Fraction:
     """Return how many sectors a warp's access takes whose threads lie so many bytes apart, beginning anywhere."""
-    return min(Fraction(31 * apart, SECTOR_BYTES) + 1, Fraction(32))
+    return min(Fraction((WARP - 1) * apart, SECTOR_BYTES) + 1, Fraction(WARP))
 
 
 def _size_of_store(stmt: Stmt) -> int:

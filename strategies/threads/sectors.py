@@ -18,11 +18,11 @@ from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import BlockMemory
 from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.references import Reference
-from metafork.ir.program import Binary, Declare, For, If, IntConst, Stmt
+from metafork.ir.program import Declare, For, If, Stmt
 from metafork.lazy_dataclass import dataclass
-from metafork.lowering.shared_loads import MOST_STATEMENTS, MOST_TRIPS
+from metafork.lowering.shared_loads import is_unrolled, places_of
+from metafork.lowering.vectors import WARP, sectors_of_access
 
-WARP, SECTOR_BYTES = 32, 32
 ONE, ALL = Fraction(1), Fraction(WARP)
 
 Indices = tuple[Polynomial | None, ...]
@@ -69,7 +69,7 @@ def _of_phase(reads: Sequence[Reference], counts: Mapping[str, int], unrolled: f
             continue
         across = [each[1] for each in steps]
         aside = across[-1] == 1 and not any(across[:-1])
-        sectors = (_apart(columns * size) if aside else ALL) if any(across) else ONE
+        sectors = (sectors_of_access(columns * size) if aside else ALL) if any(across) else ONE
         for place in product(*map(range, ranges)):
             *others, last = (
                 sum((step * k for step, k in zip(each, place, strict=True) if k), index)
@@ -110,11 +110,6 @@ def _steps(indices: Indices, variables: Sequence[str]) -> list[list[Polynomial]]
     return result
 
 
-def _apart(size: int) -> Fraction:
-    """Return how many sectors an access takes whose threads lie so many bytes apart, beginning anywhere."""
-    return min(Fraction((WARP - 1) * size, SECTOR_BYTES) + 1, ALL)
-
-
 def _unrolled(body: Sequence[Stmt], results: int) -> frozenset[str]:
     """Return the variables of the loops of a thread that are unrolled where so many results run side by side."""
     verdicts: dict[str, bool] = {}
@@ -125,15 +120,12 @@ def _unrolled(body: Sequence[Stmt], results: int) -> frozenset[str]:
 def _statements(stmt: Stmt, results: int, verdicts: dict[str, bool]) -> int:
     """Return how many statements stand for one where loops of few trips are unrolled; ``verdicts`` grows by loops."""
     match stmt:
-        case For(init=Declare(name=name, value=first), condition=condition, body=body):
+        case For(init=Declare(name=name), body=body):
             inside = sum(_statements(one, results, verdicts) for one in body)
-            trips = 0
-            match first, condition:
-                case IntConst(value=low), Binary(op="<", right=IntConst(value=high)):
-                    trips = high - low
-            fits = 0 < trips <= MOST_TRIPS and trips * inside * results <= MOST_STATEMENTS
+            places = places_of(stmt)
+            fits = is_unrolled(places, inside * results)
             verdicts[name] = fits and verdicts.get(name, True)
-            return trips * inside if fits else 1 + inside
+            return len(places) * inside if fits else 1 + inside
         case If(then=then, otherwise=otherwise):
             return 1 + sum(_statements(one, results, verdicts) for one in (*then, *otherwise))
         case _:

@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias
 from metafork.ptx.emulation.terms import Poly, Terms
 from metafork.ptx.text.flatten import FlatBody
 from metafork.ptx.text.opcodes import names_in, written
+from metafork.ptx.text.parser import integer_literal
 from metafork.ptx.text.syntax import (
     TYPE_BYTES,
     Address,
@@ -30,7 +31,6 @@ from metafork.ptx.text.syntax import (
     Operand,
     Pair,
     Vector,
-    integer_literal,
 )
 
 SIGNED_INDEX = "signed-index"

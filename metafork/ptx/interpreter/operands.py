@@ -13,8 +13,9 @@ from metafork.ptx.interpreter.alu import NUMPY_TYPES
 from metafork.ptx.interpreter.frame import Frame
 from metafork.ptx.interpreter.memory import UNSIGNED
 from metafork.ptx.text.flatten import FlatBody
+from metafork.ptx.text.parser import integer_literal
 from metafork.ptx.text.source import PtxError
-from metafork.ptx.text.syntax import Address, Immediate, Instruction, Name, Negated, Offset, Operand, integer_literal
+from metafork.ptx.text.syntax import Address, Immediate, Instruction, Name, Negated, Offset, Operand
 
 Array: TypeAlias = npt.NDArray[Any]
 Reader: TypeAlias = Callable[[Frame], Array]

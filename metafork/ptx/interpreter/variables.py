@@ -13,8 +13,9 @@ from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.evaluate import float_bits
 from metafork.ptx.interpreter.memory import GlobalMemory
 from metafork.ptx.text.flatten import FlatBody, flatten
+from metafork.ptx.text.parser import integer_literal
 from metafork.ptx.text.source import PtxError
-from metafork.ptx.text.syntax import TYPE_BYTES, Declaration, Declarator, Function, Module, integer_literal
+from metafork.ptx.text.syntax import TYPE_BYTES, Declaration, Declarator, Function, Module
 
 Array: TypeAlias = npt.NDArray[Any]
 

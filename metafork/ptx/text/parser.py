@@ -34,7 +34,6 @@ from metafork.ptx.text.syntax import (
     Statement,
     Vector,
     Verbatim,
-    integer_literal,
 )
 
 _LINKAGE = frozenset({".visible", ".extern", ".weak", ".common"})
@@ -502,3 +501,19 @@ def _plain_operand(text: str) -> Operand:
         return Immediate(text)
     name, _, component = text.partition(".")
     return Name(name, component or None)
+
+
+def integer_literal(text: str) -> int:
+    """Return the value of an integer literal: decimal, ``0x``, ``0b``, octal with a leading 0, ``U`` suffix, sign.
+
+    Raises:
+        ValueError: the text is no integer literal (a float, for one).
+    """
+    body = text.removeprefix("-").removesuffix("U")
+    if body[:2] in ("0x", "0X", "0b", "0B"):
+        value = int(body, 0)
+    elif len(body) > 1 and body[0] == "0":
+        value = int(body, 8)
+    else:
+        value = int(body)
+    return -value if text.startswith("-") else value

@@ -44,22 +44,6 @@ class Immediate:
         return self.text
 
 
-def integer_literal(text: str) -> int:
-    """Return the value of an integer literal: decimal, ``0x``, ``0b``, octal with a leading 0, ``U`` suffix, sign.
-
-    Raises:
-        ValueError: the text is no integer literal (a float, for one).
-    """
-    body = text.removeprefix("-").removesuffix("U")
-    if body[:2] in ("0x", "0X", "0b", "0B"):
-        value = int(body, 0)
-    elif len(body) > 1 and body[0] == "0":
-        value = int(body, 8)
-    else:
-        value = int(body)
-    return -value if text.startswith("-") else value
-
-
 @dataclass(frozen=True, slots=True)
 class Negated:
     """A negated predicate operand, ``!%p1``."""

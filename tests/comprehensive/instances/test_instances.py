@@ -255,8 +255,8 @@ int main(int count, char **words) {
 """
 
 
-def driven(result, directory, values, **options):
-    """Return which kernels the drop-in and ``launch`` ran, 0 for the dynamic one, for each value of s."""
+def built(result, directory, **options):
+    """Return the driver of ``DRIVER``, linked with what is written of a program for the CPU."""
     write_outputs(result, directory, **options)
     (directory / "driver.c").write_text(DRIVER)
     flags = ["-Wall", "-Wextra", "-Werror", "-DMETAFORK_CPU", f"-I{directory}", f"-I{directory}/include"]
@@ -265,9 +265,15 @@ def driven(result, directory, values, **options):
         succeed(["gcc", "-std=gnu11", *flags, "-c", directory / f"{name}.c", "-o", directory / f"{name}.o"])
     objects = [directory / f"{name}.o" for name in ("a", "input_host", "driver")]
     succeed(["g++", *objects, "-o", directory / "driver"])
+    return directory / "driver"
+
+
+def driven(result, directory, values, **options):
+    """Return which kernels the drop-in and ``launch`` ran, 0 for the dynamic one, for each value of s."""
+    driver = built(result, directory, **options)
     found = []
     for value in values:
-        done = run([directory / "driver", str(value)], env={"METAFORK_TRACE": "1", "METAFORK_STRICT": "1"})
+        done = run([driver, str(value)], env={"METAFORK_TRACE": "1", "METAFORK_STRICT": "1"})
         assert done.returncode == 0, done.stderr
         traced = re.findall(r"^metafork: input_k0 leaf \d+ .*?(?: instance=(\d+))?$", done.stderr, re.MULTILINE)
         found.append([int(number or 0) for number in traced])

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from comprehensive.cli import cli
-from comprehensive.emit import select_text, write_outputs
+from comprehensive.emit import select_text
 from comprehensive.optimize import optimize
 from comprehensive.tree.schedule_tree import common_system
 from comprehensive.tree.selection import select
@@ -19,7 +19,7 @@ from metafork.algebra.polynomial import at_most
 from metafork.analysis.analyses import Hardware, NotCountedError
 from metafork.printing.cuda import kernel_text
 from metafork.runtime.machine import DEFAULT
-from tests.comprehensive.instances.test_instances import DRIVER, SHIFT
+from tests.comprehensive.instances.test_instances import SHIFT, built
 from tests.runtime.compiling import CPLUSPLUS, INCLUDE, run, succeed
 
 COUNTED = {
@@ -140,18 +140,6 @@ def test_a_polynomial_with_which_an_instance_never_runs_is_not_taken():
     assert systems(counted(registers, static={"B": (4,)}))[3][0] == "3*s + 24 <= R"
     found = counted(registers, static={"B": (4,)}, machine="R=47")
     assert [one[0] for one in systems(found)] == [f"{number} <= 47" for number in registers.values()]
-
-
-def built(result, directory):
-    write_outputs(result, directory)
-    (directory / "driver.c").write_text(DRIVER)
-    flags = ["-Wall", "-Wextra", "-Werror", "-DMETAFORK_CPU", f"-I{directory}", f"-I{directory}/include"]
-    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", directory / "input.cu", "-o", directory / "a.o"])
-    for name in ("input_host", "driver"):
-        succeed(["gcc", "-std=gnu11", *flags, "-c", directory / f"{name}.c", "-o", directory / f"{name}.o"])
-    objects = [directory / f"{name}.o" for name in ("a", "input_host", "driver")]
-    succeed(["g++", *objects, "-o", directory / "driver"])
-    return directory / "driver"
 
 
 def launched(program, machine, s):
