@@ -23,6 +23,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum {
     DEVICES = 2, DEVICE_INFO = 3, CREATE_CONTEXT = 4, RETAIN_CONTEXT = 6, RELEASE_CONTEXT = 7, CREATE_QUEUE = 9, RELEASE_QUEUE = 11,
@@ -150,10 +152,37 @@ static void *function_of(const void *object, int index) { return (*(void ***)obj
     } while (0)
 #define CALL(result, object, index, ...) ((result(*)())function_of(object, index))(__VA_ARGS__)
 
+/* The processor that kernels are compiled for where PoCL does not know the one that they run on. */
+static char *known_processor(void) {
+    return strdup(__builtin_cpu_supports("avx512vl") ? "skylake-avx512" : __builtin_cpu_supports("avx2") ? "haswell" : "x86-64");
+}
+
+/* A processor newer than PoCL's LLVM is "generic" to it, a name that its compiler then refuses: the function of the loaded
+ * library that gives the name becomes a jump to ours (movabs rax, address; jmp rax). */
+static void name_processor(void) {
+    void *const function = dlsym(vendor, "pocl_get_llvm_cpu_name");
+    if (function == NULL) return;
+    char *const name = ((char *(*)(void))function)();
+    const int known = name != NULL && strcmp(name, "generic") != 0;
+    free(name);
+    if (known) return;
+    char *(*const ours)(void) = known_processor;
+    unsigned char jump[12] = {0x48, 0xb8, [10] = 0xff, 0xe0};
+    memcpy(jump + 2, &ours, sizeof ours);
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)function & ~(page - 1);
+    const size_t length = (uintptr_t)function + sizeof jump - first;
+    if (mprotect((void *)first, length, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) return;
+    memcpy(function, jump, sizeof jump);
+    mprotect((void *)first, length, PROT_READ | PROT_EXEC);
+}
+
 int clGetPlatformIDs(unsigned room, void **platforms, unsigned *count) {
     BEGIN();
     const char *const path = getenv("STANDIN_POCL");
-    if (vendor == NULL && path != NULL) vendor = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (vendor == NULL && path != NULL) {
+        vendor = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (vendor != NULL) name_processor();
+    }
     if (vendor == NULL) return -1001;
     void *(*const extension)(const char *) = (void *(*)(const char *))dlsym(vendor, "clGetExtensionFunctionAddress");
     return ((int (*)(unsigned, void **, unsigned *))extension("clIcdGetPlatformIDsKHR"))(room, platforms, count);
