@@ -1,20 +1,20 @@
 """``dataclass`` as the standard library has it, but quick to declare: methods are made when they are first called.
 
-The standard decorator compiles six methods for each class when its module is loaded; for some 350 classes that was a
-quarter of the processor time of a small run.  Here fields, slots and ``__match_args__`` are the standard decorator's;
-``__init__``, ``__eq__`` and ``__hash__`` are compiled at their first call, and the other methods are the same functions
-for all classes.
+The standard decorator compiles six methods for each class when its module is loaded, and describes each field; for some
+350 classes that was a quarter of the processor time of a small run.  Here ``__init__``, ``__eq__`` and ``__hash__`` are
+compiled at their first call, the other methods are the same functions for all classes, and the standard library
+describes fields (``dataclasses.fields``) when it is first asked to.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from functools import cache
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from reprlib import recursive_repr
-from threading import RLock
-from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import CodeType, FunctionType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, get_origin
 
 if TYPE_CHECKING:
     # A type checker knows what the standard decorator does, and no other.
@@ -27,14 +27,15 @@ else:
         """Like ``dataclasses.dataclass`` with the same arguments (of which it knows these four)."""
         if cls is None:
             return lambda it: dataclass(it, eq=eq, order=order, frozen=frozen, slots=slots)
-        cls.__doc__ = cls.__doc__ or cls.__name__  # otherwise a signature is asked for, and ``__init__`` with it
         own = dict(cls.__dict__)
         made = _declared(cls, order=order, frozen=frozen, slots=slots)
         methods: dict[str, Any] = {"__repr__": _repr}
         if "__init__" not in own:
             made.__init__ = _at_first_call(made, "__init__", _init)
-        if eq and not order:
+        if eq:
             methods["__eq__"] = _at_first_call(made, "__eq__", _eq)
+        if order:
+            methods |= {name: _at_first_call(made, name, partial(_order, name)) for name in _ORDERS}
         if frozen:
             methods |= {
                 "__setattr__": _refuse,
@@ -50,30 +51,107 @@ else:
         return made
 
 
-_DECLARING = RLock()
-"""Held while bases do not say that they are frozen."""
+class _Field(NamedTuple):
+    """What methods need to know of a field; ``default`` or ``factory`` is ``MISSING``, or both are."""
+
+    default: Any = dataclasses.MISSING
+    factory: Any = dataclasses.MISSING
+    init: bool = True
+    compared: bool = True
+    hashed: bool = True
+
+
+_PLAIN = _Field()
+_OWN, _MATCHED = "__metafork_fields__", "__match_args__"
 
 
 def _declared(cls: type, *, order: bool, frozen: bool, slots: bool) -> Any:
-    """Return the class with fields, slots and order, frozen by name only: ``_refuse`` is one function for all classes.
+    """Return the class with its fields and slots.
 
     The standard library's classes and these inherit from each other as they do among themselves: all frozen, or none.
     """
-    parameters = [one for base in cls.__mro__[1:] if (one := base.__dict__.get("__dataclass_params__")) is not None]
-    with _DECLARING:
-        if any(one.frozen != frozen for one in parameters):
+    fields: dict[str, _Field] = {}
+    for base in cls.__mro__[-1:0:-1]:
+        parameters = base.__dict__.get("__dataclass_params__")
+        if parameters is None:
+            continue
+        if parameters.frozen != frozen:
             raise TypeError(
                 f"{cls.__qualname__}: a frozen dataclass extends frozen ones only, another one none of them"
             )
-        for one in parameters:
-            one.frozen = False
-        try:
-            # The one place that declares fields and slots: all other modules have this module's decorator.
-            made: Any = dataclasses.dataclass(init=False, repr=False, eq=order, order=order, slots=slots)(cls)  # noqa: TID251
-        finally:
-            for one in parameters:
-                one.frozen = frozen
-    made.__dataclass_params__.frozen = frozen
+        known = base.__dict__.get(_OWN)
+        fields |= {one.name: _described(one) for one in dataclasses.fields(base)} if known is None else known
+    annotations = inspect.get_annotations(cls)
+    described: dict[str, Any] = {"__annotations__": annotations, "__module__": cls.__module__, "__doc__": cls.__name__}
+    for name, type_ in annotations.items():
+        if _is_of_class(type_):
+            continue
+        value = cls.__dict__.get(name, dataclasses.MISSING)
+        if value is dataclasses.MISSING:
+            fields[name] = _PLAIN
+            continue
+        described[name] = value
+        if not isinstance(value, dataclasses.Field):
+            if value.__class__.__hash__ is None:
+                raise ValueError(f"mutable default {type(value)} for field {name} is not allowed: use default_factory")
+            fields[name] = _Field(value)
+            continue
+        fields[name] = _described(value)
+        if value.default is dataclasses.MISSING:
+            delattr(cls, name)
+        else:
+            setattr(cls, name, value.default)
+    made: Any = _with_slots(cls, fields) if slots else cls
+    setattr(made, _OWN, fields)
+    made.__dataclass_fields__ = _Described(made, described)
+    made.__dataclass_params__ = SimpleNamespace(frozen=frozen, order=order)
+    if _MATCHED not in cls.__dict__:
+        setattr(made, _MATCHED, tuple(name for name, one in fields.items() if one.init))
+    return made
+
+
+def _described(field: dataclasses.Field[Any]) -> _Field:
+    hashed = field.compare if field.hash is None else field.hash
+    return _Field(field.default, field.default_factory, field.init, field.compare, hashed)
+
+
+def _is_of_class(type_: object) -> bool:
+    if isinstance(type_, str):
+        return type_.startswith(("ClassVar", "typing.ClassVar"))
+    return type_ is ClassVar or get_origin(type_) is ClassVar
+
+
+class _Described:
+    """``__dataclass_fields__`` of a class: those of its bases, and what the standard library says of its own."""
+
+    def __init__(self, owner: type, described: dict[str, Any]) -> None:
+        self._owner, self._described = owner, described
+
+    def __get__(self, instance: object, owner: type) -> dict[str, dataclasses.Field[Any]]:
+        fields: dict[str, dataclasses.Field[Any]] = {}
+        for base in self._owner.__mro__[-1:0:-1]:
+            fields |= getattr(base, "__dataclass_fields__", {})
+        # The one place that has fields described: all other modules have this module's decorator.
+        own: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(type("Described", (), self._described))  # noqa: TID251
+        fields |= own.__dataclass_fields__
+        self._owner.__dataclass_fields__ = fields  # type: ignore[attr-defined]
+        return fields
+
+
+def _with_slots(cls: type, fields: Mapping[str, _Field]) -> type:
+    """Return the class anew, with a slot for each field that no base has one for."""
+    own = dict(cls.__dict__)
+    if "__slots__" in own:
+        raise TypeError(f"{cls.__name__} already specifies __slots__")
+    inherited: set[str] = set()
+    for base in cls.__mro__[1:-1]:
+        slots = base.__dict__.get("__slots__", ())
+        inherited |= {slots} if isinstance(slots, str) else set(slots)
+    own["__slots__"] = tuple(name for name in fields if name not in inherited)
+    for name in (*fields, "__dict__", "__weakref__"):
+        own.pop(name, None)
+    made = type(cls)(cls.__name__, cls.__bases__, own)
+    made.__qualname__ = cls.__qualname__
     return made
 
 
@@ -96,23 +174,22 @@ def _init(cls: Any) -> FunctionType:
     assigned: list[str] = []
     parameters: list[str] = []
     defaults: list[Any] = []
-    for field in dataclasses.fields(cls):
-        default, factory = field.default, field.default_factory
-        if field.init:
-            parameters.append(field.name)
+    for name, (default, factory, init, *_) in _fields(cls):
+        if init:
+            parameters.append(name)
             if factory is not dataclasses.MISSING or default is not dataclasses.MISSING:
                 defaults.append(default)  # that of a factory is the mark of an argument that was not given
             elif defaults:
-                raise TypeError(f"non-default argument {field.name!r} follows default argument")
+                raise TypeError(f"non-default argument {name!r} follows default argument")
         elif factory is dataclasses.MISSING and default is dataclasses.MISSING:
             continue  # ``__post_init__`` gives it its value
         if factory is not dataclasses.MISSING:
             names[f"d{len(assigned)}"] = factory
-            kinds += "f" if field.init else "F"
+            kinds += "f" if init else "F"
         else:
             names[f"d{len(assigned)}"] = default
-            kinds += "p" if field.init else "P"
-        assigned.append(field.name)
+            kinds += "p" if init else "P"
+        assigned.append(name)
     refuses = cls.__setattr__ is _refuse
     code = _init_of(kinds, refuses, hasattr(cls, "__post_init__"))
     return _with_names(cls, code, assigned, parameters, names, tuple(defaults))
@@ -129,8 +206,13 @@ def _init_of(kinds: str, refuses: bool, post: bool) -> CodeType:
     return _compiled(f"def __init__(self{parameters}):\n " + "\n ".join(body or ["pass"]))
 
 
+def _fields(cls: Any) -> Iterable[tuple[str, _Field]]:
+    fields: dict[str, _Field] = cls.__dict__[_OWN]
+    return fields.items()
+
+
 def _eq(cls: Any) -> FunctionType:
-    compared = [field.name for field in dataclasses.fields(cls) if field.compare]
+    compared = [name for name, field in _fields(cls) if field.compared]
     return _with_names(cls, _eq_of(len(compared)), compared)
 
 
@@ -142,8 +224,25 @@ def _eq_of(count: int) -> CodeType:
     )
 
 
+_ORDERS = {"__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
+
+
+def _order(method: str, cls: Any) -> FunctionType:
+    compared = [name for name, field in _fields(cls) if field.compared]
+    return _with_names(cls, _order_of(method, len(compared)), compared)
+
+
+@cache
+def _order_of(method: str, count: int) -> CodeType:
+    left, right = (_values(it, count) for it in ("self", "other"))
+    test = f"{left} {_ORDERS[method]} {right}"
+    return _compiled(
+        f"def {method}(self, other):\n return {test} if other.__class__ is self.__class__ else NotImplemented"
+    )
+
+
 def _hash(cls: Any) -> FunctionType:
-    hashed = [it.name for it in dataclasses.fields(cls) if (it.compare if it.hash is None else it.hash)]
+    hashed = [name for name, field in _fields(cls) if field.hashed]
     return _with_names(cls, _hash_of(len(hashed)), hashed)
 
 

@@ -105,10 +105,9 @@ def svg(dot_text: str, seconds: float | None = None) -> str:
 
 def _graphviz() -> str:
     """Find ``dot``, or the ``graphviz-pure`` that is installed beside this interpreter."""
-    beside = [Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
     found = shutil.which("dot") or shutil.which("graphviz-pure")
-    if found is None:
-        found = next((hit for folder in beside if (hit := shutil.which("graphviz-pure", path=folder))), None)
+    found = found or shutil.which("graphviz-pure", path=Path(sys.executable).parent)
+    found = found or shutil.which("graphviz-pure", path=sysconfig.get_path("scripts"))
     if found is None:
         raise NoGraphvizError("neither dot nor graphviz-pure is installed; `pip install graphviz-pure` brings one")
     return found
