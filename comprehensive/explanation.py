@@ -10,7 +10,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.thread_arrays import thread_arrays
 from metafork.ir.messages.source import NOWHERE
 from metafork.ir.program import Program, Version
-from strategies.caching import CachingChoice, with_cached_arrays
+from strategies.caching import CachingChoice, to_be_tried, with_cached_arrays
 from strategies.strategy import Applied, Remark, Strategy, by_choice
 
 _HINT = "--order paper puts the leaves with it first"
@@ -20,7 +20,7 @@ def explanation(
     program: Program, strategies: Sequence[Strategy], analyses: Analyses, order: ByCost | None = None
 ) -> tuple[Remark, ...]:
     """Return what the choice of cached arrays and each strategy remark on a program as the input has it."""
-    return explained(with_cached_arrays(program, analyses), strategies, analyses, order)
+    return explained(with_cached_arrays(program, analyses), to_be_tried(program, strategies), analyses, order)
 
 
 def explained(
@@ -32,10 +32,10 @@ def explained(
     """
     start = Version(choice.program)
     remarks = [*_ordered(choice, strategies, analyses, order), *_own_arrays(choice.program), *_tables(choice.program)]
-    for strategy in strategies:
-        if not strategy.on_ir:
-            remarks += strategy.apply(start, analyses).remarks
-    return tuple(dict.fromkeys(remarks))
+    own = [one for strategy in strategies if not strategy.on_ir for one in strategy.apply(start, analyses).remarks]
+    taken = {(one.topic, one.subject) for one in own if one.taken}
+    remarks = [one for one in remarks if one.taken or (one.topic, one.subject) not in taken]
+    return tuple(dict.fromkeys((*remarks, *own)))
 
 
 def _own_arrays(program: Program) -> Iterator[Remark]:

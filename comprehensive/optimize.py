@@ -56,7 +56,7 @@ from metafork.ir.program import Program, Version
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import Between
-from strategies.caching import with_cached_arrays
+from strategies.caching import to_be_tried, with_cached_arrays
 from strategies.strategy import Remark, Strategy
 
 Progress = Callable[[str, Statistics], None]
@@ -263,6 +263,7 @@ def discuss(
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     analyses = analyses or Analyses()
+    strategies = to_be_tried(program, strategies)
     choice = with_cached_arrays(program, analyses)
     program = choice.program
     if checking():

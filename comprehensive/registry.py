@@ -39,6 +39,7 @@ STRATEGIES = {
     "cse2": "strategies.cse",
     "scalar_replacement": "strategies.scalar_replacement",
     "granularity_groups": "strategies.granularity_groups",
+    "strip_mining": "strategies.threads.strip_mining",
     "taller_columns": "strategies.threads.taller_columns",
     "thread_columns": "strategies.threads.thread_columns",
     "thread_planes": "strategies.threads.thread_planes",

@@ -40,7 +40,7 @@ from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
 from metafork.lazy_dataclass import dataclass
 from strategies.hints import bounded_loop_hint, wrapped_index_hint
-from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign
+from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign, Strategy, caches
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,11 @@ class Caching:
 
 
 STRATEGY = Caching()
+
+
+def to_be_tried(program: Program, strategies: Sequence[Strategy]) -> list[Strategy]:
+    """Return the strategies that the program, as it was read, leaves to be tried: a cache clause decides alone."""
+    return [strategy for strategy in strategies if not (program.mapping.decided and caches(strategy))]
 
 
 def without_shared_memory(program: Program, taken_out: Sequence[str]) -> str:

@@ -174,6 +174,14 @@ def falls_back(strategy: object) -> bool:
     return getattr(strategy, "falls_back", False) is True
 
 
+def caches(strategy: object) -> bool:
+    """Say whether a strategy puts arrays into shared memory: it is not tried where a ``cache`` clause says which are.
+
+    It says so in the attribute ``caches``, which it may leave out.
+    """
+    return getattr(strategy, "caches", False) is True
+
+
 NO_OPTIONS = frozenset(
     {
         "name",
@@ -186,6 +194,7 @@ NO_OPTIONS = frozenset(
         "least",
         "floors",
         "falls_back",
+        "caches",
         "sign",
     }
 )

@@ -1,0 +1,447 @@
+"""strip_mining: a thread's loop over elements that all threads of a block read, in strips through shared memory.
+
+``before --> after``, for a block of ``B`` threads::
+
+    meta_for (int u = 0; u < B; u++) {         float sums[B];
+      float sum = 0;                           meta_for (int u = 0; u < B; u++) {
+      for (int j = 0; j < n; j++)                float sum = 0;
+        sum += f(x[j], u);                       sums[u] = sum;
+      y[u] = sum;                              }
+    }                                  -->     for (int t = 0; t < (n - 1) / B + 1; t++)    // a window of x: B elements
+                                                 meta_for (int u = 0; u < B; u++) {
+                                                   float sum = sums[u];
+                                                   int past = n - t * B < B ? n : t * B + B;
+                                                   for (int j = t * B; j < past; j++)
+                                                     sum += f(x[j], u);
+                                                   sums[u] = sum;
+                                                 }
+                                               meta_for (int u = 0; u < B; u++)
+                                                 y[u] = sums[u];
+
+Each warp of a block reads all of ``x`` from global memory, however many blocks' windows that is, since a window that
+grows with the data has no place in shared memory; a strip of it has.  A block then reads ``x`` once.  A strip has as
+many elements as the block has threads, so that each thread copies one.  What a thread keeps from strip to strip lies in
+arrays of the block: an element each.
+
+Legal always: every thread does what it did, in the same order, and more barriers than before stand where all threads
+come to them, since the ends of the loop are the same for all; no array that goes through shared memory is written.  It
+is done where everything that another iteration of the loop finds elsewhere is the same element for all threads (other
+bodies, the terms of a transform), and has some ``work`` for each of these: what neighbours read of their own in each
+iteration, and short sums, are served by ``thread_columns``, whose threads share a load between results.
+A leaf that it applies to is split in two, with it where the shared memory and the registers are there, and without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from functools import reduce
+from typing import ClassVar
+
+from metafork.algebra.polynomial import at_most
+from metafork.analysis.analyses import Analyses
+from metafork.analysis.counted_loops import CountedLoop, counted_loop
+from metafork.analysis.facts import Scope
+from metafork.analysis.loop_ranges import LoopKind
+from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.analysis.references import Reference
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.program import (
+    Array,
+    Assign,
+    Binary,
+    BlockArray,
+    Break,
+    Call,
+    Conditional,
+    Declare,
+    Element,
+    Expr,
+    For,
+    If,
+    IntConst,
+    Phase,
+    Program,
+    Stmt,
+    Unary,
+    Var,
+    Version,
+    binary,
+    expressions_of,
+    subexpressions,
+    walk_expression,
+    walk_statements,
+)
+from metafork.ir.rewriting import (
+    assigned_variables,
+    fresh_name,
+    names_in,
+    names_of,
+    private_arrays,
+    substitute_body,
+    variables,
+)
+from metafork.ir.unread import unread
+from metafork.lazy_dataclass import dataclass
+from metafork.lowering.lowering import CannotLowerError, lower
+from strategies.caching import Growth
+from strategies.loops.spine import shadowed_name
+from strategies.strategy import Applied, Effect, NotApplied, Remark
+
+Body = tuple[Stmt, ...]
+INT = ScalarType.INT
+
+
+@dataclass(frozen=True, slots=True)
+class StripMining:
+    """Let a block walk a thread's loop in strips of what all its threads read."""
+
+    name: str = "strip_mining"
+    improves: frozenset[str] = frozenset()
+    on_ir: bool = False
+    at_leaf: bool = True
+    at_fork: ClassVar[bool] = True
+    falls_back: ClassVar[bool] = True
+    caches: ClassVar[bool] = True
+    work: int = 4
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.work <= 64:
+            raise ValueError(f"work is from 0 to 64, not {self.work}")
+
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
+        """Return the version whose blocks walk in strips, or why there is none."""
+        program, mapping = version.program, version.program.mapping
+        if version.ir_strategies:
+            return NotApplied("registers are short: the leaf is PTX")
+        if mapping.several_results or mapping.striding is not None or mapping.jammed is not None:
+            return NotApplied("a thread runs several iterations together already")
+        if mapping.cached:
+            return NotApplied("arrays go through shared memory already")
+        hidden = shadowed_name(program)
+        if hidden is not None:
+            return NotApplied(f"a local declaration hides another {hidden[0]}", hidden[1])
+        match program.body:
+            case (*scalars, Phase() as phase) if all(isinstance(one, Declare) for one in scalars):
+                pass
+            case _:
+                return NotApplied("a block does more than one nest of thread loops")
+        if any(loop.type is not INT or loop.extent.type is not INT for loop in phase.threads):
+            return NotApplied("thread loops do not all count int")
+        mined, found, loops = program, dict[str, dict[str, Element]](), list[For]()
+        while not isinstance(step := _first(mined, analyses), str):
+            last, nest, common = step
+            found[nest.view.variable.name] = common
+            loops.append(nest.loop)
+            strips = _Strips(last, nest, set(names_of(mined))).body()
+            cached = tuple(array.name for array in mined.arrays if array.name in {*mined.mapping.cached, *common})
+            mined = replace(mined, body=(*mined.body[:-1], *strips)).mapped(cached=cached)
+        unfit = self._too_little_work(loops, mined) or _why_not(mined, analyses) if found else step
+        if unfit is not None:
+            return NotApplied(unfit)
+        names, arrays = " and ".join(found), ", ".join(mined.mapping.cached)
+        note = f"a block walks the loop over {names} in strips, of which {arrays} go through shared memory"
+        effect, remarks = Effect(f"loop over {names} in strips"), tuple(_remarks(program, found))
+        return Applied(replace(version, program=mined), note, effect, remarks)
+
+    def _too_little_work(self, loops: Sequence[For], mined: Program) -> str | None:
+        elements, operations = set[Element](), 0
+        for stmt in (inner for loop in loops for inner in walk_statements(loop.body)):
+            operations += isinstance(stmt, If) + (isinstance(stmt, Assign) and bool(stmt.op))
+            for expr in expressions_of(stmt):
+                operations += _operations(expr)
+                elements |= {part for part in walk_expression(expr) if isinstance(part, Element)}
+        read = sum(one.array in mined.mapping.cached for one in elements)
+        if operations >= self.work * read:
+            return None
+        return f"{operations} operations for {read} elements are too few for an access of shared memory to cost little"
+
+
+SLOW = 8
+"""As many operations are counted for a division or a function of ``math.h``."""
+
+
+def _operations(expr: Expr) -> int:
+    """Return the operations of an expression, those of indices left out."""
+    match expr:
+        case Element():
+            return 0
+        case Call() | Binary(op="/" | "%"):
+            own = SLOW
+        case Binary() | Unary() | Conditional():
+            own = 1
+        case _:
+            own = 0
+    return own + sum(map(_operations, subexpressions(expr)))
+
+
+def _first(program: Program, analyses: Analyses) -> tuple[Phase, _Nest, dict[str, Element]] | str:
+    """Return a block's last phase, its first loop to walk in strips and what it reads there, or why there is none."""
+    phase, reason = program.body[-1], "a thread has no loop whose ends are the same for all threads"
+    if not isinstance(phase, Phase):
+        return reason
+    facts = analyses.facts(program)
+    scope, prover = Scope.of(facts), analyses.prover(facts.constraints, facts.derived)
+    for nest in _nests(phase):
+        common = _common(phase, nest, analyses.references(program, facts))
+        limit = scope.polynomial(nest.limit)
+        if isinstance(common, str):
+            reason = common
+        elif limit is None or not prover.derives(at_most(0, limit)):
+            # Ends of strips are computed without overflow where this is known.
+            reason = f"the loop over {nest.view.variable.name} is not known to end at 0 or behind it"
+        else:
+            return phase, nest, common
+    return reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """A loop of a thread, what stands before and behind it, and the ``guards`` around all three, outside in.
+
+    A guard is what stands before a condition, which are scalars that each part of a thread computes for itself, and
+    the condition.  ``steady`` are those scalars, and those that stand before the loop.
+    """
+
+    guards: tuple[tuple[Body, Expr], ...]
+    before: Body
+    loop: For
+    view: CountedLoop
+    limit: Expr
+    behind: Body
+    steady: frozenset[str]
+
+
+def _nests(phase: Phase) -> Iterator[_Nest]:
+    """Yield the loops of a phase that count by ones from a constant to what is the same for all threads of a block."""
+    code, guards, steady = phase.body, list[tuple[Body, Expr]](), frozenset[str]()
+    own = frozenset(stmt.name for stmt in walk_statements(phase.body) if isinstance(stmt, Declare))
+    threads, changing = frozenset(loop.var for loop in phase.threads), assigned_variables(phase.body)
+    while True:
+        inside = _steady(code, steady, own, changing)
+        for place, stmt in enumerate(code):
+            view = counted_loop(stmt) if isinstance(stmt, For) else None
+            limit = None if view is None else view.only_limit()
+            if view is None or limit is None or not isinstance(stmt, For):
+                continue
+            types = {view.variable.type, view.first.type, limit[1].type}
+            counts = view.declared and view.unit and not view.down and limit[0] == "<" and types == {INT}
+            from_zero = isinstance(view.first, IntConst) and view.first.value >= 0
+            alike = _is_plain(limit[1]) and not variables(limit[1]) & (own | threads)
+            if counts and from_zero and alike and not _left_early(stmt.body):
+                yield _Nest(tuple(guards), code[:place], stmt, view, limit[1], code[place + 1 :], inside)
+        match code:
+            case (*scalars, If(condition=condition, then=then, otherwise=())) if (
+                {one.name if isinstance(one, Declare) else "" for one in scalars} <= inside
+                and _is_plain(condition)
+                and not variables(condition) & own - inside
+            ):
+                guards.append((tuple(scalars), condition))
+                code, steady = then, inside
+            case _:
+                return
+
+
+def _steady(code: Body, around: frozenset[str], own: Set[str], changing: Set[str]) -> frozenset[str]:
+    """Return the scalars of a body, and those around it, that each part of a thread can compute for itself."""
+    found = around
+    for stmt in code:
+        match stmt:
+            case Declare(name=name, value=value) if (
+                value is not None and name not in changing and _is_plain(value) and not variables(value) & own - found
+            ):
+                found |= {name}
+            case _:
+                pass
+    return found
+
+
+def _is_plain(expr: Expr) -> bool:
+    return not any(isinstance(part, Element | Call) for part in walk_expression(expr))
+
+
+def _left_early(body: Body) -> bool:
+    """Say whether a ``break`` may end the loop around a body."""
+    for stmt in body:
+        match stmt:
+            case Break():
+                return True
+            case If(then=then, otherwise=otherwise) if _left_early(then) or _left_early(otherwise):
+                return True
+            case _:
+                pass
+    return False
+
+
+def _common(phase: Phase, nest: _Nest, references: Sequence[Reference]) -> dict[str, Element] | str:
+    """Return the arrays of which all threads read the same elements in the loop, each with a read, or why not."""
+    variable = nest.view.variable.name
+    kept = [one for one in nest.before if isinstance(one, Declare) and one.name in names_in((nest.loop, *nest.behind))]
+    if any(one.value is None for one in kept):
+        return f"a scalar has no value before the loop over {variable}"
+    if private_arrays((*nest.before, *(one for scalars, _ in nest.guards for one in scalars))):
+        return "a thread has arrays of its own outside of the loop"
+    changing = assigned_variables((nest.loop,))
+    changing |= {stmt.name for stmt in walk_statements((nest.loop,)) if isinstance(stmt, Declare)}
+    written = {one.array for one in references if one.writes}
+    threads = {loop.var for loop in phase.threads}
+    inside = {
+        part
+        for stmt in walk_statements((nest.loop,))
+        for expr in expressions_of(stmt)
+        for part in walk_expression(expr)
+        if isinstance(part, Element)
+    }
+    found: dict[str, Element] = {}
+    for one in references:
+        ranges = [loop for loop in one.loops if loop.var == variable and loop.kind is LoopKind.SERIAL]
+        if one.element not in inside or not ranges:
+            continue
+        if ranges[0].trips is not None and ranges[0].trips.is_constant:
+            return f"the loop over {variable} has few iterations"
+        if not variables(one.element) & changing:
+            continue
+        symbols = {name for index in one.indices if index is not None for name in index.symbols}
+        if None in one.indices or one.clamped or one.wrapped:
+            return f"the elements of {one.array} that the loop over {variable} comes to are not known"
+        if variable not in symbols:
+            continue
+        if symbols & threads or one.array in written:
+            return f"threads come to elements of {one.array} of their own in the loop over {variable}"
+        found.setdefault(one.array, one.element)
+    return found or f"the loop over {variable} reads nothing that all threads read"
+
+
+def _remarks(program: Program, found: Mapping[str, Mapping[str, Element]]) -> Iterator[Remark]:
+    for variable, common in found.items():
+        for name, read in common.items():
+            reason = f"all threads of a block read its elements in the loop over {variable}, which they walk in strips"
+            yield Remark("shared memory", name, True, reason, program.array(name).span, read.span)
+
+
+def _why_not(mined: Program, analyses: Analyses) -> str | None:
+    """Say why the strips of a program have no place in shared memory, or its kernel cannot be made."""
+    try:
+        memory = block_memory(mined, analyses)
+        lower(mined, mined.name, analyses)
+    except (UnknownSizeError, CannotLowerError) as reason:
+        return str(reason)
+    if memory.left_out:
+        return memory.left_out[0].reason
+    growth, scope = Growth.of(mined, analyses), Scope.of(memory.facts)
+    wide = [held.window.array.name for path in memory.paths for held in path.windows if growth.grows(held.words, scope)]
+    return f"a strip of {wide[0]} grows with the data" if wide else None
+
+
+class _Strips:
+    """Makes of one phase three: up to the loop, the loop in strips, and what is behind it."""
+
+    def __init__(self, phase: Phase, nest: _Nest, taken: set[str]) -> None:
+        self.phase, self.nest, self.taken = phase, nest, taken
+        self._used: frozenset[str] = frozenset()
+        needed = names_in((nest.loop, *nest.behind))
+        self.kept = {
+            stmt.name: Array(self._fresh(f"{stmt.name}_of_threads"), stmt.type, self._extents())
+            for stmt in nest.before
+            if isinstance(stmt, Declare) and stmt.name not in nest.steady and stmt.name in needed
+        }
+        self._types = {stmt.name: stmt.type for stmt in nest.before if isinstance(stmt, Declare)}
+
+    def body(self) -> Body:
+        """Return the code of the block."""
+        nest, kept = self.nest, tuple(self.kept)
+        variable, first = nest.view.variable, nest.view.first
+        strip = Var(self._fresh(f"{variable.name}_strip"), INT)
+        size = reduce(lambda left, right: binary("*", left, right), self._extents())
+        span = nest.limit if first == IntConst(0) else binary("-", nest.limit, first)
+        strips = binary("+", binary("/", binary("-", span, IntConst(1)), size), IntConst(1))
+        steady = tuple(stmt for stmt in nest.before if isinstance(stmt, Declare) and stmt.name in nest.steady)
+        result: list[Stmt] = [BlockArray(array) for array in self.kept.values()]
+        before = (*nest.before, *self._stored(kept))
+        if any(not isinstance(stmt, Declare) for stmt in before):
+            result.append(self._phase(before))
+        result.append(
+            For(
+                Declare(strip.name, INT, IntConst(0)),
+                binary("<", strip, strips),
+                Assign(strip, "+", IntConst(1)),
+                (self._phase((*steady, *self._strip(strip, size))),),
+            )
+        )
+        if nest.behind:
+            behind = [name for name in kept if name in names_in(nest.behind)]
+            result.append(self._phase((*steady, *self._loaded(behind), *nest.behind)))
+        return tuple(result)
+
+    def _strip(self, strip: Var, size: Expr) -> Body:
+        """Return what a thread does in a strip."""
+        nest, variable = self.nest, self.nest.view.variable
+        begin = binary("*", strip, size)
+        if nest.view.first != IntConst(0):
+            begin = binary("+", nest.view.first, begin)
+        past = Var(self._fresh(f"past_{variable.name}"), INT)
+        short = binary("<", binary("-", nest.limit, begin), size)
+        loop = replace(nest.loop, init=Declare(variable.name, INT, begin), condition=binary("<", variable, past))
+        kept = [name for name in self.kept if name in names_in((loop,))]
+        return (
+            *self._loaded(kept),
+            Declare(past.name, INT, Conditional(short, nest.limit, binary("+", begin, size), INT)),
+            loop,
+            *self._stored([name for name in kept if name in assigned_variables((loop,))]),
+        )
+
+    def _extents(self) -> tuple[Expr, ...]:
+        return tuple(loop.extent for loop in self.phase.threads)
+
+    def _element(self, name: str) -> Element:
+        array = self.kept[name]
+        return Element(array.name, tuple(Var(loop.var, loop.type) for loop in self.phase.threads), array.element)
+
+    def _loaded(self, names: Sequence[str]) -> Body:
+        return tuple(Declare(name, self._types[name], self._element(name)) for name in names)
+
+    def _stored(self, names: Sequence[str]) -> Body:
+        return tuple(Assign(self._element(name), "", Var(name, self._types[name])) for name in names)
+
+    def _fresh(self, name: str) -> str:
+        new = fresh_name(name, self.taken)
+        self.taken.add(new)
+        return new
+
+    def _phase(self, body: Body) -> Phase:
+        """Return a phase of some code under the guards; each has names of its own, as a printed program has."""
+        for scalars, condition in reversed(self.nest.guards):
+            body = (*scalars, If(condition, body))
+        phase = replace(self.phase, body=_without_unread(body, self.nest.steady))
+        (own,) = substitute_body((phase,), {}, self.taken, renaming=self._used)
+        assert isinstance(own, Phase)
+        self.taken |= names_in((own,))
+        self._used |= {stmt.name for stmt in walk_statements(own.body) if isinstance(stmt, Declare)}
+        self._used |= {loop.var for loop in own.threads}
+        return own
+
+
+def _without_unread(body: Body, names: Set[str]) -> Body:
+    """Return a body without declarations of scalars of these names that nothing reads."""
+    while unneeded := unread((), body).declarations:
+        fewer = _without(body, names, unneeded)
+        if fewer == body:
+            break
+        body = fewer
+    return body
+
+
+def _without(body: Body, names: Set[str], nodes: Set[int]) -> Body:
+    result: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case Declare(name=name) if name in names and id(stmt) in nodes:
+                pass
+            case If(then=then):
+                result.append(replace(stmt, then=_without(then, names, nodes)))
+            case _:
+                result.append(stmt)
+    return tuple(result)
+
+
+STRATEGY = StripMining()
