@@ -278,9 +278,9 @@ def table(rows):
     ]
     lines += [
         "",
-        "Sectors are those of kernels without constants. Static instances are above the goal at every shape, at",
+        "Sectors are those of kernels without constants. Static instances ask for more than",
+        f"{SECTORS:g} of the expert's at every shape that was tried in: {'; '.join(above)}.",
     ]
-    lines += [f"{SECTORS:g} of the expert's sectors, in: {'; '.join(above)}."]
     return "\n".join(lines) + "\n"
 
 

@@ -40,9 +40,6 @@ REASONS = {
         "eight rows a thread, and one column, 4 bytes at a time: row k is loaded once for eight rows and again for "
         "each of those left over, and columns begin at k + 1, where the expert's begin at a multiple of 4"
     ),
-    "n-body": (
-        "each warp reads all bodies from global memory, four elements an access, where the expert's blocks read them "
-        "once, into shared memory; a program that walks in tiles (below) does better"
-    ),
+    "n-body": ("a shared load for each coordinate of a body, one of 16 bytes for all in the expert's"),
     "n-body, tiles": ("four shared loads a body instead of one of 16 bytes"),
 }

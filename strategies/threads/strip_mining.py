@@ -45,7 +45,7 @@ from metafork.analysis.facts import Scope
 from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.references import Reference
-from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import (
     Array,
     Assign,
@@ -90,6 +90,7 @@ from strategies.strategy import Applied, Effect, NotApplied, Remark
 
 Body = tuple[Stmt, ...]
 INT = ScalarType.INT
+COUNTED = frozenset({INT, ScalarType.LONG, ScalarType.LONG_LONG})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +117,6 @@ class StripMining:
             return NotApplied("registers are short: the leaf is PTX")
         if mapping.several_results or mapping.striding is not None or mapping.jammed is not None:
             return NotApplied("a thread runs several iterations together already")
-        if mapping.cached:
-            return NotApplied("arrays go through shared memory already")
         hidden = shadowed_name(program)
         if hidden is not None:
             return NotApplied(f"a local declaration hides another {hidden[0]}", hidden[1])
@@ -131,6 +130,8 @@ class StripMining:
         mined, found, loops = program, dict[str, dict[str, Element]](), list[For]()
         while not isinstance(step := _first(mined, analyses), str):
             last, nest, common = step
+            if already := set(common) & set(mapping.cached):
+                return NotApplied(f"{min(already)} goes through shared memory already")
             found[nest.view.variable.name] = common
             loops.append(nest.loop)
             strips = _Strips(last, nest, set(names_of(mined))).body()
@@ -224,8 +225,8 @@ def _nests(phase: Phase) -> Iterator[_Nest]:
             limit = None if view is None else view.only_limit()
             if view is None or limit is None or not isinstance(stmt, For):
                 continue
-            types = {view.variable.type, view.first.type, limit[1].type}
-            counts = view.declared and view.unit and not view.down and limit[0] == "<" and types == {INT}
+            types = {view.variable.type, limit[1].type}
+            counts = view.declared and view.unit and not view.down and limit[0] == "<" and types <= COUNTED
             from_zero = isinstance(view.first, IntConst) and view.first.value >= 0
             alike = _is_plain(limit[1]) and not variables(limit[1]) & (own | threads)
             if counts and from_zero and alike and not _left_early(stmt.body):
@@ -351,7 +352,7 @@ class _Strips:
         """Return the code of the block."""
         nest, kept = self.nest, tuple(self.kept)
         variable, first = nest.view.variable, nest.view.first
-        strip = Var(self._fresh(f"{variable.name}_strip"), INT)
+        strip = Var(self._fresh(f"{variable.name}_strip"), variable.type)
         size = reduce(lambda left, right: binary("*", left, right), self._extents())
         span = nest.limit if first == IntConst(0) else binary("-", nest.limit, first)
         strips = binary("+", binary("/", binary("-", span, IntConst(1)), size), IntConst(1))
@@ -362,7 +363,7 @@ class _Strips:
             result.append(self._phase(before))
         result.append(
             For(
-                Declare(strip.name, INT, IntConst(0)),
+                Declare(strip.name, strip.type, IntConst(0)),
                 binary("<", strip, strips),
                 Assign(strip, "+", IntConst(1)),
                 (self._phase((*steady, *self._strip(strip, size))),),
@@ -379,13 +380,15 @@ class _Strips:
         begin = binary("*", strip, size)
         if nest.view.first != IntConst(0):
             begin = binary("+", nest.view.first, begin)
-        past = Var(self._fresh(f"past_{variable.name}"), INT)
+        type_ = common_type(variable.type, nest.limit.type)
+        past = Var(self._fresh(f"past_{variable.name}"), type_)
         short = binary("<", binary("-", nest.limit, begin), size)
-        loop = replace(nest.loop, init=Declare(variable.name, INT, begin), condition=binary("<", variable, past))
+        init = Declare(variable.name, variable.type, begin)
+        loop = replace(nest.loop, init=init, condition=binary("<", variable, past))
         kept = [name for name in self.kept if name in names_in((loop,))]
         return (
             *self._loaded(kept),
-            Declare(past.name, INT, Conditional(short, nest.limit, binary("+", begin, size), INT)),
+            Declare(past.name, type_, Conditional(short, nest.limit, binary("+", begin, size), type_)),
             loop,
             *self._stored([name for name in kept if name in assigned_variables((loop,))]),
         )
