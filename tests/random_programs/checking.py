@@ -6,6 +6,7 @@ from comprehensive.verification import Options, Verification, verify
 from tests.random_programs.constructs import ConstructGenerator, SumGenerator
 from tests.random_programs.generator import Generator, MixedGenerator, StructureGenerator, file_text
 from tests.random_programs.pointers import PointerGenerator
+from tests.random_programs.strips import StripGenerator
 
 # The counters without registers need no LLVM and are quick; some groups use everything.
 QUICK = ("threads_per_block", "shared_memory")
@@ -19,6 +20,7 @@ KINDS: dict[str, type[Generator]] = {
     "constructs": ConstructGenerator,
     "sums": SumGenerator,
     "pointers": PointerGenerator,
+    "strips": StripGenerator,
 }
 
 

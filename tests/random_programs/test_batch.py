@@ -38,8 +38,8 @@ def test_every_leaf_of_a_batch_runs_and_is_right():
     assert found.launches > 6 * found.leaves
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("pointers", 60001), ("sums", 12004)])
-def test_programs_with_pointers_and_with_sums_are_right(kind, seed):
+@pytest.mark.parametrize(("kind", "seed"), [("pointers", 60001), ("sums", 12004), ("strips", 16001)])
+def test_programs_of_other_kinds_are_right(kind, seed):
     found = check_batch([seed], KINDS[kind])
     assert found.failures == {}
     assert found.ran == found.leaves > 0

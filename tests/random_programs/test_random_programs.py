@@ -88,6 +88,15 @@ def test_random_programs_with_pointers(first):
     assert all(row.points for row in found.leaves)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(16000, 16032, 8))
+def test_random_programs_with_loops_in_strips(first):
+    found = check(list(range(first, first + 8)), kind="strips")
+    assert [failure.text() for failure in found.failures] == []
+    assert any("strip_mining" in row.strategies for row in found.leaves)
+    assert_leaves_ran(found.leaves)
+
+
 @pytest.mark.parametrize("seed", REGRESSIONS, ids=str)
 def test_programs_that_once_failed(seed):
     assert [failure.text() for failure in check([seed], points=24, optimization="-O0").failures] == []
