@@ -1,4 +1,4 @@
-// Floyd and Warshall's shortest paths, and LU factors: one launch a step, 4 x 4 elements a thread, rows 16 bytes at a time.
+// Floyd and Warshall's shortest paths, and LU factors: one launch a step, 4 x 4 or 8 x 4 elements a thread, rows 16 bytes at a time.
 #include <cuda_runtime.h>
 
 namespace {
@@ -23,26 +23,31 @@ __global__ void divide(int n, int k, float *__restrict__ a) {
 }
 
 // Columns from the multiple of 4 at or below k + 1; what lies left of k + 1 is read, but not written.
+constexpr unsigned ROWS = 8;
+
+__device__ __forceinline__ void subtract(float times, float4 by, float *own, unsigned before) {
+    float4 now = *(const float4 *)own;
+    now.x -= times * by.x, now.y -= times * by.y, now.z -= times * by.z, now.w -= times * by.w;
+    if (before == 0) *(float4 *)own = now;
+    else {
+        if (before < 2) own[1] = now.y;
+        if (before < 3) own[2] = now.z;
+        own[3] = now.w;
+    }
+}
+
 __global__ void update(unsigned n, unsigned k, float *__restrict__ a) {
-    const unsigned column = (k + 1) / 4 * 4 + (blockIdx.x * 8 + threadIdx.x) * 4, row = k + 1 + (blockIdx.y * 4 + threadIdx.y) * 4;
-    if (column >= n) return;
+    const unsigned column = (k + 1) / 4 * 4 + (blockIdx.x * 8 + threadIdx.x) * 4, row = k + 1 + (blockIdx.y * 4 + threadIdx.y) * ROWS;
+    if (column >= n || row >= n) return;
     const float4 by = *(const float4 *)(a + k * n + column);
+    const unsigned before = column <= k ? k + 1 - column : 0;
     const float *factor = a + row * n + k;
     float *own = a + row * n + column;
-    const bool first = column <= k;
+    if (row + ROWS <= n) {
 #pragma unroll
-    for (int r = 0; r < 4; r++, factor += n, own += n)
-        if (row + r < n) {
-            const float times = *factor;
-            float4 now = *(const float4 *)own;
-            now.x -= times * by.x, now.y -= times * by.y, now.z -= times * by.z, now.w -= times * by.w;
-            if (!first) *(float4 *)own = now;
-            else {
-                if (column + 1 > k) own[1] = now.y;
-                if (column + 2 > k) own[2] = now.z;
-                own[3] = now.w;
-            }
-        }
+        for (unsigned r = 0; r < ROWS; r++) subtract(factor[r * n], by, own + r * n, before);
+    } else
+        for (unsigned r = row; r < n; r++, factor += n, own += n) subtract(*factor, by, own, before);
 }
 
 }  // namespace
@@ -54,6 +59,6 @@ extern "C" void expert_lu(int n, float *a) {
     for (int k = 0; k < n - 1; k++) {
         const int rows = n - k - 1, columns = n - (k + 1) / 4 * 4;
         divide<<<(rows + 31) / 32, 32>>>(n, k, a);
-        update<<<dim3((columns + 31) / 32, (rows + 15) / 16), dim3(8, 4)>>>(n, k, a);
+        update<<<dim3((columns + 31) / 32, (rows + 31) / 32), dim3(8, 4)>>>(n, k, a);
     }
 }
