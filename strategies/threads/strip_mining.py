@@ -222,15 +222,12 @@ def _nests(phase: Phase) -> Iterator[_Nest]:
         inside = _steady(code, steady, own, changing)
         for place, stmt in enumerate(code):
             view = counted_loop(stmt) if isinstance(stmt, For) else None
-            limit = None if view is None else view.only_limit()
-            if view is None or limit is None or not isinstance(stmt, For):
+            end = None if view is None else _end(view)
+            if view is None or end is None or not isinstance(stmt, For):
                 continue
-            types = {view.variable.type, limit[1].type}
-            counts = view.declared and view.unit and not view.down and limit[0] == "<" and types <= COUNTED
-            from_zero = isinstance(view.first, IntConst) and view.first.value >= 0
-            alike = _is_plain(limit[1]) and not variables(limit[1]) & (own | threads)
-            if counts and from_zero and alike and not _left_early(stmt.body):
-                yield _Nest(tuple(guards), code[:place], stmt, view, limit[1], code[place + 1 :], inside)
+            alike = _is_plain(end) and not variables(end) & (own | threads)
+            if {view.variable.type, end.type} <= COUNTED and alike and not _left_early(stmt.body):
+                yield _Nest(tuple(guards), code[:place], stmt, view, end, code[place + 1 :], inside)
         match code:
             case (*scalars, If(condition=condition, then=then, otherwise=())) if (
                 {one.name if isinstance(one, Declare) else "" for one in scalars} <= inside
@@ -241,6 +238,20 @@ def _nests(phase: Phase) -> Iterator[_Nest]:
                 code, steady = then, inside
             case _:
                 return
+
+
+def _end(view: CountedLoop) -> Expr | None:
+    """Return what a loop that counts by ones from a constant stays below, ``None`` for another loop."""
+    first, limit = view.first, view.only_limit()
+    if not (view.declared and view.unit and not view.down and isinstance(first, IntConst) and first.value >= 0):
+        return None
+    match limit:
+        case ("<", end):
+            return end
+        case ("<=", last):
+            return binary("+", last, IntConst(1))
+        case _:
+            return None
 
 
 def _steady(code: Body, around: frozenset[str], own: Set[str], changing: Set[str]) -> frozenset[str]:

@@ -41,6 +41,7 @@ TAKEN = {
     "structures": ("float s = 0; for (int j = 0; j < m; j++) s += other[j].mass * (other[j].x - p); y[p] = s;",
                    ["other"], ["s"]),
     "from_a_constant": ("float s = 1; for (int j = 3; j < m; j++) s = s * 0.5f + x[j]; y[p] = s;", ["x"], ["s"]),
+    "up_to_the_last": ("float s = 1; for (int j = 0; j <= m - 1; j++) s = s * 0.5f + x[j]; y[p] = s;", ["x"], ["s"]),
     "long_ends": ("float s = 1; for (int j = 0; j < (long)m; j++) s = s * 0.5f + x[j]; y[p] = s;", ["x"], ["s"]),
     "long_counter": ("float s = 1; for (long j = 2; j < m - 1; j++) s = s * 0.5f + x[j]; y[p] = s;", ["x"], ["s"]),
     "neighbours": ("float s = 0; for (int j = 0; j < m; j++) s += x[j] - x[j + 4] * x[j + 1]; y[p] = s;", ["x"], ["s"]),
