@@ -27,8 +27,8 @@ Legal always: every thread does what it did, in the same order, and more barrier
 come to them, since the ends of the loop are the same for all; no array that goes through shared memory is written.  It
 is done where everything that another iteration of the loop finds elsewhere is the same element for all threads (other
 bodies, the terms of a transform), and has some ``work`` for each of these: what neighbours read of their own in each
-iteration, and short sums, are served by ``thread_columns``, whose threads share a load between results.
-A leaf that it applies to is split in two, with it where the shared memory and the registers are there, and without.
+iteration, and short sums, are served by ``thread_columns``, whose threads share a load between results.  A leaf that it
+applies to is split in two, with it where a block fills a warp and shared memory and registers are there, and without.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.caching import Growth
 from strategies.loops.spine import shadowed_name
-from strategies.strategy import Applied, Effect, NotApplied, Remark
+from strategies.strategy import Applied, Effect, Least, NotApplied, Remark
 
 Body = tuple[Stmt, ...]
 INT = ScalarType.INT
@@ -102,6 +102,7 @@ class StripMining:
     on_ir: bool = False
     at_leaf: bool = True
     at_fork: ClassVar[bool] = True
+    least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
     falls_back: ClassVar[bool] = True
     caches: ClassVar[bool] = True
     work: int = 4
@@ -132,7 +133,7 @@ class StripMining:
             last, nest, common = step
             if already := set(common) & set(mapping.cached):
                 return NotApplied(f"{min(already)} goes through shared memory already")
-            found[nest.view.variable.name] = common
+            found.setdefault(nest.view.variable.name, {}).update(common)
             loops.append(nest.loop)
             strips = _Strips(last, nest, set(names_of(mined))).body()
             cached = tuple(array.name for array in mined.arrays if array.name in {*mined.mapping.cached, *common})

@@ -172,16 +172,17 @@ def test_short_of_registers_or_beside_other_mappings_nothing_is_done():
         assert isinstance(STRATEGY.apply(version, Analyses()), NotApplied)
 
 
-def test_where_shared_memory_is_short_threads_have_columns():
+def test_where_shared_memory_is_short_or_a_block_is_small_there_are_no_strips():
     (tree,) = optimize(text(WORK), static="none").schedules
     found = {}
-    for room in (12288, 100):
-        known = {"T": 1024, "RB": 65536, "R": 255, "Z": room, "n": 512, "m": 512, "B": 128}
+    for room, block in ((12288, 128), (100, 128), (12288, 32), (12288, 31)):
+        known = {"T": 1024, "RB": 65536, "R": 255, "Z": room, "n": 512, "m": 512, "B": block}
         for symbol in tree.derived:
             known[symbol.name] = symbol.evaluate(known)
         (leaf, *_) = [one for one in tree.leaves if any(all(c.holds(known) for c in way) for way in one.systems)]
-        found[room] = (bool(leaf.version.program.mapping.cached), leaf.version.program.mapping.columns)
-    assert found == {12288: (True, None), 100: (False, 4)}
+        found[room, block] = (bool(leaf.version.program.mapping.cached), leaf.version.program.mapping.columns)
+    plain = (False, None)
+    assert list(found.values()) == [(True, None), (False, 4), (True, None), plain]
 
 
 def test_kernels_at_sizes_with_short_strips(tmp_path):
