@@ -131,6 +131,8 @@ class StripMining:
         mined, found, loops = program, dict[str, dict[str, Element]](), list[For]()
         while not isinstance(step := _first(mined, analyses), str):
             last, nest, common = step
+            if any(program.array(name).whole for name in common):
+                return NotApplied("structures of several types stay in global memory")
             if already := set(common) & set(mapping.cached):
                 return NotApplied(f"{min(already)} goes through shared memory already")
             found.setdefault(nest.view.variable.name, {}).update(common)

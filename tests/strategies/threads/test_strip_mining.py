@@ -15,8 +15,10 @@ from tests.metafork.programs import program
 TEXT = """
 #include <math.h>
 struct {name}_body {{ float x, mass; }};
+struct {name}_atom {{ float x; int kind; }};
 void {name}(int n, int m, int B, float soft, const float x[m + 4], const int k[m], const float w[m][3],
-            const struct {name}_body other[m], const float q[n][m], float y[n], float z[n])
+            const struct {name}_body other[m], const struct {name}_atom atom[m],
+            const float q[n][m], float y[n], float z[n])
 {{
   meta_schedule {clause} {{
     meta_for (int i = 0; i < (n + B - 1) / B; i++)
@@ -87,6 +89,8 @@ TAKEN = {
 LEFT = {
     "own_elements": ("float s = 0; for (int j = 0; j < m; j++) s += x[j] * q[p][j]; y[p] = s;", "of their own"),
     "written": ("for (int j = 0; j < n; j++) if (j == p) y[j] = x[0];", "of their own"),
+    "several_types": ("float s = 0; for (int j = 0; j < m; j++) s += atom[j].x * atom[j].kind; y[p] = s;",
+                      "structures of several types"),
     "few": ("float s = 0; for (int j = 0; j < 100; j++) s += x[j % m]; y[p] = s;", "few iterations"),
     "any_place": ("float s = 0; for (int j = 0; j < m; j++) s += x[k[j] % m]; y[p] = s;", "not known"),
     "nothing_read": ("float s = 0; for (int j = 0; j < m; j++) s += j * 0.5f; y[p] = s;", "nothing that all threads"),
