@@ -18,6 +18,7 @@ from strategies.strategy import (
     at_fork,
     by_choice,
     by_itself,
+    caches,
     falls_back,
     floors,
     least,
@@ -80,6 +81,11 @@ class Checked:
     def falls_back(self) -> bool:
         """Whether a path ends as without the strategy where it costs too much."""
         return falls_back(self.strategy)
+
+    @property
+    def caches(self) -> bool:
+        """Whether the strategy puts arrays into shared memory."""
+        return caches(self.strategy)
 
     @property
     def sign(self) -> Sign:

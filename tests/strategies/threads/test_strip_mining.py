@@ -166,6 +166,18 @@ def test_a_clause_decides_alone():
     assert walks("cache()") == {False}
 
 
+def test_leaves_say_what_is_in_shared_memory_in_the_end():
+    """Where another array was taken out of shared memory before, it is not said that nothing is there."""
+    four = text(
+        "float a = 0, b = 0; for (int j = 0; j < m; j++) { a += 1 / (p - x[j]); b -= a; } z4[p][0] = a; z4[p][3] = b;"
+    )
+    (tree,) = optimize(four.replace("float z[n]", "float z4[n][4]"), static="none").schedules
+    named = {leaf.strategies: leaf.effects for leaf in tree.leaves}
+    assert named["strip_mining",] == ("x, z4 in shared memory", "loop over j in strips")
+    assert named["caching", "strip_mining"] == ("x in shared memory", "loop over j in strips")
+    assert named["caching",] == ("no shared memory",)
+
+
 def test_short_of_registers_or_beside_other_mappings_nothing_is_done():
     plain = program(text(SUM))
     for version in (
