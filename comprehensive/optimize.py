@@ -57,7 +57,7 @@ from metafork.ir.translation_unit import TranslationUnit
 from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import Between
 from strategies.caching import to_be_tried, with_cached_arrays
-from strategies.strategy import Remark, Strategy, caches
+from strategies.strategy import Remark, Strategy
 
 Progress = Callable[[str, Statistics], None]
 
@@ -394,18 +394,16 @@ def _leaf(
         kernel=f"{program.name}_leaf{number}",
         counters=case.counters,
         witness=None if case.witness is None else {n: v for n, v in case.witness.items() if n in shown},
-        effects=_effects(case, strategies),
+        effects=_effects(case, [strategy.name for strategy in strategies]),
     )
 
 
-def _effects(case: Case[Version], available: Sequence[Strategy]) -> tuple[str, ...]:
+def _effects(case: Case[Version], available: Sequence[str]) -> tuple[str, ...]:
     """Say in a few words what a leaf is like: where its arrays are kept, then the rest in the order of omega."""
     by_strategy = dict(zip(case.strategies, case.effects, strict=True))
-    taken = [strategy for strategy in available if strategy.name in by_strategy]
-    last = {effect.what: effect for effect in (by_strategy[strategy.name] for strategy in taken)}
-    # What the others said of shared memory is not the last word where a strategy has put arrays there since.
-    shown = [effect for effect in last.values() if not (effect.of_memory and any(map(caches, taken)))]
+    last = {effect.what: effect for effect in (by_strategy[name] for name in available if name in by_strategy)}
     mapping = case.version.program.mapping
+    shown = [effect for effect in last.values() if not (effect.while_empty and mapping.cached)]
     kept = ((mapping.cached, "shared memory"), (mapping.transposed, "the registers of a warp"))
     words = [f"{', '.join(arrays)} in {place}" for arrays, place in kept if arrays]
     return (*words, *map(str, sorted(shown, key=lambda effect: not effect.of_memory)))

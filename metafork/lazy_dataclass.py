@@ -3,7 +3,8 @@
 The standard decorator compiles six methods for each class when its module is loaded, and describes each field; for some
 350 classes that was a quarter of the processor time of a small run.  Here ``__init__``, ``__eq__`` and ``__hash__`` are
 compiled at their first call, the other methods are the same functions for all classes, and the standard library
-describes fields (``dataclasses.fields``) when it is first asked to.
+describes fields (``dataclasses.fields``) when it is first asked to.  Neither ``InitVar`` nor fields
+by keyword alone are known here.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from types import CodeType, FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, get_origin
 
 if TYPE_CHECKING:
-    # A type checker knows what the standard decorator does, and no other.
-    from dataclasses import dataclass as dataclass  # noqa: TID251
+    from dataclasses import dataclass as dataclass  # noqa: TID251 - a type checker knows this one, and no other
 else:
 
     def dataclass(
@@ -124,17 +124,17 @@ def _is_of_class(type_: object) -> bool:
 class _Described:
     """``__dataclass_fields__`` of a class: those of its bases, and what the standard library says of its own."""
 
-    def __init__(self, owner: type, described: dict[str, Any]) -> None:
+    def __init__(self, owner: Any, described: dict[str, Any]) -> None:
         self._owner, self._described = owner, described
 
     def __get__(self, instance: object, owner: type) -> dict[str, dataclasses.Field[Any]]:
         fields: dict[str, dataclasses.Field[Any]] = {}
         for base in self._owner.__mro__[-1:0:-1]:
             fields |= getattr(base, "__dataclass_fields__", {})
-        # The one place that has fields described: all other modules have this module's decorator.
-        own: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(type("Described", (), self._described))  # noqa: TID251
+        describing = dataclasses.dataclass(init=False, repr=False, eq=False)  # noqa: TID251 - here alone: it describes
+        own: Any = describing(type("Described", (), self._described))
         fields |= own.__dataclass_fields__
-        self._owner.__dataclass_fields__ = fields  # type: ignore[attr-defined]
+        self._owner.__dataclass_fields__ = fields
         return fields
 
 

@@ -66,9 +66,8 @@ class Caching:
         layouts = tuple(pair for pair in version.program.mapping.layouts if pair[0] not in cached)
         program = version.program.mapped(cached=(), layouts=layouts)
         note = f"took {', '.join(cached)} out of shared memory"
-        return Applied(
-            replace(version, program=program), note, Effect(without_shared_memory(program, cached), of_memory=True)
-        )
+        effect = Effect(without_shared_memory(program, cached), of_memory=True, while_empty=True)
+        return Applied(replace(version, program=program), note, effect)
 
 
 STRATEGY = Caching()

@@ -36,6 +36,7 @@ from typing import ClassVar
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
+from metafork.analysis.references import left_early
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import (
     Assign,
@@ -69,7 +70,7 @@ from strategies.loops.grid_index import join
 from strategies.loops.grid_tile import Joining
 from strategies.loops.normal_form import from_zero
 from strategies.loops.rolling import definition_of, rolled_bodies
-from strategies.loops.spine import Body, Spine, counted_extent, leaves, replaced_on_spine, shadowed_name, spine_of
+from strategies.loops.spine import Body, Spine, counted_extent, replaced_on_spine, shadowed_name, spine_of
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign
 
 
@@ -167,7 +168,7 @@ def _candidates(program: Program, analyses: Analyses) -> Iterator[_Candidate]:
         yield _Candidate(program, loop, loop_name(loop), loop_name(loop), loop.span)
     scope = Scope.of(analyses.facts(program))
     for loop in spine.uncounted:
-        normal = None if leaves(loop.body) else from_zero(loop, program, scope)
+        normal = None if left_early(loop.body) else from_zero(loop, program, scope)
         if normal is not None:
             new = replace(program, body=replaced_on_spine(program.body, loop, partial(_put, normal)))
             yield _Candidate(new, normal, loop_name(loop), loop_name(loop), loop.span)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from metafork.analysis.counted_loops import counted_loop
+from metafork.analysis.references import left_early
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import (
     Assign,
@@ -29,7 +30,7 @@ from metafork.ir.program import (
 from metafork.ir.rewriting import assigned_variables
 from metafork.printing.expressions import as_written, expression
 from strategies.loops.simplification import simplified
-from strategies.loops.spine import leaves, spine_of
+from strategies.loops.spine import spine_of
 from strategies.strategy import Remark
 
 
@@ -107,7 +108,7 @@ def _off_the_spine(loop: For | While, work: Stmt, others: Sequence[Stmt]) -> tup
     """Say why a loop inside ``work``, beside which stand ``others``, is not on the spine."""
     if isinstance(loop, While):
         return "how often it runs is not known", NOWHERE
-    if leaves(loop.body):
+    if left_early(loop.body):
         return "an iteration may end early, by break or continue", NOWHERE
     if not isinstance(loop.init, Declare) or loop.init.name in assigned_variables(loop.body):
         return _FORM, NOWHERE

@@ -42,12 +42,14 @@ class Effect:
     """What a strategy did to a leaf, in a few words: ``fewer registers``, more exactly ``level 2``.
 
     A leaf is named by the effects on it; a later one replaces an earlier one of the same ``what``.  Those that say
-    where arrays are kept (``of_memory``) come first.
+    where arrays are kept (``of_memory``) come first; what holds only ``while_empty`` is left out where some array
+    went to shared memory since.
     """
 
     what: str
     detail: str = ""
     of_memory: bool = False
+    while_empty: bool = False
 
     def __str__(self) -> str:
         """Return the words of a leaf's name."""

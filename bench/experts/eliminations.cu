@@ -22,9 +22,9 @@ __global__ void divide(int n, int k, float *__restrict__ a) {
     if (row < n) a[row * n + k] = a[row * n + k] / a[k * n + k];
 }
 
-// Columns from the multiple of 4 at or below k + 1; what lies left of k + 1 is read, but not written.
 constexpr unsigned ROWS = 8;
 
+// The first elements, as many as are said, stay as they are.
 __device__ __forceinline__ void subtract(float times, float4 by, float *own, unsigned before) {
     float4 now = *(const float4 *)own;
     now.x -= times * by.x, now.y -= times * by.y, now.z -= times * by.z, now.w -= times * by.w;
@@ -36,6 +36,7 @@ __device__ __forceinline__ void subtract(float times, float4 by, float *own, uns
     }
 }
 
+// Columns from the multiple of 4 at or below k + 1; what lies left of k + 1 is read, but not written.
 __global__ void update(unsigned n, unsigned k, float *__restrict__ a) {
     const unsigned column = (k + 1) / 4 * 4 + (blockIdx.x * 8 + threadIdx.x) * 4, row = k + 1 + (blockIdx.y * 4 + threadIdx.y) * ROWS;
     if (column >= n || row >= n) return;

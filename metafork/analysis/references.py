@@ -370,7 +370,7 @@ class ReferenceWalk:
         self._enter(counted.range, counted.variable)
         if loop.condition is not None:
             yield from self._reads(loop.condition)
-        if counted.left_early or _breaks(loop.body):
+        if counted.left_early or breaks(loop.body):
             self._bounded = False  # iterations after the one that leaves do not happen
         yield from self._body(loop.body)
         self._bounded = bounded
@@ -489,12 +489,12 @@ def left_early(body: tuple[Stmt, ...]) -> bool:
     )
 
 
-def _breaks(body: tuple[Stmt, ...]) -> bool:
+def breaks(body: tuple[Stmt, ...]) -> bool:
     """Say whether a ``break`` belongs to the loop with this body."""
     return any(
         isinstance(stmt, Break)
-        or (isinstance(stmt, If) and (_breaks(stmt.then) or _breaks(stmt.otherwise)))
-        or (isinstance(stmt, Phase) and _breaks(stmt.body))
+        or (isinstance(stmt, If) and (breaks(stmt.then) or breaks(stmt.otherwise)))
+        or (isinstance(stmt, Phase) and breaks(stmt.body))
         for stmt in body
     )
 

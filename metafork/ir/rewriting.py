@@ -187,6 +187,15 @@ def names_in(body: tuple[Stmt, ...]) -> frozenset[str]:
     return frozenset(names)
 
 
+def without_unread(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]:
+    """Return a body without those declarations of its own scope, of these names, that nothing behind them names."""
+    kept: list[Stmt] = []
+    for stmt in reversed(body):
+        if not (isinstance(stmt, Declare) and stmt.name in names and stmt.name not in names_in(tuple(kept))):
+            kept.append(stmt)
+    return tuple(reversed(kept))
+
+
 def names_of(program: Program) -> frozenset[str]:
     """Return every name that occurs in a program, its arrays and the names around it included."""
     exprs = [extent for array in program.arrays for extent in array.extents]

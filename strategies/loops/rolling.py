@@ -53,6 +53,7 @@ from metafork.ir.rewriting import (
     substitute,
     variables,
     with_operands,
+    without_unread,
 )
 from strategies.loops.simplification import factors, product, simplified, summands
 
@@ -101,12 +102,8 @@ def definition_of(stmt: Declare) -> Expr | None:
 
 def _without_unread(body: Body, read_before: frozenset[str]) -> Body:
     """Return ``body`` without the integer scalars before its loop that only what was rolled up has read."""
-    kept: list[Stmt] = []
-    for stmt in reversed(body):
-        scalar = isinstance(stmt, Declare) and definition_of(stmt) is not None and stmt.name in read_before
-        if not (scalar and isinstance(stmt, Declare) and stmt.name not in names_in(tuple(kept))):
-            kept.append(stmt)
-    return tuple(reversed(kept))
+    scalars = {stmt.name for stmt in body if isinstance(stmt, Declare) and definition_of(stmt) is not None}
+    return without_unread(body, scalars & read_before)
 
 
 def _rolled_as_it_stands(body: Body, variable: str, facts: Facts, definitions: Mapping[str, Expr]) -> Iterator[Body]:

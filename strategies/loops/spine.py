@@ -12,12 +12,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from metafork.analysis.counted_loops import counted_loop
+from metafork.analysis.references import left_early
 from metafork.ir.messages.source import Span
 from metafork.ir.program import (
     Assign,
     BlockArray,
-    Break,
-    Continue,
     Declare,
     Element,
     Expr,
@@ -114,7 +113,7 @@ def spine_of(program: Program) -> Spine:
         declarations += [stmt for stmt in body if isinstance(stmt, Declare)]
         stmt, body = inner
         if isinstance(stmt, For):
-            counted = counted_extent(stmt) is not None and not leaves(stmt.body)
+            counted = counted_extent(stmt) is not None and not left_early(stmt.body)
             (loops if counted else uncounted).append(stmt)
 
 
@@ -126,7 +125,7 @@ def _inner(body: Body, purity: _Purity) -> tuple[Stmt, Body] | None:
     match work[0]:
         case Phase(body=inner):
             return work[0], inner
-        case For(body=inner) as loop if purity.head(loop) and not leaves(inner):
+        case For(body=inner) as loop if purity.head(loop) and not left_early(inner):
             return loop, inner
         case If(condition=condition, then=then, otherwise=otherwise) if purity.pure(condition):
             if not otherwise:
@@ -134,19 +133,6 @@ def _inner(body: Body, purity: _Purity) -> tuple[Stmt, Body] | None:
             return (work[0], otherwise) if not then else None
         case _:
             return None
-
-
-def leaves(body: Body) -> bool:
-    """Say whether a ``break`` or ``continue`` in the body belongs to the loop around it."""
-    for stmt in body:
-        match stmt:
-            case Break() | Continue():
-                return True
-            case If(then=then, otherwise=otherwise) if leaves(then) or leaves(otherwise):
-                return True
-            case _:
-                pass
-    return False
 
 
 def replaced_on_spine(body: Body, old: Stmt, new: Callable[[Body, int], Body]) -> Body:

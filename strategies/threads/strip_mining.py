@@ -44,14 +44,13 @@ from metafork.analysis.counted_loops import CountedLoop, counted_loop
 from metafork.analysis.facts import Scope
 from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
-from metafork.analysis.references import Reference
+from metafork.analysis.references import Reference, breaks
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import (
     Array,
     Assign,
     Binary,
     BlockArray,
-    Break,
     Call,
     Conditional,
     Declare,
@@ -80,8 +79,8 @@ from metafork.ir.rewriting import (
     private_arrays,
     substitute_body,
     variables,
+    without_unread,
 )
-from metafork.ir.unread import unread
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.caching import Growth
@@ -161,6 +160,8 @@ class StripMining:
         return f"{operations} operations for {read} elements are too few for an access of shared memory to cost little"
 
 
+LARGEST_BLOCK = 1024
+"""Threads of a block on any GPU: a loop of no more iterations is one strip, which ``caching`` decides on."""
 SLOW = 8
 """As many operations are counted for a division or a function of ``math.h``."""
 
@@ -229,11 +230,11 @@ def _nests(phase: Phase) -> Iterator[_Nest]:
             if view is None or end is None or not isinstance(stmt, For):
                 continue
             alike = _is_plain(end) and not variables(end) & (own | threads)
-            if {view.variable.type, end.type} <= COUNTED and alike and not _left_early(stmt.body):
+            if {view.variable.type, end.type} <= COUNTED and alike and not breaks(stmt.body):
                 yield _Nest(tuple(guards), code[:place], stmt, view, end, code[place + 1 :], inside)
         match code:
             case (*scalars, If(condition=condition, then=then, otherwise=())) if (
-                {one.name if isinstance(one, Declare) else "" for one in scalars} <= inside
+                all(isinstance(one, Declare) and one.name in inside for one in scalars)
                 and _is_plain(condition)
                 and not variables(condition) & own - inside
             ):
@@ -275,19 +276,6 @@ def _is_plain(expr: Expr) -> bool:
     return not any(isinstance(part, Element | Call) for part in walk_expression(expr))
 
 
-def _left_early(body: Body) -> bool:
-    """Say whether a ``break`` may end the loop around a body."""
-    for stmt in body:
-        match stmt:
-            case Break():
-                return True
-            case If(then=then, otherwise=otherwise) if _left_early(then) or _left_early(otherwise):
-                return True
-            case _:
-                pass
-    return False
-
-
 def _common(phase: Phase, nest: _Nest, references: Sequence[Reference]) -> dict[str, Element] | str:
     """Return the arrays of which all threads read the same elements in the loop, each with a read, or why not."""
     variable = nest.view.variable.name
@@ -312,7 +300,8 @@ def _common(phase: Phase, nest: _Nest, references: Sequence[Reference]) -> dict[
         ranges = [loop for loop in one.loops if loop.var == variable and loop.kind is LoopKind.SERIAL]
         if one.element not in inside or not ranges:
             continue
-        if ranges[0].trips is not None and ranges[0].trips.is_constant:
+        trips = ranges[0].trips
+        if trips is not None and trips.is_constant and trips.constant_value() <= LARGEST_BLOCK:
             return f"the loop over {variable} has few iterations"
         if not variables(one.element) & changing:
             continue
@@ -427,38 +416,16 @@ class _Strips:
 
     def _phase(self, body: Body) -> Phase:
         """Return a phase of some code under the guards; each has names of its own, as a printed program has."""
+        body = without_unread(body, self.nest.steady)
         for scalars, condition in reversed(self.nest.guards):
-            body = (*scalars, If(condition, body))
-        phase = replace(self.phase, body=_without_unread(body, self.nest.steady))
+            body = without_unread((*scalars, If(condition, body)), self.nest.steady)
+        phase = replace(self.phase, body=body)
         (own,) = substitute_body((phase,), {}, self.taken, renaming=self._used)
         assert isinstance(own, Phase)
         self.taken |= names_in((own,))
         self._used |= {stmt.name for stmt in walk_statements(own.body) if isinstance(stmt, Declare)}
         self._used |= {loop.var for loop in own.threads}
         return own
-
-
-def _without_unread(body: Body, names: Set[str]) -> Body:
-    """Return a body without declarations of scalars of these names that nothing reads."""
-    while unneeded := unread((), body).declarations:
-        fewer = _without(body, names, unneeded)
-        if fewer == body:
-            break
-        body = fewer
-    return body
-
-
-def _without(body: Body, names: Set[str], nodes: Set[int]) -> Body:
-    result: list[Stmt] = []
-    for stmt in body:
-        match stmt:
-            case Declare(name=name) if name in names and id(stmt) in nodes:
-                pass
-            case If(then=then):
-                result.append(replace(stmt, then=_without(then, names, nodes)))
-            case _:
-                result.append(stmt)
-    return tuple(result)
 
 
 STRATEGY = StripMining()

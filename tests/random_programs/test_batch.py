@@ -43,6 +43,9 @@ def test_programs_of_other_kinds_are_right(kind, seed):
     found = check_batch([seed], KINDS[kind])
     assert found.failures == {}
     assert found.ran == found.leaves > 0
+    if kind == "strips":
+        (tree,) = prepare(seed, file_text([seed], KINDS[kind])).trees
+        assert any("strip_mining" in leaf.strategies for leaf in tree.leaves)
     if kind == "sums":
         assert len(prepare(seed, file_text([seed], KINDS[kind])).trees) == 2
 

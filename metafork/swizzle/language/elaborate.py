@@ -172,13 +172,13 @@ class _Elaboration:
                 # The types of operators below are literals: for mypy, being in a set says nothing about a string.
                 if op in {"/", "%"} and isinstance(two, Number) and two.value <= 0:
                     # Whether this is computed at all is seen cell by cell.
-                    made: Index = Binary(op, one, two)  # type: ignore[arg-type]
+                    made: Index = Binary(op, one, two)  # type: ignore[arg-type]  # as said above
                 elif op in {"max", "min"}:
                     return choose(compare(">" if op == "max" else "<", one, two), one, two)
                 elif op in {"+", "-", "*", "/", "%", "^", "&", "|"}:
-                    made = binary(op, one, two)  # type: ignore[arg-type]
+                    made = binary(op, one, two)  # type: ignore[arg-type]  # as said above
                 else:
-                    return compare(op, one, two)  # type: ignore[arg-type]
+                    return compare(op, one, two)  # type: ignore[arg-type]  # as said above
                 self._places.setdefault(made, span)
                 return made
             case Conditional(condition, yes, no):

@@ -2,13 +2,16 @@
 
 import pytest
 
+from comprehensive.explanation import explanation
 from comprehensive.optimize import optimize
+from comprehensive.registry import strategies
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import BlockArray, Phase, Version, walk_statements
 from metafork.printing.metafork_text import metafork_text
 from strategies.strategy import Applied, NotApplied
 from strategies.threads.strip_mining import STRATEGY, StripMining
+from tests.metafork.interpreter import program as as_read
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 
@@ -18,7 +21,7 @@ struct {name}_body {{ float x, mass; }};
 struct {name}_atom {{ float x; int kind; }};
 void {name}(int n, int m, int B, float soft, const float x[m + 4], const int k[m], const float w[m][3],
             const struct {name}_body other[m], const struct {name}_atom atom[m],
-            const float q[n][m], float y[n], float z[n])
+            const float q[n][m], const float table[1025], float y[n], float z[n])
 {{
   meta_schedule {clause} {{
     meta_for (int i = 0; i < (n + B - 1) / B; i++)
@@ -91,7 +94,7 @@ LEFT = {
     "written": ("for (int j = 0; j < n; j++) if (j == p) y[j] = x[0];", "of their own"),
     "several_types": ("float s = 0; for (int j = 0; j < m; j++) s += atom[j].x * atom[j].kind; y[p] = s;",
                       "structures of several types"),
-    "few": ("float s = 0; for (int j = 0; j < 100; j++) s += x[j % m]; y[p] = s;", "few iterations"),
+    "few": ("float s = 0; for (int j = 0; j < 1024; j++) s += table[j]; y[p] = s;", "few iterations"),
     "any_place": ("float s = 0; for (int j = 0; j < m; j++) s += x[k[j] % m]; y[p] = s;", "not known"),
     "nothing_read": ("float s = 0; for (int j = 0; j < m; j++) s += j * 0.5f; y[p] = s;", "nothing that all threads"),
     "ends_early": ("int j; float s = 0; for (int t = 0; t < m; t++) { if (x[t] < p) break; s += x[t]; } y[p] = s;",
@@ -133,6 +136,28 @@ def test_other_loops_stay(name):
     found = applied(body)
     assert isinstance(found, NotApplied)
     assert why in found.reason
+
+
+def test_what_is_explained_of_an_array_is_that_it_goes_in_strips():
+    def remarks(body):
+        found = explanation(as_read(text(body)), strategies(None), Analyses())
+        return [(one.taken, one.reason) for one in found if (one.topic, one.subject) == ("shared memory", "x")]
+
+    ((taken, reason),) = remarks(WORK)
+    assert taken
+    assert "walk in strips" in reason
+    ((taken, reason),) = remarks(SUM)
+    assert not taken
+    assert "grows with the data" in reason
+
+
+@pytest.mark.parametrize(("rounds", "walked"), [(1024, False), (1025, True)])
+def test_a_window_of_a_constant_size_that_is_taken_out_is_walked_where_it_is_several_strips(rounds, walked):
+    body = f"float s = 0; for (int j = 0; j < {rounds}; j++) s += table[j]; y[p] = s;"
+    whole = program(text(body))
+    assert whole.mapping.cached == ("table",)
+    found = ALWAYS.apply(Version(whole.mapped(cached=())), Analyses())
+    assert isinstance(found, Applied) == walked
 
 
 def test_there_is_work_for_what_is_read():
