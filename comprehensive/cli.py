@@ -11,11 +11,12 @@ import atexit
 import gc
 import importlib
 import os
-import signal
 import sys
 from typing import Any, NoReturn
 
 import click
+
+from comprehensive.signals import unwind_when_asked_to_end
 
 INTERRUPTED = 130
 """The exit status after SIGINT: 128 and the signal's number."""
@@ -83,22 +84,13 @@ def cli() -> None:
     """Comprehensive optimization of loops annotated in MetaFork, for CUDA."""
 
 
-def _terminated(number: int, _: object) -> NoReturn:
-    raise SystemExit(128 + number)
-
-
 def main() -> NoReturn:
-    """Run the command line; turn a fault of the tool into exit status 3.
-
-    A signal that asks the process to end unwinds it, so that files under temporary names are removed.
-    """
+    """Run the command line; turn a fault of the tool into exit status 3."""
     # Programs and polynomials have few cycles; the collector would look through all of them again and again.
     gc.set_threshold(200_000, 20, 20)
     # Nor through what is left at the end, which goes with the process.
     atexit.register(gc.freeze)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` ignores one
-            signal.signal(number, _terminated)
+    unwind_when_asked_to_end()
     try:
         cli(standalone_mode=True)
     except Exception as fault:

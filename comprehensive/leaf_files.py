@@ -12,11 +12,11 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.emit import LeafCode
 from comprehensive.emit.targets.cuda import TARGET as CUDA
 from comprehensive.emit.targets.target import NoCodeError, Target
 from comprehensive.optimize import Result
+from comprehensive.signals import OutOfTimeError, until
 from comprehensive.tree.left_out import without_leaves
 from comprehensive.tree.page import LeafSource
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree

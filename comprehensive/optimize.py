@@ -20,7 +20,6 @@ from typing import Any
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
 from comprehensive.case_discussion.instances import NOTHING_TYPICAL, InstanceMaker, all_combinations
-from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.order import ByCost
 from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
 from comprehensive.case_discussion.trace import trace
@@ -37,6 +36,7 @@ from comprehensive.options import (
 )
 from comprehensive.plugins import load
 from comprehensive.reading import parse
+from comprehensive.signals import OutOfTimeError, until
 from comprehensive.supported_machines import SupportedMachines, leaves_for_no_machine
 from comprehensive.systems.points import Number
 from comprehensive.systems.start import Start, identifiers, start_of

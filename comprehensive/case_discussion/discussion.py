@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic, cast
 
-from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.measurements import OUT_OF_TIME, Measurements
 from comprehensive.case_discussion.quintuple import (
     Case,
@@ -29,6 +28,7 @@ from comprehensive.case_discussion.quintuple import (
     StrategyOf,
     V,
 )
+from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.start import Start
 from comprehensive.systems.systems import Consistency, System, Systems
 from comprehensive.tree.schedule_tree import ORDER, Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree

@@ -18,9 +18,9 @@ from itertools import product, repeat
 from typing import Protocol
 
 from comprehensive.case_discussion.instance_registers import RegisterCount, Registers, derived_at, placed
-from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.quintuple import Case, CounterOf
 from comprehensive.case_discussion.typical_values import is_simpler
+from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.systems import System, Systems
 from comprehensive.tree.schedule_tree import Instance, Leaf, ScheduleTree, values_text
 from evaluators.counter import NotKnown

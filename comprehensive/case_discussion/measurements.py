@@ -10,8 +10,8 @@ from __future__ import annotations
 from itertools import count
 from typing import Generic
 
-from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.quintuple import AppliedOf, CounterOf, StrategyOf, V
+from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.signs import integral
 from comprehensive.systems.start import MACHINE_MARK, Start
 from comprehensive.systems.systems import System, Systems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comprehensive.commands.faults import INCOMPLETE, diagnostics_option, print_diagnostics, read_source
-from comprehensive.commands.stopping import TimeLimitError, time_limit
+from comprehensive.signals import OutOfTimeError, until
 from metafork.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -106,14 +107,14 @@ def command(
     task.element_bytes = int(element_bytes)
     stopped = 0
     try:
-        with bounded_process(memory), time_limit(limit):
+        with bounded_process(memory), until(None if limit is None else time.monotonic() + limit):
             task.run(memory, (1, 2, 3, 4) if widen else (None,))
     except DiagnosticsError as error:
         print_diagnostics(error.diagnostics, {source.name: source.text}, form)
         context.exit(1)
     except DoesNotFitError as error:
         raise click.ClickException(f"{file} does not fit: {error}") from error
-    except TimeLimitError:
+    except OutOfTimeError:
         stopped = INCOMPLETE
     except KeyboardInterrupt:
         stopped = 130

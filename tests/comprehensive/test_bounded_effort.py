@@ -12,12 +12,12 @@ import pytest
 
 from comprehensive import leaf_files, registry
 from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.case_discussion.interruption import OutOfTimeError, until
 from comprehensive.case_discussion.properties import Judge as Z3Judge
 from comprehensive.case_discussion.properties import Subject, covers_start, disjoint
 from comprehensive.emit import write_outputs
 from comprehensive.emit.targets import cuda
 from comprehensive.optimize import NotReadInTimeError, optimize
+from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.solver import PathSolver
 from comprehensive.systems.systems import Systems
 from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf

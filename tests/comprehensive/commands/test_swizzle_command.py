@@ -129,14 +129,14 @@ def test_mult64_comes_to_its_proved_optimum():
     ("fault", "status", "why"), [("time", 4, "the time limit was reached"), ("key", 130, "interrupted")]
 )
 def test_a_stopped_search_keeps_the_best_so_far(fault, status, why, monkeypatch):
-    from comprehensive.commands.stopping import TimeLimitError
+    from comprehensive.signals import OutOfTimeError
     from metafork.swizzle.output import ranking
 
     real, costs = ranking.priced, []
 
     def priced(*arguments, **options):
         if len(costs) == 6:
-            raise TimeLimitError if fault == "time" else KeyboardInterrupt
+            raise OutOfTimeError if fault == "time" else KeyboardInterrupt
         one = real(*arguments, **options)
         costs.append(one.cost.total)
         return replace(one, key=(0, -len(costs)))
