@@ -106,13 +106,13 @@ CASES = (
     ),
     _case(
         "matmul, s0 by s1 a thread", "examples/matmul_tile.mf", "matmul_tile", "n B K s0 s1 a b c", {"n": 192},
-        _shapes("B K s0 s1", (16, 16, 4, 4), (16, 8, 4, 4), (8, 16, 4, 4), (16, 16, 2, 4)),
+        _shapes("B K s0 s1", (16, 16, 4, 4), (16, 64, 4, 4), (16, 8, 4, 4), (8, 16, 4, 4), (16, 16, 2, 4)),
         _floats(a=(192, 192), b=(192, 192), c=(192, 192)), "c",
         "matmul.square", "n a b c", _product(192, 192, 192), COMPUTE,
     ),
     _case(
         "matmul, literal 4 by 4", "bench/programs/matmul_literal.mf", "matmul_literal", "n B K a b c", {"n": 192},
-        _shapes("B K", (16, 16), (16, 8), (8, 16)),
+        _shapes("B K", (16, 16), (16, 64), (16, 8), (8, 16)),
         _floats(a=(192, 192), b=(192, 192), c=(192, 192)), "c",
         "matmul.square", "n a b c", _product(192, 192, 192), COMPUTE,
     ),

@@ -1,8 +1,9 @@
 """What a thread executes of a kernel, as a polynomial: one walk over the kernel as it is lowered.
 
 A loop counts with its trip count (the largest one, where outer loops change it), an ``if`` with the greater of its
-branches, guards as if they held; a loop of unknown shape makes the count not known.  What an access, an operation or
-a barrier counts, a subclass says; so also how a loop counts in which the threads of a block share the work.
+branches, guards as if they held; a loop of unknown shape makes the count not known.  Where several elements may go by
+one access, they count one by one.  What an access, an operation or a barrier counts, a subclass says; so also how a
+loop counts in which the threads of a block share the work.
 """
 
 from __future__ import annotations
@@ -159,6 +160,8 @@ class KernelWalk(ABC):
                     indices = indices + self.access(target, stored=False) + self.operation(target)
                 total = indices + self._expression(value)
                 return total + self.access(target, stored=True)
+            case If(condition=condition, otherwise=otherwise, widened=True):
+                return self._expression(condition) + self.branch(otherwise)
             case If(condition=condition, then=then, otherwise=otherwise):
                 total = self._expression(condition)
                 counts = [self.branch(then), self.branch(otherwise)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import lcm
 
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.ir.arithmetic.types import ScalarType
@@ -40,6 +41,13 @@ def code_of(value: Polynomial, symbols: Mapping[str, Expr], *, wide: bool = Fals
         else:
             total = binary("+" if coefficient > 0 else "-", total, product)
     return IntConst(0, LONG if wide else ScalarType.INT) if total is None else total
+
+
+def whole_code_of(value: Polynomial, symbols: Mapping[str, Expr]) -> Expr:
+    """Return a C expression with the value of a polynomial that is an integer, whatever its coefficients are."""
+    denominator = lcm(*(coefficient.denominator for coefficient in value.terms().values()))
+    whole = code_of(value * denominator, symbols)
+    return whole if denominator == 1 else binary("/", whole, IntConst(denominator))
 
 
 def _undivided(size: int, factors: list[Expr]) -> tuple[int, list[Expr]]:

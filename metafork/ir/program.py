@@ -165,12 +165,16 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """``if (condition) then else otherwise``."""
+    """``if (condition) then else otherwise``.
+
+    In a kernel, ``widened`` says that both branches do the same, the first with several elements by an access.
+    """
 
     condition: Expr
     then: tuple[Stmt, ...]
     otherwise: tuple[Stmt, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    widened: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,8 +78,8 @@ class _Ahead:
                 yield replace(stmt, body=self.body(stmt.body, {**scalars, init.name: counter}))
             case For():
                 variable = counter_of(stmt)
-                if variable is not None and not _unrolls(stmt) and self._shares(stmt.body, variable, scalars):
-                    yield from _four_together(stmt, self.taken)
+                if variable is not None and not unrolls(stmt) and self._shares(stmt.body, variable, scalars):
+                    yield from four_together(stmt, self.taken)
                 else:
                     yield stmt
             case _:
@@ -114,7 +114,7 @@ class _Ahead:
         return offset.substitute({variable: Polynomial.symbol(variable) + 1}) - offset == ONE
 
 
-def _unrolls(loop: For) -> bool:
+def unrolls(loop: For) -> bool:
     """Say whether a loop has so few iterations that it may be unrolled."""
     match loop.condition:
         case Binary(right=IntConst(value=limit)):
@@ -123,7 +123,7 @@ def _unrolls(loop: For) -> bool:
             return False
 
 
-def _four_together(loop: For, taken: set[str]) -> Iterator[Stmt]:
+def four_together(loop: For, taken: set[str]) -> Iterator[Stmt]:
     """Yield a loop with four iterations in one, and the loop over those that are left."""
     init, condition, step = loop.init, loop.condition, loop.step
     assert isinstance(init, Declare)

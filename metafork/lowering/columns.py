@@ -222,7 +222,8 @@ def _side(nest: _Nest, row: Binary | None) -> _Side | None:
         copies += [copied(other, {x: one}, taken) for one in nest.places[x]]
     code = four_at_a_time((*shared, *side_by_side(copies)), nest.known, nest.around.arrays, taken)
     code = with_shared_loads(code, taken)
-    vectors = with_vectors(code, nest.known, nest.around.scalars, nest.around.arrays, columns.count, taken)
+    begins = dict.fromkeys(nest.around.arrays, Polynomial())
+    vectors = with_vectors(code, nest.known, nest.around.scalars, begins, columns.count, taken)
     if not vectors.pays:
         return None
     if column is None and row is None:

@@ -231,7 +231,8 @@ def copied(body: Body, values: Mapping[str, Expr], taken: set[str]) -> Body:
                 result.append(_assigned(stmt, inner))
             case If(condition=condition, then=then, otherwise=otherwise):
                 test = substitute(condition, inner)
-                result.append(If(test, copied(then, inner, taken), copied(otherwise, inner, taken), stmt.span))
+                yes, no = copied(then, inner, taken), copied(otherwise, inner, taken)
+                result.append(replace(stmt, condition=test, then=yes, otherwise=no))
             case For(init=Declare() as init, condition=condition, step=step):
                 head = {name: value for name, value in inner.items() if name != init.name}
                 start = None if init.value is None else substitute(init.value, inner)

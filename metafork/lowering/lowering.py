@@ -440,8 +440,8 @@ def _dropped(body: tuple[Stmt, ...], read: set[str]) -> tuple[Stmt, ...]:
             case Assign(target=Var(name=name)):
                 if name in read:
                     result.append(stmt)
-            case If(condition=condition, then=then, otherwise=otherwise):
-                result.append(If(condition, _dropped(then, read), _dropped(otherwise, read)))
+            case If(then=then, otherwise=otherwise):
+                result.append(replace(stmt, then=_dropped(then, read), otherwise=_dropped(otherwise, read)))
             case For(body=inner):
                 result.append(replace(stmt, body=_dropped(inner, read)))
             case _:

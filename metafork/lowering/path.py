@@ -73,6 +73,7 @@ from metafork.lowering.copies.staged import StagedLoop
 from metafork.lowering.copies.window_copies import load, store
 from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.private import PrivateCode
+from metafork.lowering.shared_vectors import with_wide_reads
 from metafork.lowering.thread_memory import ThreadMemory
 
 if TYPE_CHECKING:  # few programs have structures, and every run would load it
@@ -384,6 +385,9 @@ class PathLowering:
                 body = coarsened(crossed.loop, crossed.thread, crossed.count, body, self.threads.names, self.taken)
             row = next((code.row for code in self.private), None)
             body = coarsened(rows.loop, rows.thread, rows.count, body, self.threads.names, self.taken, row)
+        if self.site.begins and mapping.jammed is not None:
+            wide = with_wide_reads((*declarations, *body), self.site.begins, self._integers(), self.taken)
+            body = wide[len(declarations) :]
         if not guards:
             return [*declarations, *body]
         test = guards[0]

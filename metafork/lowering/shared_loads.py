@@ -63,7 +63,7 @@ def with_shared_loads(body: Body, taken: set[str]) -> Body:
     """
     if not any(isinstance(stmt, For) for stmt in walk_statements(body)):
         return body
-    unrolled = _unrolled(body, taken)
+    unrolled = without_short_loops(body, taken)
     plain = _Sharing.planned(body)
     flat = plain if unrolled is body else _Sharing.planned(unrolled)
     better = flat.reused.total() > plain.reused.total()
@@ -330,13 +330,13 @@ def is_unrolled(places: range, statements: int) -> bool:
     return 0 < len(places) <= MOST_TRIPS and len(places) * statements <= MOST_STATEMENTS
 
 
-def _unrolled(body: Body, taken: set[str]) -> Body:
+def without_short_loops(body: Body, taken: set[str]) -> Body:
     """Return code without its loops of few constant trips; itself where it has none."""
     result: list[Stmt] = []
     for stmt in body:
         match stmt:
             case For(body=inner):
-                straight = _unrolled(inner, taken)
+                straight = without_short_loops(inner, taken)
                 places = places_of(stmt)
                 if not is_unrolled(places, len(walk_statements(straight))):
                     result.append(stmt if straight is inner else replace(stmt, body=straight))
@@ -347,7 +347,7 @@ def _unrolled(body: Body, taken: set[str]) -> Body:
                     copy = copied(straight, values, taken)
                     result += copy if number else map_body(copy, _without_zero)
             case If(then=then, otherwise=otherwise):
-                yes, no = _unrolled(then, taken), _unrolled(otherwise, taken)
+                yes, no = without_short_loops(then, taken), without_short_loops(otherwise, taken)
                 same = yes is then and no is otherwise
                 result.append(stmt if same else replace(stmt, then=yes, otherwise=no))
             case _:

@@ -70,18 +70,19 @@ def with_vectors(
     body: Body,
     known: Mapping[str, Polynomial],
     divisible: Sequence[str],
-    arrays: Set[str],
+    begins: Mapping[str, Polynomial],
     columns: int,
     taken: set[str],
 ) -> Vectors:
-    """Return straight code, with loops and conditions in it, in which neighbours in ``arrays`` are accessed together.
+    """Return straight code, with loops and conditions in it, in which neighbours in some arrays are accessed together.
 
     ``known`` are scalars around it as polynomials, with ``THREAD`` in those that differ from thread to thread;
-    ``divisible`` are those that the caller can ask to be multiples.  ``taken`` grows by the names of scalars.
+    ``divisible`` are those that the caller can ask to be multiples.  ``begins`` are the arrays, and where each begins,
+    in bytes from a multiple of 16.  ``taken`` grows by the names of scalars.
     """
     hidden = {stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare)}
     free = [name for name in divisible if name not in hidden | known.keys()]
-    walk = _Vectors(changing_scalars(body), free, arrays, columns, taken)
+    walk = _Vectors(changing_scalars(body), free, begins, columns, taken)
     result = walk.body(body, known, 1)
     return Vectors(result, walk.divided, walk.found and walk.wide <= walk.narrow)
 
@@ -107,7 +108,7 @@ class _Read:
 class _Vectors:
     changing: Set[str]
     divisible: Sequence[str]
-    arrays: Set[str]
+    begins: Mapping[str, Polynomial]
     columns: int
     taken: set[str]
     divided: dict[str, int] = field(default_factory=dict)
@@ -312,15 +313,16 @@ class _Vectors:
     def _place(
         self, element: Element, scalars: Mapping[str, Polynomial], stores: Counter[str]
     ) -> tuple[_Line, int] | None:
-        if element.array not in self.arrays:
+        if element.array not in self.begins:
             return None
         (index,) = element.indices
         offset = self._polynomial(index, scalars)
         if offset is None:
             return None
-        constant = offset.terms().get((), 0)
-        if constant != int(constant):
+        offset += self.begins[element.array] * Fraction(1, element.type.size)
+        if any(coefficient.denominator != 1 for coefficient in offset.terms().values()):
             return None
+        constant = offset.terms().get((), 0)
         return _Line(element.array, stores[element.array], offset - int(constant)), int(constant)
 
     def _polynomial(self, expr: Expr, scalars: Mapping[str, Polynomial]) -> Polynomial | None:

@@ -53,6 +53,9 @@ class _Thread:
                     self.read(value)
                     for _ in range(2 if op else 1):
                         self.access(target)
+                case If(condition=condition, otherwise=otherwise, widened=True):
+                    self.read(condition)
+                    self.run(otherwise)
                 case If(condition=condition, then=then, otherwise=otherwise):
                     self.read(condition)
                     self.run(then if self.number(condition) else otherwise)

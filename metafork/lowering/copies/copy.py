@@ -16,7 +16,7 @@ from metafork.analysis.memory.windows import Interleaving, Window
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET, QUOTIENT
 from metafork.ir.names import fresh
-from metafork.ir.polynomial_code import LONG, code_of
+from metafork.ir.polynomial_code import LONG, code_of, whole_code_of
 from metafork.ir.program import (
     Call,
     Cast,
@@ -42,8 +42,12 @@ def builtin(name: str) -> Var:
 
 @dataclass(frozen=True, slots=True)
 class RowPlace:
-    """Where a thread stands in rows of one length: its row and column, and how many of each all threads cover."""
+    """Where a thread stands in rows of one length: its row and column, and how many of each all threads cover.
 
+    ``length`` is that length, or 1 where rows have no elements.
+    """
+
+    length: Expr
     row: Expr
     column: Expr
     rows: Expr
@@ -78,7 +82,7 @@ class RowPlaces:
         return self.known[length]
 
     def _computed(self, length: Polynomial, site: Site) -> RowPlace:
-        columns = code_of(length, self.symbols)
+        columns = whole_code_of(length, self.symbols)
         if not site.prover.proves(at_most(ONE, length)):  # rows without elements are not walked, but divided by
             columns = Conditional(binary(">", columns, IntConst(0)), columns, IntConst(1), columns.type)
         width = self._declare("row_length", columns)
@@ -87,10 +91,10 @@ class RowPlaces:
         column = self._declare("thread_column", binary("-", as_int(index), binary("*", row, width)))
         rows = None if site.exactly is None else trips_of(site.exactly, length)
         if rows is not None:
-            return RowPlace(row, column, code_of(rows, self.symbols), None)
+            return RowPlace(width, row, column, code_of(rows, self.symbols), None)
         covered = self._declare("block_rows", _quotient(count, width))
         rest = self._declare("block_columns", binary("-", as_int(count), binary("*", covered, width)))
-        return RowPlace(row, column, covered, rest)
+        return RowPlace(width, row, column, covered, rest)
 
     def _declare(self, name: str, value: Expr) -> Expr:
         if isinstance(value, IntConst):

@@ -23,7 +23,7 @@ from metafork.analysis.memory.copy_walk import copy_walk, trips_of
 from metafork.analysis.memory.windows import Interleaving, Window
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
-from metafork.ir.polynomial_code import LONG, code_of
+from metafork.ir.polynomial_code import LONG, whole_code_of
 from metafork.ir.program import Assign, Conditional, Declare, Expr, For, If, IntConst, Stmt, Var, binary
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copies.copy import (
@@ -68,7 +68,8 @@ class Walk:
 
     ``ends`` are the axes whose loop may end before the box does; the ends may be set until ``around``.  Where the copy
     is ``in_branch``, one of two that a condition chooses from, its loops stay loops: of a few instructions compilers
-    make no branch, and all threads would go through both copies.
+    make no branch, and all threads would go through both copies.  An element of the box is what one access moves, so
+    many elements ``together``.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Walk:
     site: Site
     kept: Interleaving | None = None
     in_branch: bool = False
+    together: int = 1
     ends: dict[int, Expr | None] = field(init=False)
     _running: Running | None = None
     _settled: list[Stmt] = field(default_factory=list)
@@ -110,9 +112,11 @@ class Walk:
 
     def is_line(self, window: Window, offsets: tuple[Expr, ...]) -> bool:
         """Say whether the elements of a window stand in the order in which the threads walk them."""
-        whole_rows = offsets == self.counters and self.extents == window.extents and len(offsets) == 2
+        *rows, last = self.counters
+        in_rows = offsets == (*rows, self._elements(last)) and len(offsets) == 2
         return (
-            whole_rows
+            in_rows
+            and (*self.extents[:-1], self.extents[-1] * self.together) == window.extents
             and window.kept is None
             and window.layout == ROW_BY_ROW
             and copy_walk(self.extents, self.site.shape).flat
@@ -121,11 +125,19 @@ class Walk:
     def place_in(self, window: Window, offsets: tuple[Expr, ...], symbols: Mapping[str, Expr]) -> Expr:
         """Return the offset in the window of the element at these window coordinates."""
         if self.is_line(window, offsets):
-            return self.line
+            return self.place_in_line
         if window.kept is not None:
             column = kept_column(window.kept, as_int(builtin("threadIdx.x")), self._trip(len(offsets) - 1), symbols)
             offsets = (*offsets[:-1], column)
         return window_offset(window, offsets, symbols)
+
+    def _elements(self, accesses: Expr) -> Expr:
+        return accesses if self.together == 1 else binary("*", accesses, IntConst(self.together))
+
+    @property
+    def place_in_line(self) -> Expr:
+        """The place of an element in a tile whose elements stand in the order in which the threads walk them."""
+        return self._elements(self.line)
 
     def around(self, body: tuple[Stmt, ...], running: Running | None) -> list[Stmt]:
         """Return the loops around what copies one element."""
@@ -157,7 +169,7 @@ class Walk:
         return Var(f"{self.counters[axis].name}_trip", INT)
 
     def _extent(self, axis: int) -> Expr:
-        return code_of(self.extents[axis], self.site.symbols)
+        return whole_code_of(self.extents[axis], self.site.symbols)
 
     def _inside(self, axis: int) -> Expr:
         """Return the condition of the loop over an axis."""
@@ -259,13 +271,13 @@ class Walk:
         if site.exactly == total:
             self._settled += [first, *start]
             return body
-        elements = code_of(total, site.symbols)
+        elements = whole_code_of(total, site.symbols)
         if self.ends.get(rows) is not None:
             inside: Expr = binary("*", self._end(rows), self._extent(columns))
             inside = inside if inside.type is INT else as_int(inside)
             elements = Conditional(binary("<", IntConst(0), self._end(rows)), inside, IntConst(0), INT)
         condition = binary("<", self.line, elements)
-        length = self._extent(columns)
+        length = self._extent(columns) if self.together == 1 else place.length
         wrap: list[Stmt] = [Assign(column, "-", length), _advance(row, IntConst(1))]
         steps: list[Stmt] = [_advance(row, place.rows)]
         growth = {rows: place.rows} if place.columns is None else {rows: place.rows, columns: place.columns}
@@ -296,21 +308,23 @@ def _stripped(running: Running, axis: int, count: Expr, strips: int, array: Expr
 
 @dataclass(slots=True)
 class _Offsets:
-    """The two offsets of a running copy as variables; ``tile`` is the line itself where the tile lies in that order."""
+    """The two offsets of a running copy; ``tile`` is that of the line itself where the tile lies in that order."""
 
     running: Running
     array: Var
-    tile: Var
+    tile: Expr
 
     @staticmethod
     def of(running: Running, walk: Walk) -> _Offsets:
         taken = walk.site.rows.taken
         array = Var(fresh(f"{walk.name}_offset", taken), LONG)
-        return _Offsets(running, array, walk.line if running.in_line else Var(fresh(f"{walk.name}_place", taken), INT))
+        return _Offsets(
+            running, array, walk.place_in_line if running.in_line else Var(fresh(f"{walk.name}_place", taken), INT)
+        )
 
     def start(self, counters: Sequence[Expr]) -> list[Stmt]:
         result: list[Stmt] = [Declare(self.array.name, LONG, self.running.array_at(counters))]
-        if not self.running.in_line:
+        if isinstance(self.tile, Var) and not self.running.in_line:
             place = self.running.tile_at(counters)
             result.append(Declare(self.tile.name, INT, place if place.type is INT else as_int(place)))
         return result
@@ -320,7 +334,7 @@ class _Offsets:
 
     def advance(self, growth: Growth) -> list[Stmt]:
         result: list[Stmt] = [_advance(self.array, self.running.array_by(growth))]
-        if not self.running.in_line:
+        if isinstance(self.tile, Var) and not self.running.in_line:
             result.append(_advance(self.tile, self.running.tile_by(growth)))
         return result
 
@@ -328,7 +342,7 @@ class _Offsets:
         """Go back by the length of a row, and on to the next row."""
         result: list[Stmt] = []
         for offset, by in ((self.array, self.running.array_by), (self.tile, self.running.tile_by)):
-            if offset is self.array or not self.running.in_line:
+            if isinstance(offset, Var) and (offset is self.array or not self.running.in_line):
                 result.append(_advance(offset, binary("-", by({rows: IntConst(1)}), by({columns: length}))))
         return result
 

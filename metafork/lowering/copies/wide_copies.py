@@ -1,28 +1,34 @@
 """Which copies into a window move several elements of a row by one access, of 16 or 8 bytes.
 
-Windows of constant extents (those of kernels for values of parameters, mostly) of which each thread of a block copies
-two elements or more are copied so where it is proved that
+Windows of which threads of a block may copy two elements or more are copied so where
 
 - in shared memory, the window, its buffers and its rows begin at multiples of the access and rows stand in order;
 - in the array, a row of the window begins and ends at multiples of it, counted from the row of the array that it is in.
 
-What is left is asked by the kernel where it copies: that memories begin at multiples of 16 bytes (``ALIGNED``), and
-that rows of the array have such lengths.  Then no access lies half inside the array either.  Elsewhere elements go one
-by one, in a loop that is not unrolled: nvcc would make of two copies that a condition chooses from one sequence of
-predicated instructions, all of which each warp issues.
+Each is a sum of terms, which are multiples because of their coefficients, or because a scalar of the kernel is one.
+The kernel asks for the latter where it copies, and that memories begin at multiples of 16 bytes (``ALIGNED``), and rows
+of the array have such lengths.  Then no access lies half inside the array either.  Windows whose extents are no
+constants are copied so by 16 bytes only, and where they are proved to lie in the array: to keep to its borders costs
+more than is won.
+
+Elsewhere elements go one by one, in a loop that is not unrolled: nvcc would make of two copies that a condition chooses
+from one sequence of predicated instructions, all of which each warp issues.
 """
 
 from __future__ import annotations
 
-from metafork.algebra.polynomial import Polynomial
+from collections.abc import Sequence
+from fractions import Fraction
+
+from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.windows import Window
 from metafork.ir.kernel import ALIGNED, VECTOR_BYTES, VECTORS, Kernel, Space
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.polynomial_code import code_of, conjunction
-from metafork.ir.program import Assign, Call, Element, Expr, IntConst, binary, walk_statements
+from metafork.ir.program import Assign, Call, Element, Expr, IntConst, Var, binary, walk_statements
 from metafork.lazy_dataclass import dataclass
-from metafork.lowering.copies.copy import INT, Site, bounds_of, product_of
+from metafork.lowering.copies.copy import INT, Site, bounds_of, row_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +45,47 @@ def wide_access(window: Window, name: str, site: Site) -> WideAccess | None:
     in_order = window.layout == ROW_BY_ROW and window.kept is None and not any(window.periods)
     if not in_order or window.array.whole or element not in VECTORS or window.strides[-1] != 1:
         return None
-    threads = site.exactly
-    if threads is None or not window.elements.is_constant or not threads.is_constant:
+    if site.exactly is None or not _has_several(window.elements, site.exactly, site):
         return None
-    if window.elements.constant_value() < 2 * threads.constant_value():
+    if not window.elements.is_constant and not _stays_inside(window, site):
         return None
-    for lanes in (VECTOR_BYTES // element.size, VECTOR_BYTES // element.size // 2):
-        rows = _is_multiple(window.extents[-1], lanes) and _is_multiple(window.lows[-1], lanes)
-        if lanes > 1 and rows and _is_multiple(site.begins[name], lanes * element.size):
-            condition = _asked(window, lanes, site)
+    most = VECTOR_BYTES // element.size
+    for lanes in (most, most // 2) if window.elements.is_constant else (most,):
+        begin = site.begins[name] * Fraction(1, element.size)
+        names = _asked_for((window.extents[-1], window.lows[-1], begin), lanes, site) if lanes > 1 else None
+        if names is not None:
+            condition = _asked(window, lanes, names, site)
             return None if condition is None else WideAccess(lanes, condition)
     return None
 
 
-def _asked(window: Window, lanes: int, site: Site) -> Expr | None:
+def _has_several(elements: Polynomial, threads: Polynomial, site: Site) -> bool:
+    """Say whether a thread copies two elements or more, or may do so."""
+    if elements.is_constant and threads.is_constant:
+        return elements.constant_value() >= 2 * threads.constant_value()
+    return not site.prover.certifies(at_most(elements, threads))
+
+
+def _asked_for(values: Sequence[Polynomial], lanes: int, site: Site) -> tuple[str, ...] | None:
+    """Return the scalars of the kernel that have to be multiples of a number for some values to be such ones.
+
+    ``None``: that is not enough.
+    """
+    names: dict[str, None] = {}
+    for value in values:
+        for mono, coefficient in value.terms().items():
+            if coefficient.denominator != 1:
+                return None
+            scalars = [one for one, _ in mono if one in site.rows.host and isinstance(site.symbols[one], Var)]
+            if coefficient % lanes == 0 or names.keys() & set(scalars):
+                continue
+            if not scalars:
+                return None
+            names[scalars[0]] = None
+    return tuple(names)
+
+
+def _asked(window: Window, lanes: int, names: Sequence[str], site: Site) -> Expr | None:
     """Return what the kernel has to ask, ``None`` where it cannot."""
     declared, code = site.extents[window.array.name], site.extent_code[window.array.name]
     lengths = [(declared[-1], code[-1])]
@@ -60,22 +93,33 @@ def _asked(window: Window, lanes: int, site: Site) -> Expr | None:
         lengths = [(window.factors[-1], code_of(window.factors[-1], site.symbols)), *lengths]
     elif len(declared) == 1 and _stays_inside(window, site):
         lengths = []
-    tests: list[Expr] = [Call(ALIGNED, (), INT)]
+    asked = [site.symbols[name] for name in names]
     for length, expr in lengths:
         if length is None or not _is_multiple(length, lanes):
             if not expr.type.integer:
                 return None
-            tests.append(binary("==", binary("%", expr, IntConst(lanes)), IntConst(0)))
-    return conjunction(tests)
+            asked.append(expr)
+    tests: list[Expr] = [binary("==", binary("%", one, IntConst(lanes)), IntConst(0)) for one in dict.fromkeys(asked)]
+    return conjunction([Call(ALIGNED, (), INT), *tests])
 
 
 def _stays_inside(window: Window, site: Site) -> bool:
-    """Say whether a window of one dimension is proved to lie in its array."""
-    index = LoopRange("element", product_of(window.extents), LoopKind.SERIAL)
-    place = window.lows[0] + Polynomial.symbol(index.var)
-    declared, code = site.extents[window.array.name], site.extent_code[window.array.name]
-    bounds = bounds_of(place, declared[0], IntConst(0), code[0], [*window.fixed, index], site)
-    return bounds == (None, None)
+    """Say whether a window is proved to lie in its array."""
+    axes = range(len(window.extents))
+    loops = [LoopRange(f"element {axis}", window.extents[axis], LoopKind.SERIAL) for axis in axes]
+    places = [window.lows[axis] + window.strides[axis] * Polynomial.symbol(loops[axis].var) for axis in axes]
+    around, anywhere = [*window.fixed, *loops], IntConst(0)
+    if window.factors:
+        ends: Sequence[Polynomial | None] = window.factors
+        if row_bounds(window, [anywhere] * len(places), places, around, site) != (None, None):
+            return False
+        places = places[1:]
+    else:
+        ends = site.extents[window.array.name]
+    return all(
+        bounds_of(place, end, anywhere, anywhere, around, site) == (None, None)
+        for place, end in zip(places, ends, strict=True)
+    )
 
 
 def _is_multiple(value: Polynomial, lanes: int) -> bool:

@@ -7,6 +7,7 @@ of a box (coordinates, conditions, offsets), and ``metafork.lowering.copies.copy
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.ranges import extreme, stays_within
@@ -55,13 +56,13 @@ def load(window: Window, name: str, site: Site, buffer: Expr | None = None) -> l
     """Return the loops that fill a window from global memory, staying inside the array.
 
     One with several buffers is copied into that which begins at ``buffer``, asynchronously.  Several elements go
-    together where that is proved for a window of constant extents, but for what the kernel asks then.
+    together where that is proved but for what the kernel asks then.
     """
     wide = wide_access(window, name, site)
     alone = _loaded(window, name, site, buffer, 1, in_branch=wide is not None)
     if wide is None:
         return alone
-    return [If(wide.condition, tuple(_loaded(window, name, site, buffer, wide.lanes)), tuple(alone))]
+    return [If(wide.condition, tuple(_loaded(window, name, site, buffer, wide.lanes)), tuple(alone), widened=True)]
 
 
 def _loaded(
@@ -72,8 +73,8 @@ def _loaded(
     counters = tuple(Var(f"{prefix}_{axis}", INT) for axis in range(len(window.extents)))
     extents = window.extents
     if lanes > 1:
-        extents = (*extents[:-1], Polynomial.constant(int(extents[-1].constant_value()) // lanes))
-    walk = Walk(prefix, counters, extents, site, window.kept, in_branch)
+        extents = (*extents[:-1], extents[-1] * Fraction(1, lanes))
+    walk = Walk(prefix, counters, extents, site, window.kept, in_branch, lanes)
     strides = (*window.strides[:-1], window.strides[-1] * lanes)
     box = _Box(window, window.lows, strides, extents, counters, site)
     found = box.coordinates(walk.ends)

@@ -84,6 +84,8 @@ def cases():
         points = grid(n=[91, 96, 192, 195], B=[32])
         yield Case(text, points, program=fixed(text, B=32)), {("4", "shared_a")}
     yield Case(FLAT, grid(n=[8, 9, 18, 24], B=[2]), program=fixed(FLAT, B=2)), {("4", "shared_a")}
+    symbols = FLAT.replace("void flat", "void symbols")
+    yield Case(symbols, grid(n=[8, 9, 18, 24], B=[1, 2, 3]), program=program(symbols)), {("4", "shared_a")}
     behind = fixed(BEHIND, B=3).mapped(cached=("odd", "a"))
     yield Case(BEHIND, grid(n=[8, 12, 13, 24], B=[3]), program=behind), {("2", "shared_a")}
 
@@ -97,7 +99,10 @@ def test_neighbours_are_copied_together(tmp_path):
 
 
 LEFT = {
-    "symbols": lambda: program(FLAT),
+    "symbols, at the border": lambda: program(
+        FLAT.replace("across = n / (4 * B)", "across = (n + 4 * B - 1) / (4 * B)")
+    ),
+    "symbols that begin elsewhere": lambda: program(SHIFTED),
     "rows that begin elsewhere": lambda: fixed(SHIFTED, B=4),
     "rows of odd length": lambda: fixed(FLAT.replace("4", "3"), B=7),
     "padded": lambda: fixed(FLAT, B=4).mapped(layouts=(("a", Layout(padding=1)),)),

@@ -1,0 +1,158 @@
+"""Four iterations of a thread's loop at a time where each reads the next element of shared memory, by one access.
+
+``before --> after``::
+
+    for (int z = 0; z < K; z++)               if (K % 4 == 0)
+      s += t[v * K + z] * w[z * B + u];         for (int z = 0; z < K; z += 4) {
+                                                  float part = t[v * K + z];  ...  // parts 0 to 3 of one access
+                                       -->        s += part * w[z * B + u];
+                                                  ...
+                                                  s += part_4 * w[(z + 3) * B + u];
+                                                }
+                                              else
+                                                for (int z = 0; ...                   as before
+
+An access of 16 bytes takes as many passes of shared memory as its four elements one by one at most, and one instruction
+instead of four.
+
+Legality.  Iterations keep their order and what each does; ``metafork.lowering.vectors`` says which elements may go
+together, and which of a kernel's scalars have to be multiples of 4 for that: this is asked where the loop begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+
+from metafork.algebra.polynomial import ONE, Polynomial
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.kernel import VECTORS
+from metafork.ir.polynomial_code import conjunction
+from metafork.ir.program import (
+    Assign,
+    Binary,
+    Declare,
+    Element,
+    For,
+    If,
+    IntConst,
+    Stmt,
+    Var,
+    While,
+    binary,
+    walk_expression,
+    walk_statements,
+)
+from metafork.lazy_dataclass import dataclass
+from metafork.lowering.ahead import MOST_STATEMENTS, TOGETHER, four_together, unrolls
+from metafork.lowering.jam import counter_of
+from metafork.lowering.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always, without_short_loops
+from metafork.lowering.vectors import stored_in, values_of, with_vectors
+
+INT = ScalarType.INT
+Body = tuple[Stmt, ...]
+
+
+def with_wide_reads(body: Body, begins: Mapping[str, Polynomial], divisible: Sequence[str], taken: set[str]) -> Body:
+    """Return code of a thread in which loops over elements of shared memory read several by one access.
+
+    ``begins`` are the bytes at which shared memories begin; ``divisible`` are the kernel's scalars that may be asked to
+    be multiples.  ``taken`` grows by the names of scalars.
+    """
+    hidden = {stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare)}
+    asked = [name for name in divisible if name not in hidden]
+    return _Wide(changing_scalars(body), begins, asked, taken).body(body, {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Wide:
+    changing: Set[str]
+    begins: Mapping[str, Polynomial]
+    divisible: Sequence[str]
+    taken: set[str]
+
+    def body(self, body: Body, known: Mapping[str, Polynomial]) -> Body:
+        scalars = dict(known)
+        result: list[Stmt] = []
+        for stmt in body:
+            result += self._statement(stmt, scalars)
+            if isinstance(stmt, Declare):
+                scalars[stmt.name] = self._value(stmt, scalars)
+        return tuple(result)
+
+    def _statement(self, stmt: Stmt, scalars: Mapping[str, Polynomial]) -> Iterator[Stmt]:
+        match stmt:
+            case If(then=then, otherwise=otherwise):
+                yield replace(stmt, then=self.body(then, scalars), otherwise=self.body(otherwise, scalars))
+            case While(body=inner):
+                yield replace(stmt, body=self.body(inner, scalars))
+            case For() if (found := self._by_four(stmt, scalars)) is not None:
+                yield from found
+            case For():
+                own = {stmt.init.name} if isinstance(stmt.init, Declare) else set()
+                around = {name: value for name, value in scalars.items() if name not in own}
+                yield replace(stmt, body=self.body(stmt.body, around))
+            case _:
+                yield stmt
+
+    def _value(self, stmt: Declare, scalars: Mapping[str, Polynomial]) -> Polynomial:
+        value = None
+        if stmt.value is not None and stmt.type in SIGNED and stmt.name not in self.changing:
+            value = exact_polynomial(stmt.value, scalars, self.changing)
+        return Polynomial.symbol(stmt.name) if value is None else value
+
+    def _by_four(self, loop: For, known: Mapping[str, Polynomial]) -> Body | None:
+        """Return a loop with four iterations in one where that is possible, ``None`` where nothing is won by it."""
+        variable = counter_of(loop)
+        if variable is None or loop.unrolled or unrolls(loop):
+            return None
+        if not all(isinstance(one, Declare | Assign | If | For) for one in walk_statements(loop.body)):
+            return None
+        straight = replace(loop, body=without_short_loops(loop.body, self.taken))
+        inside = walk_statements(straight.body)
+        if len(inside) * TOGETHER > MOST_STATEMENTS or any(isinstance(one, For) for one in inside):
+            return None
+        memories = self._read_next(straight.body, {**known, variable: Polynomial.symbol(variable)}, variable)
+        if not memories:
+            return None
+        four, *rest = four_together(straight, self.taken)
+        vectors = with_vectors((four,), known, self.divisible, self.begins, 1, self.taken)
+        if not memories & _wide_in(vectors.body):
+            return None
+        (wide,) = vectors.body
+        assert isinstance(wide, For)
+        assert isinstance(loop.condition, Binary)
+        limit = loop.condition.right
+        if isinstance(limit, Var) and vectors.divided.get(limit.name) == TOGETHER:
+            wide, rest = replace(wide, condition=loop.condition), []
+        remainders = [binary("%", Var(name, INT), IntConst(number)) for name, number in vectors.divided.items()]
+        test = conjunction([binary("==", one, IntConst(0)) for one in remainders])
+        return (wide, *rest) if test is None else (If(test, (wide, *rest), (loop,), widened=True),)
+
+    def _read_next(self, body: Body, known: Mapping[str, Polynomial], variable: str) -> set[str]:
+        """Return the shared memories of which straight code reads the next element in each iteration of a loop."""
+        read = self.begins.keys() - {name for stmt in body for name in stored_in(stmt)}
+        scalars, found = dict(known), set[str]()
+        for stmt in body:
+            for element in (one for expr in values_of(stmt) for one in read_always(expr)):
+                if element.array in read and self._is_next(element, variable, scalars):
+                    found.add(element.array)
+            if isinstance(stmt, Declare):
+                scalars[stmt.name] = self._value(stmt, scalars)
+        return found
+
+    def _is_next(self, element: Element, variable: str, scalars: Mapping[str, Polynomial]) -> bool:
+        (index,) = element.indices
+        offset = exact_polynomial(index, scalars, self.changing) if element.type in VECTORS else None
+        return offset is not None and offset.substitute({variable: Polynomial.symbol(variable) + 1}) - offset == ONE
+
+
+def _wide_in(body: Body) -> set[str]:
+    """Return the memories of which something reads several elements by one access."""
+    return {
+        part.array
+        for stmt in walk_statements(body)
+        for expr in values_of(stmt)
+        for part in walk_expression(expr)
+        if isinstance(part, Element) and part.part is not None
+    }
