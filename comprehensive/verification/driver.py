@@ -128,7 +128,8 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
     for parameter in function.parameters:
         if parameter.name in idle and not _is_idle_pointer(unit, function, parameter):
             raise CannotDriveError(f"{function.name}: no values for the parameter {parameter.declaration}")
-    declared = ["void *" if parameter.name in idle else parameter.declaration for parameter in function.parameters]
+    # What the extents of an array are in the file's words, the driver need not know.
+    declared = ["void *" if parameter.type is None else parameter.declaration for parameter in function.parameters]
     declarations = ", ".join(declared) or "void"
     prefixes = (("ours", ""), ("theirs", SERIAL_PREFIX), ("checked", CONTRACT_PREFIX))
     # Functions are called under names of the driver's own, whatever the file calls them.
@@ -182,7 +183,8 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         own = names[parameter.name]
         size = _structure_size(parameter) if parameter.slots else _element(parameter).size
         lines += [f"    {line}" for line in _without_padding(parameter)]
-        compared = f'"{parameter.name}", {own}_ours, {own}_theirs, {own}_bytes, {size}'
+        floating = str(not parameter.slots and not _element(parameter).integer).lower()
+        compared = f'"{parameter.name}", {own}_ours, {own}_theirs, {own}_bytes, {size}, {floating}'
         lines.append(f"    driver_differ |= driver_compare({compared});")
     lines += [
         f"    {release}",

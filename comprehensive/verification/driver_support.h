@@ -1,7 +1,8 @@
-/* What every driver uses: values to fill arrays with, what the reference tells, and the comparison bit for bit. */
+/* What every driver uses: values to fill arrays with, what the reference tells, and the comparison. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,15 +64,33 @@ __attribute__((unused)) static void driver_fill_integer(void *to, size_t bytes, 
   for (size_t i = 0; i < bytes; i++) byte[i] = (unsigned char)(i % (size_t)size ? 0 : driver_number() % 120);
 }
 
+/* C says of a NaN neither its sign nor its other bits: compilers choose them. */
+__attribute__((unused)) static bool driver_same(const char *ours, const char *theirs, size_t size, bool floating) {
+  if (!memcmp(ours, theirs, size)) return true;
+  if (floating && size == sizeof(float)) {
+    float one, other;
+    memcpy(&one, ours, size), memcpy(&other, theirs, size);
+    return one != one && other != other;
+  }
+  if (floating && size == sizeof(double)) {
+    double one, other;
+    memcpy(&one, ours, size), memcpy(&other, theirs, size);
+    return one != one && other != other;
+  }
+  return false;
+}
+
+/* Elements of so many bytes, which are bit for bit the same, or both no numbers where they are floating. */
 __attribute__((unused)) static int driver_compare(const char *name, const void *ours, const void *theirs, size_t bytes,
-                                           size_t size) {
+                                           size_t size, bool floating) {
   size_t first = 0, count = 0;
   if (!memcmp(ours, theirs, bytes)) return 0;
   for (size_t i = bytes / size; i-- > 0;)
-    if (memcmp((const char *)ours + i * size, (const char *)theirs + i * size, size)) {
+    if (!driver_same((const char *)ours + i * size, (const char *)theirs + i * size, size, floating)) {
       first = i;
       count++;
     }
+  if (!count) return 0;
   fprintf(driver_report ? driver_report : stdout, "%s differs at element %zu (%zu of %zu)\n", name, first, count, bytes / size);
   return 1;
 }

@@ -55,11 +55,15 @@ from metafork.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A condition that held (or, with ``truth`` false, did not) where an access stands, and what it says."""
+    """A condition that held (or, with ``truth`` false, did not) where an access stands, and what it says.
+
+    ``lasts``: it held in all iterations of the loop around it until then, which it ends otherwise.
+    """
 
     condition: Expr
     truth: bool
     meaning: Meaning
+    lasts: bool = False
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -223,13 +227,24 @@ class ReferenceWalk:
         self._scope.ranges.assume(loop.inside)
 
     def _body(self, body: tuple[Stmt, ...]) -> Iterator[Reference]:
-        bounded, depth = self._bounded, len(self._loops)
+        bounded, depth, guards = self._bounded, len(self._loops), len(self._guards)
         for stmt in body:
+            stays = self._stays(stmt)
             yield from self._statement(stmt)
             if left_early((stmt,)):
                 self._bounded = False
-        del self._loops[depth:]
+            self._guards += stays
+        del self._loops[depth:], self._guards[guards:]
         self._bounded = bounded
+
+    def _stays(self, stmt: Stmt) -> list[Guard]:
+        """Return the guard of what follows ``if (c) break;`` or ``if (c) continue;``: that ``c`` did not hold."""
+        match stmt:
+            case If(condition=condition, then=(*_, Break() | Continue() as leaves), otherwise=()):
+                lasts = isinstance(leaves, Break)
+                return [Guard(condition, False, meaning(self._scope, condition, False), lasts)]
+            case _:
+                return []
 
     def _statement(self, stmt: Stmt) -> Iterator[Reference]:
         match stmt:

@@ -121,5 +121,8 @@ class _Search:
             if self.left < 0:
                 return
             values[first.var] = number
-            if all(one.holds(values) for one in first.inside) and all(guard.holds(values) for guard in guards):
+            if not all(one.holds(values) for one in first.inside) or not all(guard.holds(values) for guard in guards):
+                continue
+            lasting = [guard for guard in guards if guard.lasts and first.var in guard.symbols]
+            if all(guard.holds({**values, first.var: before}) for guard in lasting for before in range(number)):
                 yield from self.iterations(others, values)

@@ -180,6 +180,10 @@ CASES = {
     "int r = j + 1; if (r >= B) r -= B; out[p] = v[i * B + r];": "B * (n / B)",
     "int l = p + 1; if (l > n - 1) l = n - 1; out[p] = v[(l - idx[p]) % B];": "B",
     "out[p] = 0; for (int t = 0; t < B; t += 2) out[p] += v[t];": None,  # no quotient that rounds up is written
+    "float s = 0; for (int k = 0; k < 4; k++) { int q = 4 * p + k; if (q >= n) break; s += v[q]; } out[p] = s;": "n",
+    "for (int k = -2; k < 9; k++) { if (p + k < 0 || k > 2) continue; out[p] += v[p + k]; }": "B * (n / B) + 2",
+    "for (int k = 0; k < 9; k++) { if (k == 3) break; out[p] += v[9 * p + k]; }": None,
+    "for (int k = 0; k < 9; k++) { if (k == 3) continue; out[p] += v[9 * p + k]; }": "9 * B * (n / B)",
 }
 
 

@@ -60,3 +60,44 @@ def test_pointers_that_a_function_has_no_use_for_are_null(more, use, why):
     found = verify(text, counters=("threads_per_block",), strategies=(), options=options)
     assert all(bool(row.points) != bool(why) for row in found.leaves)
     assert why in "".join(found.notes)
+
+
+FIXED = """
+#include <math.h>
+#include <stdint.h>
+#define PLACES 8
+typedef struct complex_number { float re, im; } complex_number;
+void widths(int n, int B, uint32_t seed, uint64_t other, unsigned int a[n])
+{
+  meta_schedule
+    meta_for (int b = 0; b < n / B; b++)
+      meta_for (int t = 0; t < B; t++)
+        a[b * B + t] = seed + t + (uint32_t)other;
+}
+void macro(int batch, complex_number x[batch][PLACES])
+{
+  meta_schedule
+    meta_for (int b = 0; b < batch; b++)
+      meta_for (int t = 0; t < PLACES; t++)
+        x[b][t].re = 2 * x[b][t].im;
+}
+void no_numbers(int n, int B, const float a[n], const double c[n], float y[n], double z[n])
+{
+  meta_schedule
+    meta_for (int b = 0; b < n / B; b++)
+      meta_for (int t = 0; t < B; t++) {
+        int i = b * B + t;
+        float p = sqrtf(-1 - a[i] * a[i]), q = -p;
+        double r = sqrt(-1 - c[i] * c[i]), s = -r;
+        y[i] = p * q;
+        z[i] = r - s;
+      }
+}
+"""
+
+
+def test_types_and_extents_are_those_of_the_file_and_no_number_is_another():
+    options = Options(points=3, dataflow_seconds=0)
+    found = verify(FIXED, counters=("shared_memory",), strategies=("caching",), options=options)
+    assert found.passed, found.table()
+    assert all(row.points for row in found.leaves)
