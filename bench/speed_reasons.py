@@ -2,8 +2,8 @@
 
 _ROW = (
     "sixteen results of a thread in registers, rows and columns read by accesses of 16 bytes as the expert's, but at "
-    "addresses with symbolic strides, an addition for each; copies with their loops and indices, since block and extents "
-    "are unknown to the compiler"
+    "addresses with symbolic strides, an addition for each; copies with their loops and indices, since block and "
+    "extents are unknown to the compiler"
 )
 _CUBE = (
     "four rows of eight planes a thread, one column: 3.75 loads a result of 4 bytes each, and an address for each of "
