@@ -68,7 +68,7 @@ class _Ahead:
     def _statement(self, stmt: Stmt, scalars: dict[str, Polynomial]) -> Iterator[Stmt]:
         match stmt:
             case Declare():
-                scalars[stmt.name] = self._value(stmt, scalars)
+                scalars[stmt.name] = Scalars(self.changing).value(stmt, scalars)
                 yield stmt
             case If(then=then, otherwise=otherwise):
                 yield replace(stmt, then=self.body(then, scalars), otherwise=self.body(otherwise, scalars))
@@ -85,33 +85,51 @@ class _Ahead:
             case _:
                 yield stmt
 
-    def _value(self, stmt: Declare, scalars: Mapping[str, Polynomial]) -> Polynomial:
-        """Return the value of a scalar, as one that differs from thread to thread where it is not known."""
-        plain = stmt.value is not None and stmt.type in SIGNED and stmt.name not in self.changing
-        value = exact_polynomial(stmt.value, scalars, self.changing) if plain and stmt.value is not None else None
-        alike = plain and is_alike(stmt.value, scalars, self.changing)
-        return Polynomial.symbol(stmt.name if alike else f"{THREAD} {stmt.name}") if value is None else value
-
     def _shares(self, body: Body, variable: str, known: Mapping[str, Polynomial]) -> bool:
         """Say whether each iteration loads the next element of some array, the same one in all threads."""
         if len(list(walk_statements(body))) * TOGETHER > MOST_STATEMENTS:
             return False
-        written = {name for stmt in body for name in stored_in(stmt)}
+        found = Scalars(self.changing).read_next(body, variable, known, self.arrays)
+        return not all(varies(offset) for _, offset in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Scalars:
+    """What is known of scalars in straight code; ``changing`` are those that something assigns."""
+
+    changing: Set[str]
+
+    def value(self, stmt: Declare, known: Mapping[str, Polynomial]) -> Polynomial:
+        """Return the value of a scalar, as one that differs from thread to thread where it is not known."""
+        plain = stmt.value is not None and stmt.type in SIGNED and stmt.name not in self.changing
+        value = exact_polynomial(stmt.value, known, self.changing) if plain and stmt.value is not None else None
+        alike = plain and is_alike(stmt.value, known, self.changing)
+        return Polynomial.symbol(stmt.name if alike else f"{THREAD} {stmt.name}") if value is None else value
+
+    def read_next(
+        self, body: Body, variable: str, known: Mapping[str, Polynomial], arrays: Set[str]
+    ) -> Iterator[tuple[str, Polynomial]]:
+        """Yield of which arrays each iteration of a loop over ``variable`` reads the next element, and its offset.
+
+        Arrays that the body stores to are left out.
+        """
+        read = arrays - {name for stmt in body for name in stored_in(stmt)}
         scalars = {**known, variable: Polynomial.symbol(variable)}
         for stmt in body:
             for element in (one for expr in values_of(stmt) for one in read_always(expr)):
-                if element.array in self.arrays - written and self._is_next(element, variable, scalars):
-                    return True
+                offset = self._next(element, variable, scalars) if element.array in read else None
+                if offset is not None:
+                    yield element.array, offset
             if isinstance(stmt, Declare):
-                scalars[stmt.name] = self._value(stmt, scalars)
-        return False
+                scalars[stmt.name] = self.value(stmt, scalars)
 
-    def _is_next(self, element: Element, variable: str, scalars: Mapping[str, Polynomial]) -> bool:
+    def _next(self, element: Element, variable: str, scalars: Mapping[str, Polynomial]) -> Polynomial | None:
+        """Return the offset of an element if it grows by one in each iteration."""
         (index,) = element.indices
         offset = exact_polynomial(index, scalars, self.changing) if element.type in VECTORS else None
-        if offset is None or varies(offset):
-            return False
-        return offset.substitute({variable: Polynomial.symbol(variable) + 1}) - offset == ONE
+        if offset is None or offset.substitute({variable: Polynomial.symbol(variable) + 1}) - offset != ONE:
+            return None
+        return offset
 
 
 def unrolls(loop: For) -> bool:

@@ -64,7 +64,7 @@ from metafork.lowering.coarsening import (
 from metafork.lowering.jam import copied, side_by_side
 from metafork.lowering.masks import ColumnMask, masked, stored_in_any_case
 from metafork.lowering.shared_loads import exact_polynomial, with_shared_loads
-from metafork.lowering.vectors import THREAD, is_alike, with_vectors
+from metafork.lowering.vectors import THREAD, divides, is_alike, with_vectors
 
 INT = ScalarType.INT
 Body = tuple[Stmt, ...]
@@ -186,10 +186,7 @@ def _together(columns: Several, rows: Several | None, once: Body, body: Body, ar
         side = _Side((If(every(tests), side.body, but_one.body),), but_one.tests, divided)
     test = Var(fresh("together", taken), INT)
     conditions: list[Expr] = [Call(ALIGNED, (), INT)]
-    conditions += [
-        binary("==", binary("%", Var(name, INT), IntConst(multiple)), IntConst(0))
-        for name, multiple in side.divided.items()
-    ]
+    conditions += [divides(multiple, Var(name, INT)) for name, multiple in side.divided.items()]
     ends = [
         binary("<=", binary("+", firsts[one.loop.var], IntConst(one.count)), one.loop.extent)
         for one in loops

@@ -24,9 +24,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
-from metafork.algebra.polynomial import ONE, Polynomial
+from metafork.algebra.polynomial import Polynomial
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.kernel import VECTORS
 from metafork.ir.polynomial_code import conjunction
 from metafork.ir.program import (
     Assign,
@@ -35,19 +34,17 @@ from metafork.ir.program import (
     Element,
     For,
     If,
-    IntConst,
     Stmt,
     Var,
     While,
-    binary,
     walk_expression,
     walk_statements,
 )
 from metafork.lazy_dataclass import dataclass
-from metafork.lowering.ahead import MOST_STATEMENTS, TOGETHER, four_together, unrolls
+from metafork.lowering.ahead import MOST_STATEMENTS, TOGETHER, Scalars, four_together, unrolls
 from metafork.lowering.jam import counter_of
-from metafork.lowering.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always, without_short_loops
-from metafork.lowering.vectors import stored_in, values_of, with_vectors
+from metafork.lowering.shared_loads import changing_scalars, without_short_loops
+from metafork.lowering.vectors import divides, values_of, with_vectors
 
 INT = ScalarType.INT
 Body = tuple[Stmt, ...]
@@ -77,7 +74,7 @@ class _Wide:
         for stmt in body:
             result += self._statement(stmt, scalars)
             if isinstance(stmt, Declare):
-                scalars[stmt.name] = self._value(stmt, scalars)
+                scalars[stmt.name] = Scalars(self.changing).value(stmt, scalars)
         return tuple(result)
 
     def _statement(self, stmt: Stmt, scalars: Mapping[str, Polynomial]) -> Iterator[Stmt]:
@@ -95,12 +92,6 @@ class _Wide:
             case _:
                 yield stmt
 
-    def _value(self, stmt: Declare, scalars: Mapping[str, Polynomial]) -> Polynomial:
-        value = None
-        if stmt.value is not None and stmt.type in SIGNED and stmt.name not in self.changing:
-            value = exact_polynomial(stmt.value, scalars, self.changing)
-        return Polynomial.symbol(stmt.name) if value is None else value
-
     def _by_four(self, loop: For, known: Mapping[str, Polynomial]) -> Body | None:
         """Return a loop with four iterations in one where that is possible, ``None`` where nothing is won by it."""
         variable = counter_of(loop)
@@ -112,7 +103,8 @@ class _Wide:
         inside = walk_statements(straight.body)
         if len(inside) * TOGETHER > MOST_STATEMENTS or any(isinstance(one, For) for one in inside):
             return None
-        memories = self._read_next(straight.body, {**known, variable: Polynomial.symbol(variable)}, variable)
+        found = Scalars(self.changing).read_next(straight.body, variable, known, self.begins.keys())
+        memories = {name for name, _ in found}
         if not memories:
             return None
         four, *rest = four_together(straight, self.taken)
@@ -125,26 +117,8 @@ class _Wide:
         limit = loop.condition.right
         if isinstance(limit, Var) and vectors.divided.get(limit.name) == TOGETHER:
             wide, rest = replace(wide, condition=loop.condition), []
-        remainders = [binary("%", Var(name, INT), IntConst(number)) for name, number in vectors.divided.items()]
-        test = conjunction([binary("==", one, IntConst(0)) for one in remainders])
+        test = conjunction([divides(number, Var(name, INT)) for name, number in vectors.divided.items()])
         return (wide, *rest) if test is None else (If(test, (wide, *rest), (loop,), widened=True),)
-
-    def _read_next(self, body: Body, known: Mapping[str, Polynomial], variable: str) -> set[str]:
-        """Return the shared memories of which straight code reads the next element in each iteration of a loop."""
-        read = self.begins.keys() - {name for stmt in body for name in stored_in(stmt)}
-        scalars, found = dict(known), set[str]()
-        for stmt in body:
-            for element in (one for expr in values_of(stmt) for one in read_always(expr)):
-                if element.array in read and self._is_next(element, variable, scalars):
-                    found.add(element.array)
-            if isinstance(stmt, Declare):
-                scalars[stmt.name] = self._value(stmt, scalars)
-        return found
-
-    def _is_next(self, element: Element, variable: str, scalars: Mapping[str, Polynomial]) -> bool:
-        (index,) = element.indices
-        offset = exact_polynomial(index, scalars, self.changing) if element.type in VECTORS else None
-        return offset is not None and offset.substitute({variable: Polynomial.symbol(variable) + 1}) - offset == ONE
 
 
 def _wide_in(body: Body) -> set[str]:

@@ -209,16 +209,8 @@ class _Vectors:
 
     def _needed(self, rest: Polynomial, lanes: int) -> list[str] | None:
         """Return the scalars that have to be multiples for all terms to be; ``None`` where that is not enough."""
-        odd = [mono for mono, coefficient in rest.terms().items() if coefficient % lanes]
-        factors = [[name for name in self.divisible if any(name == factor for factor, _ in mono)] for mono in odd]
-        if not all(factors):
-            return None
-        often = Counter(name for names in factors for name in names)
-        needed = [name for name, multiple in self.divided.items() if multiple >= lanes]
-        for names in factors:
-            if not set(needed) & set(names):
-                needed.append(max(names, key=lambda name: often[name]))
-        return needed
+        chosen = [name for name, multiple in self.divided.items() if multiple >= lanes]
+        return multiples_needed([rest], lanes, self.divisible, chosen)
 
     def _stored_together(self, stmts: Sequence[tuple[Stmt, tuple[_Line, int] | None]], trips: int) -> Iterator[Stmt]:
         targets = Counter(target[0] for _, target in stmts if target is not None)
@@ -336,6 +328,33 @@ class _Vectors:
         """Return a symbol that stands for a scalar of this declaration only."""
         self.symbols += 1
         return Polynomial.symbol(f"{name} {self.symbols}")
+
+
+def multiples_needed(
+    values: Iterable[Polynomial], number: int, divisible: Sequence[str], chosen: Sequence[str] = ()
+) -> list[str] | None:
+    """Return the scalars of ``divisible`` that have to be multiples of a number for all terms of some values to be.
+
+    ``chosen`` are multiples anyway.  ``None``: that is not enough.
+    """
+    terms = [term for value in values for term in value.terms().items()]
+    if any(coefficient.denominator != 1 for _, coefficient in terms):
+        return None
+    odd = [mono for mono, coefficient in terms if coefficient % number]
+    factors = [[name for name in divisible if any(name == factor for factor, _ in mono)] for mono in odd]
+    if not all(factors):
+        return None
+    often = Counter(name for names in factors for name in names)
+    needed = list(chosen)
+    for names in factors:
+        if not set(needed) & set(names):
+            needed.append(max(names, key=lambda name: often[name]))
+    return needed
+
+
+def divides(number: int, value: Expr) -> Expr:
+    """Return the condition that a value is a multiple of a number."""
+    return binary("==", binary("%", value, IntConst(number)), IntConst(0))
 
 
 def values_of(stmt: Stmt) -> list[Expr]:

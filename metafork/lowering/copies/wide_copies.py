@@ -26,9 +26,10 @@ from metafork.analysis.memory.windows import Window
 from metafork.ir.kernel import ALIGNED, VECTOR_BYTES, VECTORS, Kernel, Space
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.polynomial_code import code_of, conjunction
-from metafork.ir.program import Assign, Call, Element, Expr, IntConst, Var, binary, walk_statements
+from metafork.ir.program import Assign, Call, Element, Expr, IntConst, Var, walk_statements
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copies.copy import INT, Site, bounds_of, row_bounds
+from metafork.lowering.vectors import divides, multiples_needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,12 @@ def wide_access(window: Window, name: str, site: Site) -> WideAccess | None:
         return None
     if not window.elements.is_constant and not _stays_inside(window, site):
         return None
+    scalars = sorted(name for name in site.rows.host if isinstance(site.symbols.get(name), Var))
     most = VECTOR_BYTES // element.size
     for lanes in (most, most // 2) if window.elements.is_constant else (most,):
         begin = site.begins[name] * Fraction(1, element.size)
-        names = _asked_for((window.extents[-1], window.lows[-1], begin), lanes, site) if lanes > 1 else None
+        values = (window.extents[-1], window.lows[-1], begin)
+        names = multiples_needed(values, lanes, scalars) if lanes > 1 else None
         if names is not None:
             condition = _asked(window, lanes, names, site)
             return None if condition is None else WideAccess(lanes, condition)
@@ -64,25 +67,6 @@ def _has_several(elements: Polynomial, threads: Polynomial, site: Site) -> bool:
     if elements.is_constant and threads.is_constant:
         return elements.constant_value() >= 2 * threads.constant_value()
     return not site.prover.certifies(at_most(elements, threads))
-
-
-def _asked_for(values: Sequence[Polynomial], lanes: int, site: Site) -> tuple[str, ...] | None:
-    """Return the scalars of the kernel that have to be multiples of a number for some values to be such ones.
-
-    ``None``: that is not enough.
-    """
-    names: dict[str, None] = {}
-    for value in values:
-        for mono, coefficient in value.terms().items():
-            if coefficient.denominator != 1:
-                return None
-            scalars = [one for one, _ in mono if one in site.rows.host and isinstance(site.symbols[one], Var)]
-            if coefficient % lanes == 0 or names.keys() & set(scalars):
-                continue
-            if not scalars:
-                return None
-            names[scalars[0]] = None
-    return tuple(names)
 
 
 def _asked(window: Window, lanes: int, names: Sequence[str], site: Site) -> Expr | None:
@@ -99,8 +83,7 @@ def _asked(window: Window, lanes: int, names: Sequence[str], site: Site) -> Expr
             if not expr.type.integer:
                 return None
             asked.append(expr)
-    tests: list[Expr] = [binary("==", binary("%", one, IntConst(lanes)), IntConst(0)) for one in dict.fromkeys(asked)]
-    return conjunction([Call(ALIGNED, (), INT), *tests])
+    return conjunction([Call(ALIGNED, (), INT), *(divides(lanes, one) for one in dict.fromkeys(asked))])
 
 
 def _stays_inside(window: Window, site: Site) -> bool:
