@@ -308,43 +308,47 @@ def _stripped(running: Running, axis: int, count: Expr, strips: int, array: Expr
 
 @dataclass(slots=True)
 class _Offsets:
-    """The two offsets of a running copy; ``tile`` is that of the line itself where the tile lies in that order."""
+    """The two offsets of a running copy.
+
+    ``place`` is the one in the tile, ``None`` where the tile lies in the order of the ``line``, which says the place.
+    """
 
     running: Running
     array: Var
-    tile: Expr
+    place: Var | None
+    line: Expr
 
     @staticmethod
     def of(running: Running, walk: Walk) -> _Offsets:
         taken = walk.site.rows.taken
         array = Var(fresh(f"{walk.name}_offset", taken), LONG)
-        return _Offsets(
-            running, array, walk.place_in_line if running.in_line else Var(fresh(f"{walk.name}_place", taken), INT)
-        )
+        place = None if running.in_line else Var(fresh(f"{walk.name}_place", taken), INT)
+        return _Offsets(running, array, place, walk.place_in_line)
 
     def start(self, counters: Sequence[Expr]) -> list[Stmt]:
         result: list[Stmt] = [Declare(self.array.name, LONG, self.running.array_at(counters))]
-        if isinstance(self.tile, Var) and not self.running.in_line:
-            place = self.running.tile_at(counters)
-            result.append(Declare(self.tile.name, INT, place if place.type is INT else as_int(place)))
+        if self.place is not None:
+            first = self.running.tile_at(counters)
+            result.append(Declare(self.place.name, INT, first if first.type is INT else as_int(first)))
         return result
 
     def copied(self) -> tuple[Stmt, ...]:
-        return self.running.copied(self.array, self.tile)
+        return self.running.copied(self.array, self.line if self.place is None else self.place)
 
     def advance(self, growth: Growth) -> list[Stmt]:
-        result: list[Stmt] = [_advance(self.array, self.running.array_by(growth))]
-        if isinstance(self.tile, Var) and not self.running.in_line:
-            result.append(_advance(self.tile, self.running.tile_by(growth)))
-        return result
+        return [_advance(offset, by(growth)) for offset, by in self._running()]
 
     def wrap(self, rows: int, columns: int, length: Expr) -> list[Stmt]:
         """Go back by the length of a row, and on to the next row."""
-        result: list[Stmt] = []
-        for offset, by in ((self.array, self.running.array_by), (self.tile, self.running.tile_by)):
-            if isinstance(offset, Var) and (offset is self.array or not self.running.in_line):
-                result.append(_advance(offset, binary("-", by({rows: IntConst(1)}), by({columns: length}))))
-        return result
+        return [
+            _advance(offset, binary("-", by({rows: IntConst(1)}), by({columns: length})))
+            for offset, by in self._running()
+        ]
+
+    def _running(self) -> list[tuple[Var, Callable[[Growth], Expr]]]:
+        """Return the offsets that advance, and by what."""
+        running = [(self.array, self.running.array_by)]
+        return running if self.place is None else [*running, (self.place, self.running.tile_by)]
 
 
 def _advance(counter: Var, step: Expr) -> Assign:
