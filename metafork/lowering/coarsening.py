@@ -52,6 +52,7 @@ from metafork.ir.program import (
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, names_in, substitute, variables
 from metafork.lazy_dataclass import dataclass
+from metafork.lowering.ahead import unrolls
 from metafork.lowering.jam import copied, side_by_side
 from metafork.lowering.shared_loads import exact_polynomial, read_always, with_shared_loads
 
@@ -80,7 +81,8 @@ def coarsened(
     values = [{loop.var: place} | ({} if number is None else {number: IntConst(k)}) for k, place in enumerate(places)]
     aside = can_run_together(rows.body, own)
     if number is not None and aside:
-        each: Body = tuple(If(binary("<", one[loop.var], loop.extent), copied(alone, one, taken)) for one in values)
+        few = rarely_run(alone)
+        each: Body = tuple(If(binary("<", one[loop.var], loop.extent), copied(few, one, taken)) for one in values)
     else:
         counted = () if number is None else (Declare(number, INT, binary("-", row, first)),)
         within = binary("&&", binary("<", row, loop.extent), binary("<", row, after))
@@ -98,6 +100,21 @@ def coarsened(
     if rows.same:
         together = (If(every(rows.same), together),)
     return (Declare(first.name, INT, binary("*", Cast(INT, thread), IntConst(count))), *once, *together)
+
+
+def rarely_run(body: Body) -> Body:
+    """Return a body with its loops left as loops: what is left over of a tile pays for no code of several trips."""
+    result: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case If(then=then, otherwise=otherwise):
+                result.append(replace(stmt, then=rarely_run(then), otherwise=rarely_run(otherwise)))
+            case For(body=inner):
+                few = stmt.unrolled or unrolls(stmt)
+                result.append(replace(stmt, body=rarely_run(inner), rolled=not few))
+            case _:
+                result.append(stmt)
+    return tuple(result)
 
 
 def can_run_together(body: Body, own: Set[str]) -> bool:

@@ -239,7 +239,8 @@ def copied(body: Body, values: Mapping[str, Expr], taken: set[str]) -> Body:
                 test_or_none = None if condition is None else substitute(condition, head)
                 again = None if step is None else _assigned(step, head)
                 inside = copied(stmt.body, head, taken)
-                result.append(For(replace(init, value=start), test_or_none, again, inside, stmt.span))
+                begin = replace(init, value=start)
+                result.append(replace(stmt, init=begin, condition=test_or_none, step=again, body=inside))
             case _:
                 raise AssertionError(f"{type(stmt).__name__} in a loop that is unrolled")
     return tuple(result)

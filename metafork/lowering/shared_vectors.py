@@ -95,7 +95,7 @@ class _Wide:
     def _by_four(self, loop: For, known: Mapping[str, Polynomial]) -> Body | None:
         """Return a loop with four iterations in one where that is possible, ``None`` where nothing is won by it."""
         variable = counter_of(loop)
-        if variable is None or loop.unrolled or unrolls(loop):
+        if variable is None or loop.rolled or loop.unrolled or unrolls(loop):
             return None
         if not all(isinstance(one, Declare | Assign | If | For) for one in walk_statements(loop.body)):
             return None
