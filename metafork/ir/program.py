@@ -177,11 +177,16 @@ class If:
     widened: bool = False
 
 
+ROLLED, WHOLE = 1, -1
+"""What kernel text may ask of a loop, beside numbers of copies."""
+
+
 @dataclass(frozen=True, slots=True)
 class For:
     """``for (init; condition; step) body``.
 
-    Kernel text asks that a ``rolled`` loop be not unrolled, and that an ``unrolled`` one be, whole.
+    Kernel text asks the compiler for so many copies of the body: ``ROLLED`` is one, ``WHOLE`` as many as there are
+    iterations, which are a constant; 0 leaves it to the compiler.
     """
 
     init: Declare | Assign | None
@@ -189,8 +194,7 @@ class For:
     step: Assign | None
     body: tuple[Stmt, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
-    rolled: bool = False
-    unrolled: bool = False
+    copies: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import assert_never
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Kernel, Memory, Space
 from metafork.ir.program import (
+    WHOLE,
     Assign,
     Barrier,
     BlockArray,
@@ -223,7 +224,7 @@ class Lowering(ExpressionLowering):
             self.statement(loop.init)
         factor = unroll_factor(loop, {one.name for one in self.kernel.scalars}, len(self.loops))
         hint = min(factor, self.target.unroll)
-        self._loop(loop.condition, loop.step, loop.body, hint, whole=loop.unrolled)
+        self._loop(loop.condition, loop.step, loop.body, hint, whole=loop.copies == WHOLE)
         self.scopes.pop()
 
     def _loop(

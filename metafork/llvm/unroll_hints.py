@@ -3,7 +3,9 @@
 nvcc unrolls an innermost counted loop by four also where its trip count costs a division (the step is an argument of
 the kernel or the extent of the block) or where the loop has a second condition.  A register count that is to follow
 nvcc's has to see that.  A body of which four copies would be large is copied twice, and the largest are left alone.
-Loops of which the text says so (``METAFORK_ROLLED``: most that copy windows) are not unrolled.
+Loops of which the text says how often are not unrolled: those that it keeps as they are (``METAFORK_ROLLED``: most that
+copy windows), and those whose body is several iterations already (``METAFORK_UNROLLED_BY``), of which a further copy
+takes the registers of the one before.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def unroll_factor(loop: For, arguments: Collection[str], depth: int) -> int:
     counts by the width of the block, as those that copy windows do, is unrolled where only the loop over blocks is
     around it, and never elsewhere.
     """
-    if loop.rolled:
+    if loop.copies > 0:
         return 1
     if loop.step is None or loop.condition is None or loop.step.op not in ("+", "-"):
         return 0

@@ -22,6 +22,7 @@ from dataclasses import replace
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.ir.kernel import VECTORS
 from metafork.ir.program import (
+    ROLLED,
     Assign,
     Binary,
     Declare,
@@ -156,4 +157,4 @@ def four_together(loop: For, taken: set[str]) -> Iterator[Stmt]:
         even = IntConst(limit.value // TOGETHER * TOGETHER)
     yield replace(loop, condition=binary("<", variable, even), step=replace(step, value=several), body=body)
     if even != limit:
-        yield replace(loop, init=replace(init, value=even), rolled=True)
+        yield replace(loop, init=replace(init, value=even), copies=ROLLED)

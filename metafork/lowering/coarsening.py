@@ -33,6 +33,7 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.names import fresh
 from metafork.ir.program import (
+    ROLLED,
     Assign,
     Binary,
     Call,
@@ -87,7 +88,7 @@ def coarsened(
         counted = () if number is None else (Declare(number, INT, binary("-", row, first)),)
         within = binary("&&", binary("<", row, loop.extent), binary("<", row, after))
         step = Assign(row, "+", IntConst(1))
-        each = (For(Declare(loop.var, INT, first), within, step, (*counted, *alone), rolled=True),)
+        each = (For(Declare(loop.var, INT, first), within, step, (*counted, *alone), copies=ROLLED),)
     together = each
     if aside:
         straight = loads_first(rows.body, written_in(body), taken)
@@ -110,8 +111,8 @@ def rarely_run(body: Body) -> Body:
             case If(then=then, otherwise=otherwise):
                 result.append(replace(stmt, then=rarely_run(then), otherwise=rarely_run(otherwise)))
             case For(body=inner):
-                few = stmt.unrolled or unrolls(stmt)
-                result.append(replace(stmt, body=rarely_run(inner), rolled=not few))
+                few = stmt.copies or unrolls(stmt)
+                result.append(replace(stmt, body=rarely_run(inner), copies=stmt.copies if few else ROLLED))
             case _:
                 result.append(stmt)
     return tuple(result)

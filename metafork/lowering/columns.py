@@ -29,6 +29,7 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import ALIGNED
 from metafork.ir.names import fresh
 from metafork.ir.program import (
+    ROLLED,
     Assign,
     Binary,
     Call,
@@ -125,7 +126,7 @@ def _columns(variable: str, first: Expr, extent: Expr, step: Expr, body: Body, p
     test = binary("<", column, extent)
     if past is not None:
         test = binary("&&", test, binary("<", column, past))
-    return For(Declare(variable, INT, first), test, Assign(column, "+", step), body, rolled=True)
+    return For(Declare(variable, INT, first), test, Assign(column, "+", step), body, copies=ROLLED)
 
 
 @dataclass(frozen=True, slots=True)

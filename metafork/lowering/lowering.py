@@ -61,6 +61,7 @@ from metafork.ir.program import (
 )
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copies.copy import RowPlaces, Site, builtin
+from metafork.lowering.host_quotients import with_host_quotients
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.thread_memory import ThreadMemory
@@ -147,6 +148,9 @@ class _Lowering:
         if shared:
             body = (*body, Barrier())  # the next block of this thread-block reuses the memory
         body = _without_dead(self._grid_loops(body, taken))
+        prover = self.analyses.prover(self.memory.facts.constraints, self.memory.facts.derived)
+        body, quotients = with_host_quotients(body, scalars, self.scope, prover, taken)
+        scalars |= {one.name: Var(one.name, one.type) for one in quotients}
         written = {
             stmt.target.array
             for stmt in walk_statements(body)
@@ -181,7 +185,7 @@ class _Lowering:
             (grid_x, grid_y, grid_z),
             (x, y, z),
             code_of(self.memory.words * 4, symbols, wide=True),
-            self._host_scalars(),
+            (*self._host_scalars(), *quotients),
             self._widest(),
             spans=(*dict.fromkeys((*elements, *(code_of(span, symbols, wide=True) for span in reached))),),
         )

@@ -28,6 +28,7 @@ from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, may_be_negative
 from metafork.ir.program import (
+    WHOLE,
     Assign,
     Barrier,
     Binary,
@@ -449,7 +450,7 @@ class PathLowering:
         body = self._thread_body(loop.body)
         step = self._loop_part(loop.step)
         assert step is None or isinstance(step, Assign)
-        lowered = For(init, test, step, body, unrolled=id(loop) in self._unrolled)
+        lowered = For(init, test, step, body, copies=WHOLE if id(loop) in self._unrolled else 0)
         mapping = self.plan.program.mapping
         most = mapping.jammed
         inside, self._together = self._together, max(outside, self._together)

@@ -34,6 +34,7 @@ from metafork.ir.program import (
     Element,
     For,
     If,
+    IntConst,
     Stmt,
     Var,
     While,
@@ -47,6 +48,8 @@ from metafork.lowering.shared_loads import changing_scalars, without_short_loops
 from metafork.lowering.vectors import divides, values_of, with_vectors
 
 INT = ScalarType.INT
+MOST_COPIED = 640
+"""Most statements of a loop of which the compiler is asked for several copies, all of them together."""
 Body = tuple[Stmt, ...]
 
 
@@ -95,7 +98,7 @@ class _Wide:
     def _by_four(self, loop: For, known: Mapping[str, Polynomial]) -> Body | None:
         """Return a loop with four iterations in one where that is possible, ``None`` where nothing is won by it."""
         variable = counter_of(loop)
-        if variable is None or loop.rolled or loop.unrolled or unrolls(loop):
+        if variable is None or loop.copies or unrolls(loop):
             return None
         if not all(isinstance(one, Declare | Assign | If | For) for one in walk_statements(loop.body)):
             return None
@@ -115,10 +118,17 @@ class _Wide:
         assert isinstance(wide, For)
         assert isinstance(loop.condition, Binary)
         limit = loop.condition.right
+        if not isinstance(limit, IntConst):
+            wide = replace(wide, copies=_copies(len(inside) * TOGETHER))
         if isinstance(limit, Var) and vectors.divided.get(limit.name) == TOGETHER:
             wide, rest = replace(wide, condition=loop.condition), []
         test = conjunction([divides(number, Var(name, INT)) for name, number in vectors.divided.items()])
         return (wide, *rest) if test is None else (If(test, (wide, *rest), (loop,), widened=True),)
+
+
+def _copies(statements: int) -> int:
+    """Return how many copies of a loop's body are asked for: what is the same in several is computed once."""
+    return next((count for count in (4, 2) if count * statements <= MOST_COPIED), 0)
 
 
 def _wide_in(body: Body) -> set[str]:

@@ -17,6 +17,8 @@ from metafork.ir.kernel import made_of_offsets
 from metafork.ir.program import (
     COMPARISONS,
     LOGICAL,
+    ROLLED,
+    WHOLE,
     Array,
     Assign,
     Barrier,
@@ -59,6 +61,7 @@ _PRECEDENCE = {
     "&&": 5,
     "||": 4,
 }
+_HINTS = {ROLLED: "METAFORK_ROLLED", WHOLE: "METAFORK_UNROLLED"}
 _BITWISE = frozenset({"<<", ">>", "&", "^", "|"})
 _SUFFIX = {
     ScalarType.UNSIGNED_INT: "U",
@@ -499,10 +502,10 @@ def statement(stmt: Stmt, indent: int, spelling: Spelling = PLAIN_C) -> list[str
                 lines[-1] += f" {rest[0].lstrip()}"
                 lines += rest[1:]
             return lines
-        case For(body=inner, rolled=rolled, unrolled=unrolled):
+        case For(body=inner, copies=copies):
             lines = _braced(_loop_head(stmt, spelling), inner, indent, spelling)
-            hint = "METAFORK_ROLLED" if rolled else "METAFORK_UNROLLED" if unrolled else ""
-            return [f"{margin}{hint}", *lines] if hint else lines
+            hint = _HINTS.get(copies, f"METAFORK_UNROLLED_BY({copies})")
+            return [f"{margin}{hint}", *lines] if copies else lines
         case While(condition=condition, body=inner):
             return _braced(f"while ({truth(condition, spelling)})", inner, indent, spelling)
         case Break():

@@ -8,6 +8,7 @@ from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_v
 from metafork.ir.kernel import OFFSET, QUOTIENT, Space
 from metafork.ir.program import Assign, Barrier, Call, Cast, Declare, Element, For, If, Var, binary, subexpressions
 from metafork.ir.rewriting import map_expression
+from tests.metafork.host_scalars import with_host_scalars
 
 SECTOR_BYTES = 32
 
@@ -17,9 +18,7 @@ def count_block(kernel, numbers, block):
 
     Returns a counter of accesses by space, of barriers and of different sectors of global memory, all of the block.
     """
-    values = dict(numbers)
-    for scalar in kernel.host_scalars:
-        values.setdefault(scalar.name, integer_value(scalar.definition, values))
+    values = with_host_scalars(kernel, numbers)
     extents = [integer_value(extent, values) for extent in kernel.block]
     grid = [integer_value(extent, values) for extent in kernel.grid]
     done, sectors = Counter(), set()

@@ -12,6 +12,7 @@ from metafork.ir.kernel import Space
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import run_pipeline
 from metafork.llvm.targets import Host
+from tests.metafork.host_scalars import with_host_scalars
 
 CTYPES = {
     ScalarType.BOOL: ctypes.c_uint8,
@@ -45,7 +46,8 @@ def run_on_host(kernel, arguments, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes
     engine.finalize_object()
     pointers = [memory for memory in kernel.memories if memory.space is Space.GLOBAL]
     types = [CTYPES[scalar.type] for scalar in kernel.scalars] + [ctypes.c_void_p] * len(pointers)
-    values = [arguments[scalar.name] for scalar in kernel.scalars]
+    numbers = with_host_scalars(kernel, arguments)
+    values = [numbers[scalar.name] for scalar in kernel.scalars]
     values += [arguments[memory.name].ctypes.data for memory in pointers]
     hidden = [ctypes.POINTER(ctypes.c_uint32), ctypes.c_void_p, ctypes.c_void_p]
     function = ctypes.CFUNCTYPE(None, *hidden, *types)(engine.get_function_address(kernel.name))

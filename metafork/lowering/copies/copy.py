@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from fractions import Fraction
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
@@ -55,6 +56,14 @@ class RowPlace:
     """``None`` where the threads fill whole rows."""
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Rows are walked by accesses of so many elements where ``wide`` is not 0, by elements elsewhere."""
+
+    wide: Var
+    lanes: int
+
+
 @dataclass(slots=True)
 class RowPlaces:
     """What the copies of a path share: places of a thread in rows, computed once, and names that are in use."""
@@ -62,7 +71,8 @@ class RowPlaces:
     symbols: Mapping[str, Expr]
     taken: set[str]
     declarations: list[Stmt] = field(default_factory=list)
-    known: dict[Polynomial, RowPlace] = field(default_factory=dict)
+    known: dict[tuple[Polynomial, Choice | None], RowPlace] = field(default_factory=dict)
+    asked: dict[Expr, Var] = field(default_factory=dict)
     copied: set[str] = field(default_factory=set)
     host: frozenset[str] = frozenset()
     """The symbols that the host can compute."""
@@ -75,21 +85,32 @@ class RowPlaces:
         self.copied.add(result)
         return result
 
-    def place(self, length: Polynomial, site: Site) -> RowPlace:
-        """Return the place of a thread in rows of that length."""
-        if length not in self.known:
-            self.known[length] = self._computed(length, site)
-        return self.known[length]
+    def choice(self, condition: Expr, lanes: int) -> Choice:
+        """Return the choice by a condition that is the same in all threads; it is asked once."""
+        if condition not in self.asked:
+            variable = Var(fresh("wide", self.taken), INT)
+            self.declarations.append(Declare(variable.name, INT, condition))
+            self.asked[condition] = variable
+        return Choice(self.asked[condition], lanes)
 
-    def _computed(self, length: Polynomial, site: Site) -> RowPlace:
+    def place(self, length: Polynomial, site: Site, choice: Choice | None = None) -> RowPlace:
+        """Return the place of a thread in rows of that length, in elements where there is a choice."""
+        if (length, choice) not in self.known:
+            self.known[length, choice] = self._computed(length, site, choice)
+        return self.known[length, choice]
+
+    def _computed(self, length: Polynomial, site: Site, choice: Choice | None) -> RowPlace:
         columns = whole_code_of(length, self.symbols)
+        if choice is not None:
+            accesses = whole_code_of(length * Fraction(1, choice.lanes), self.symbols)
+            columns = Conditional(choice.wide, accesses, columns, columns.type)
         if not site.prover.proves(at_most(ONE, length)):  # rows without elements are not walked, but divided by
             columns = Conditional(binary(">", columns, IntConst(0)), columns, IntConst(1), columns.type)
         width = self._declare("row_length", columns)
         index, count = linear_index(site.axes, 0)
         row = self._declare("thread_row", _quotient(index, width))
         column = self._declare("thread_column", binary("-", as_int(index), binary("*", row, width)))
-        rows = None if site.exactly is None else trips_of(site.exactly, length)
+        rows = None if site.exactly is None or choice is not None else trips_of(site.exactly, length)
         if rows is not None:
             return RowPlace(width, row, column, code_of(rows, self.symbols), None)
         covered = self._declare("block_rows", _quotient(count, width))

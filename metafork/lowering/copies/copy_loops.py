@@ -24,10 +24,11 @@ from metafork.analysis.memory.windows import Interleaving, Window
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, whole_code_of
-from metafork.ir.program import Assign, Conditional, Declare, Expr, For, If, IntConst, Stmt, Var, binary
+from metafork.ir.program import ROLLED, Assign, Conditional, Declare, Expr, For, If, IntConst, Stmt, Var, binary
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copies.copy import (
     INT,
+    Choice,
     Site,
     as_int,
     builtin,
@@ -69,7 +70,7 @@ class Walk:
     ``ends`` are the axes whose loop may end before the box does; the ends may be set until ``around``.  Where the copy
     is ``in_branch``, one of two that a condition chooses from, its loops stay loops: of a few instructions compilers
     make no branch, and all threads would go through both copies.  An element of the box is what one access moves, so
-    many elements ``together``.
+    many elements ``together``.  A ``choice`` says that the other of two copies moves more of them, or this one.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Walk:
     kept: Interleaving | None = None
     in_branch: bool = False
     together: int = 1
+    choice: Choice | None = None
     ends: dict[int, Expr | None] = field(init=False)
     _running: Running | None = None
     _settled: list[Stmt] = field(default_factory=list)
@@ -206,7 +208,7 @@ class Walk:
         trip = Var(f"{first.name}_trip", INT)
         start, inside = Declare(trip.name, INT, IntConst(0)), binary("<", trip, IntConst(trips))
         step, inner = _advance(trip, IntConst(1)), (*body, *advance)
-        whole = (For(start, inside, step, inner, rolled=self.in_branch),) if trips else ()
+        whole = (For(start, inside, step, inner, copies=ROLLED if self.in_branch else 0),) if trips else ()
         return (first, *whole, *((If(condition, body),) if rest else ()))
 
     def _over(self, axis: int, body: tuple[Stmt, ...], lowest: int, highest: int) -> tuple[Stmt, ...]:
@@ -258,12 +260,13 @@ class Walk:
             offsets = _Offsets.of(running, self)
             before = offsets.start(at)
             body = (*offsets.copied(), *offsets.advance({axis: step}))
-        return (*before, For(first, condition, _advance(counter, step), body, rolled=rolled))
+        return (*before, For(first, condition, _advance(counter, step), body, copies=ROLLED if rolled else 0))
 
     def _as_line(self, rows: int, columns: int, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Spread two axes over all threads, row after row."""
         site, row, column = self.site, self.counters[rows], self.counters[columns]
-        place = site.rows.place(self.extents[columns], site)
+        length = self.extents[columns] if self.choice is None else self.extents[columns] * self.together
+        place = site.rows.place(length, site, self.choice)
         total = self.extents[rows] * self.extents[columns]
         index, count = linear_index(site.axes, 0)
         start: list[Stmt] = [Declare(row.name, INT, place.row), Declare(column.name, INT, place.column)]
@@ -277,8 +280,8 @@ class Walk:
             inside = inside if inside.type is INT else as_int(inside)
             elements = Conditional(binary("<", IntConst(0), self._end(rows)), inside, IntConst(0), INT)
         condition = binary("<", self.line, elements)
-        length = self._extent(columns) if self.together == 1 else place.length
-        wrap: list[Stmt] = [Assign(column, "-", length), _advance(row, IntConst(1))]
+        turn = self._extent(columns) if self.together == 1 and self.choice is None else place.length
+        wrap: list[Stmt] = [Assign(column, "-", turn), _advance(row, IntConst(1))]
         steps: list[Stmt] = [_advance(row, place.rows)]
         growth = {rows: place.rows} if place.columns is None else {rows: place.rows, columns: place.columns}
         running, self._running = self._running, None
@@ -289,13 +292,13 @@ class Walk:
             if not running.counted:
                 steps, wrap = [], wrap[:1]
             steps += offsets.advance(growth)
-            wrap += offsets.wrap(rows, columns, length)
+            wrap += offsets.wrap(rows, columns, turn)
         if place.columns is not None:
-            steps += [_advance(column, place.columns), If(binary(">=", column, length), tuple(wrap))]
+            steps += [_advance(column, place.columns), If(binary(">=", column, turn), tuple(wrap))]
         if not self._rolled(rows, columns):
             every = (_advance(self.line, as_int(count)), *steps)
             return (*start, *self._counted(first, condition, every, body, total, product_of(site.shape)))
-        return (*start, For(first, condition, _advance(self.line, as_int(count)), (*body, *steps), rolled=True))
+        return (*start, For(first, condition, _advance(self.line, as_int(count)), (*body, *steps), copies=ROLLED))
 
 
 def _stripped(running: Running, axis: int, count: Expr, strips: int, array: Expr, tile: Expr) -> tuple[Stmt, ...]:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.ranges import extreme, stays_within
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.memory.copy_walk import copy_walk, trips_of
 from metafork.analysis.memory.tile_layout import pitch_of
 from metafork.analysis.memory.window_store import Digit, WrittenBox
 from metafork.analysis.memory.windows import Window
@@ -36,6 +37,7 @@ from metafork.ir.program import (
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copies.copy import (
     INT,
+    Choice,
     Site,
     array_extents,
     as_int,
@@ -49,7 +51,7 @@ from metafork.lowering.copies.copy import (
     window_offset,
 )
 from metafork.lowering.copies.copy_loops import Growth, Running, Walk
-from metafork.lowering.copies.wide_copies import wide_access
+from metafork.lowering.copies.wide_copies import WideAccess, wide_access
 
 
 def load(window: Window, name: str, site: Site, buffer: Expr | None = None) -> list[Stmt]:
@@ -59,14 +61,36 @@ def load(window: Window, name: str, site: Site, buffer: Expr | None = None) -> l
     together where that is proved but for what the kernel asks then.
     """
     wide = wide_access(window, name, site)
-    alone = _loaded(window, name, site, buffer, 1, in_branch=wide is not None)
     if wide is None:
-        return alone
-    return [If(wide.condition, tuple(_loaded(window, name, site, buffer, wide.lanes)), tuple(alone), widened=True)]
+        return _loaded(window, name, site, buffer)
+    choice = _choice(window, wide, site)
+    alone = _loaded(window, name, site, buffer, choice=choice, in_branch=True)
+    together = _loaded(window, name, site, buffer, wide.lanes, choice)
+    condition = wide.condition if choice is None else choice.wide
+    return [If(condition, tuple(together), tuple(alone), widened=True)]
+
+
+def _choice(window: Window, wide: WideAccess, site: Site) -> Choice | None:
+    """Return by what the two copies of a window share the places of threads, where either has to compute them."""
+    length = window.extents[-1]
+    lengths = (length, length * Fraction(1, wide.lanes))
+    flat = all(copy_walk((*window.extents[:-1], one), site.shape).flat for one in lengths)
+    if not flat or window.elements.is_constant or site.exactly is None:
+        return None
+    if any(trips_of(site.exactly, one) is not None for one in lengths):
+        return None
+    return site.rows.choice(wide.condition, wide.lanes)
 
 
 def _loaded(
-    window: Window, name: str, site: Site, buffer: Expr | None, lanes: int, *, in_branch: bool = False
+    window: Window,
+    name: str,
+    site: Site,
+    buffer: Expr | None,
+    lanes: int = 1,
+    choice: Choice | None = None,
+    *,
+    in_branch: bool = False,
 ) -> list[Stmt]:
     """Return the loops that copy so many elements of a row by each access."""
     prefix = site.rows.prefix(name)
@@ -74,7 +98,7 @@ def _loaded(
     extents = window.extents
     if lanes > 1:
         extents = (*extents[:-1], extents[-1] * Fraction(1, lanes))
-    walk = Walk(prefix, counters, extents, site, window.kept, in_branch, lanes)
+    walk = Walk(prefix, counters, extents, site, window.kept, in_branch, lanes, choice)
     strides = (*window.strides[:-1], window.strides[-1] * lanes)
     box = _Box(window, window.lows, strides, extents, counters, site)
     found = box.coordinates(walk.ends)

@@ -15,6 +15,7 @@ from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import parsed
 from metafork.llvm.targets import Amdgpu
 from tests.metafork.host_run import CTYPES
+from tests.metafork.host_scalars import with_host_scalars
 
 _INT = ctypes.c_int32
 
@@ -80,7 +81,8 @@ def run_as_amd(kernel, arguments, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=
     engine.finalize_object()
     pointers = [memory for memory in kernel.memories if memory.space is Space.GLOBAL]
     types = [CTYPES[scalar.type] for scalar in kernel.scalars] + [ctypes.c_void_p] * len(pointers)
-    values = [arguments[scalar.name] for scalar in kernel.scalars]
+    numbers = with_host_scalars(kernel, arguments)
+    values = [numbers[scalar.name] for scalar in kernel.scalars]
     values += [arguments[memory.name].ctypes.data for memory in pointers]
     call = ctypes.CFUNCTYPE(None, *types)(engine.get_function_address(kernel.name))
 

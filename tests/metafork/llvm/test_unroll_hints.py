@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from evaluators.registers.model import measure
-from metafork.ir.program import For, walk_statements
+from metafork.ir.program import ROLLED, For, walk_statements
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import optimize
 from metafork.llvm.unroll_hints import unroll_factor
@@ -34,7 +34,7 @@ def test_loops_that_count_by_the_block():
 def test_loops_that_the_text_keeps_rolled_are_not_unrolled():
     kernel = read_kernel("void k(int n, const float *a, float *b) { for (int k = 0; k < n; k++) b[k] = a[k]; }")
     (loop,) = kernel.body
-    rolled = replace(kernel, body=(replace(loop, rolled=True),))
+    rolled = replace(kernel, body=(replace(loop, copies=ROLLED),))
     count = measure(kernel)
     assert (count.loads, count.stores) == (5, 5)  # four iterations at once, and one for the rest
     count = measure(rolled)

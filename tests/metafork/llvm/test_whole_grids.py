@@ -20,6 +20,7 @@ from metafork.lowering.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.text.parser import parse as parse_ptx
 from strategies.caching import with_cached_arrays
+from tests.metafork.host_scalars import with_host_scalars
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -52,7 +53,8 @@ def kernel_of(source):
 def ran(ptx, kernel, numbers, grid, block, shared_bytes, arrays):
     memory = GlobalMemory()
     addresses = [memory.upload(array) for array in arrays]
-    arguments = [*(numbers[scalar.name] for scalar in kernel.scalars), *addresses]
+    values = with_host_scalars(kernel, numbers)
+    arguments = [*(values[scalar.name] for scalar in kernel.scalars), *addresses]
     run_kernel(parse_ptx(ptx), "k", grid, block, arguments, memory=memory, shared_bytes=shared_bytes)
     return [memory.read(at, array.size, array.dtype) for at, array in zip(addresses, arrays, strict=True)]
 

@@ -8,7 +8,17 @@ from metafork.frontend import parse
 from metafork.ir.kernel import Space
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
-from metafork.ir.program import Assign, Declare, Element, For, If, expressions_of, walk_expression, walk_statements
+from metafork.ir.program import (
+    ROLLED,
+    Assign,
+    Declare,
+    Element,
+    For,
+    If,
+    expressions_of,
+    walk_expression,
+    walk_statements,
+)
 from metafork.lowering.lowering import lower
 from tests.metafork.kernel_runs import Case, run
 from tests.metafork.programs import program
@@ -85,7 +95,7 @@ def case(name, body, most=4, cached="", before=""):
 def parts(kernel):
     """The statements of a kernel where all rows run, and those that run row by row."""
     choices = [one for one in walk_statements(kernel.body) if isinstance(one, If)]
-    (choice,) = [one for one in choices if any(isinstance(two, For) and two.rolled for two in one.otherwise)]
+    (choice,) = [one for one in choices if any(isinstance(two, For) and two.copies == ROLLED for two in one.otherwise)]
     return choice.then, choice.otherwise
 
 
@@ -102,7 +112,7 @@ def test_rows_run_side_by_side(name):
 @pytest.mark.parametrize("name", ONE_BY_ONE)
 def test_what_cannot_stand_side_by_side_runs_row_by_row(name):
     kernel = lower(case(name, ONE_BY_ONE[name]).program, "k")
-    assert any(isinstance(one, For) and one.rolled for one in walk_statements(kernel.body))
+    assert any(isinstance(one, For) and one.copies == ROLLED for one in walk_statements(kernel.body))
     assert len(stores(kernel.body)) == len(
         stores(lower(case(name, ONE_BY_ONE[name]).program.mapped(coarsened=None), "k").body)
     )

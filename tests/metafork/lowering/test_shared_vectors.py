@@ -98,6 +98,23 @@ def test_four_elements_go_together(tmp_path):
     assert run(made, tmp_path) == {}
 
 
+def test_both_copies_of_a_window_share_the_places_of_threads():
+    text = kernel_text(lower(tiled(named(ONE_RESULT, "f")), "k"))
+    assert text.count("int wide = METAFORK_ALIGNED() && K % 4 == 0 && n % 4 == 0;") == 1
+    assert "int row_length = wide ? K / 4 : K;" in text
+    assert text.count("(unsigned int)row_length)") == 2  # of the place of a thread, and of their number
+    assert text.count("if (wide) {") == 1
+
+
+def test_the_compiler_is_asked_for_copies_of_loops_whose_trips_are_unknown():
+    def asked(one):
+        return re.findall(r"METAFORK_UNROLLED_BY\((\d)\)", kernel_text(lower(one, "k")))
+
+    assert asked(tiled(named(ONE_RESULT, "f"))) == ["4"]
+    assert asked(tiled(named(ONE_RESULT, "f"), K=12)) == []
+    assert asked(program(named(ONE_RESULT, "f")).mapped(jammed=None)) == []
+
+
 LEFT = {
     "without register tiles": lambda: program(named(TILES, "f")).mapped(jammed=None),
     "narrow elements": lambda: tiled(named(ONE_RESULT, "f", "short")),

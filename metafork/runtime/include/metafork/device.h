@@ -15,6 +15,7 @@
  *   METAFORK_ROLLED for (...)                               a loop that is not to be unrolled: its trips are few and unknown
  *   METAFORK_UNROLLED for (...)                             a loop of constant trips that is to be unrolled whole: elements of
  *                                                           a thread's array are then registers
+ *   METAFORK_UNROLLED_BY(4) for (...)                       a loop of which four iterations are to stand in one
  *   metafork_atomic_add<int>(&a[i], v);                     a[i] += v at once: also _sub, _mul, _and, _or, _xor, _min, _max
  *   METAFORK_OFFSET(row) * columns + column                 an offset in an array: of METAFORK_OFFSET_TYPE, int or long long
  *   METAFORK_ALIGNED()                                      whether all arrays begin at multiples of 16 bytes
@@ -84,6 +85,7 @@ typedef unsigned long uintptr_t;
 
 #define METAFORK_ROLLED
 #define METAFORK_UNROLLED
+#define METAFORK_UNROLLED_BY(count)
 #define METAFORK_TABLE static const
 #define METAFORK_SHARED(base) unsigned char *const base = metafork_cpu::shared_base()
 
@@ -121,7 +123,10 @@ typedef unsigned long uintptr_t;
 
 #if defined(METAFORK_JIT)
 #define METAFORK_ROLLED /* the trips are known */
+#define METAFORK_UNROLLED_BY(count)
 #else
+#define METAFORK_PRAGMA(text) _Pragma(#text)
+#define METAFORK_UNROLLED_BY(count) METAFORK_PRAGMA(unroll count)
 #define METAFORK_ROLLED _Pragma("unroll 1")
 #endif
 #define METAFORK_UNROLLED _Pragma("unroll")

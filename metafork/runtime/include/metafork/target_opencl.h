@@ -68,7 +68,9 @@ static const char metafork_opencl_prelude[] =
     "#define METAFORK_OFFSET(value) ((METAFORK_OFFSET_TYPE)(value))\n"
     "#define METAFORK_QUOTIENT(place, length) ((place) / (length))\n"
     "#define METAFORK_ROLLED _Pragma(\"unroll 1\")\n"
-    "#define METAFORK_UNROLLED _Pragma(\"unroll\")\n";
+    "#define METAFORK_UNROLLED _Pragma(\"unroll\")\n"
+    "#define METAFORK_PRAGMA(text) _Pragma(#text)\n"
+    "#define METAFORK_UNROLLED_BY(count) METAFORK_PRAGMA(unroll count)\n";
 
 /* What a kernel needs of a device. */
 enum {

@@ -8,6 +8,7 @@ from metafork.ir.arithmetic.evaluation import integer_value
 from metafork.ir.mapping import Layout
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
+from tests.metafork.host_scalars import with_host_scalars
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 
@@ -119,9 +120,7 @@ def test_offsets_that_run_past_the_range_of_int_take_the_large_kernel():
     kernel = lower(program(ROWS), "k")
 
     def reach(n):
-        values = {"n": n, "K": 16, "B": 32}
-        for scalar in kernel.host_scalars:
-            values[scalar.name] = integer_value(scalar.definition, values)
+        values = with_host_scalars(kernel, {"n": n, "K": 16, "B": 32})
         return max(integer_value(span, values) for span in kernel.spans)
 
     assert reach(40000) < 2**31

@@ -14,6 +14,7 @@ from metafork.ir.program import Assign, Barrier, Declare, Element, For, If, Var,
 from metafork.lowering.lowering import lower
 from metafork.printing import opencl
 from tests.metafork.host_run import run_on_host
+from tests.metafork.host_scalars import with_host_scalars
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 
@@ -230,8 +231,7 @@ def test_other_code_copies_at_once():
     a, b, c = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((n, m), (m, n), (n, n)))
     want = c + a @ b
     values = {"n": n, "m": m, "K": 3, "B": 2, "a": a, "b": b, "c": c}
-    for scalar in kernel.host_scalars:
-        values[scalar.name] = integer_value(scalar.definition, values)
+    values = with_host_scalars(kernel, values)
     words = integer_value(kernel.shared_bytes, values)
     run_on_host(kernel, values, grid=(3, 3, 1), block=(2, 2, 1), shared_bytes=words)
     assert np.array_equal(c, want)

@@ -1,0 +1,78 @@
+"""Quotients of a kernel's arguments, computed on the host before the launch.
+
+``before --> after``::
+
+    for (int k = 0; k < n / B; k++)   -->   for (int k = 0; k < n_div_B; k++)      n_div_B = n / B on the host
+
+A GPU has no instruction that divides integers: a quotient takes some 25 of them, in each thread.
+
+Legality.  Both sides are made of arguments, which nothing in the kernel changes.  The host computes the quotient
+whether the kernel comes to it or not, so that the divisor is proved to be at least 1, and the dividend not to be
+negative, wherever the kernel is launched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+from metafork.algebra.polynomial import ONE, ZERO, at_most
+from metafork.algebra.prover import Prover
+from metafork.analysis.facts import Scope
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.names import fresh
+from metafork.ir.program import Binary, Declare, Derived, Expr, IntConst, Stmt, Var, walk_expression, walk_statements
+from metafork.ir.rewriting import assigned_variables, map_body
+
+INT = ScalarType.INT
+MOST_OPERANDS = 4
+"""Most operands of a side of a quotient, one nested in the other."""
+Body = tuple[Stmt, ...]
+
+
+def with_host_quotients(
+    body: Body, arguments: Mapping[str, Var], scope: Scope, prover: Prover, taken: set[str]
+) -> tuple[Body, tuple[Derived, ...]]:
+    """Return a kernel's body that reads its quotients, and their definitions; ``taken`` grows by their names."""
+    hidden = {stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare)} | assigned_variables(body)
+    asked = {name for name, variable in arguments.items() if variable.type is INT and name not in hidden}
+    known: dict[Expr, Var | None] = {}
+    made: list[Derived] = []
+
+    def changed(expr: Expr) -> Expr | None:
+        match expr:
+            case Binary(op="/", left=left, right=right, type=ScalarType.INT) if (
+                not isinstance(right, IntConst) and _of_arguments(left, asked) and _of_arguments(right, asked)
+            ):
+                if expr not in known:
+                    known[expr] = named(left, right, expr)
+                return known[expr]
+            case _:
+                return None
+
+    def named(left: Expr, right: Expr, quotient: Expr) -> Var | None:
+        least = ((ZERO, scope.polynomial(left)), (ONE, scope.polynomial(right)))
+        if not all(value is not None and prover.derives(at_most(bound, value)) for bound, value in least):
+            return None
+        result = Var(fresh("_div_".join(_name(side) for side in (left, right)), taken), INT)
+        made.append(Derived(result.name, INT, quotient))
+        return result
+
+    return map_body(body, changed), tuple(made)
+
+
+def _of_arguments(expr: Expr, asked: Set[str], most: int = MOST_OPERANDS) -> bool:
+    """Say whether an expression is a few arguments and constants, added, subtracted and multiplied."""
+    match expr:
+        case Var(name=name):
+            return name in asked
+        case IntConst():
+            return True
+        case Binary(op="+" | "-" | "*", left=left, right=right, type=ScalarType.INT) if most > 1:
+            return all(_of_arguments(side, asked, most - 1) for side in (left, right))
+        case _:
+            return False
+
+
+def _name(expr: Expr) -> str:
+    """Return the first argument of a side."""
+    return next((part.name for part in walk_expression(expr) if isinstance(part, Var)), "all")
