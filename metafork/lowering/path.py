@@ -361,7 +361,8 @@ class PathLowering:
         declarations: list[Stmt] = []
         guards: list[Expr] = []
         for number, loop in enumerate(phase.threads):
-            thread = builtin(f"threadIdx.{'xyz'[len(phase.threads) - 1 - number]}")
+            axis = len(phase.threads) - 1 - number
+            thread = IntConst(0) if self.site.has_one_thread(axis) else builtin(f"threadIdx.{'xyz'[axis]}")
             self._symbols[loop.var] = Var(loop.var, loop.type)
             if mapping.coarsened is not None and number == mapping.coarsened[0]:
                 rows = Several(loop, thread, mapping.coarsened[1])
@@ -373,7 +374,8 @@ class PathLowering:
                 columns = Several(loop, thread, mapping.columns)
                 guards.append(binary("<", columns.first, loop.extent))
             else:
-                declarations.append(Declare(loop.var, loop.type, Cast(loop.type, thread)))
+                place = thread if thread.type is loop.type else Cast(loop.type, thread)
+                declarations.append(Declare(loop.var, loop.type, place))
                 guards.append(binary("<", Var(loop.var, loop.type), loop.extent))
         guards = guards if self.uneven else []
         body = self._phase_body(phase)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.polynomial import ONE, ZERO, Polynomial
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.private_windows import THREAD_SYMBOLS, PrivateWindow, digits_of
 from metafork.analysis.references import Reference
@@ -86,9 +86,13 @@ class PrivateCode:
         symbols: dict[str, Expr] = {**site.symbols, **{digit.name: digit for digit in digits}}
         threads = self._threads()
         symbols |= {name: place for name, (place, _) in threads.items()}
+        places = [
+            ZERO if extent == ONE and site.has_one_thread(axis) else Polynomial.symbol(name)
+            for axis, (name, (_, extent)) in enumerate(threads.items())
+        ]
         values: list[Polynomial] = []
         for axis, base in enumerate(window.bases):
-            value = base.substitute(dict(zip(THREAD_SYMBOLS, map(Polynomial.symbol, threads), strict=False)))
+            value = base.substitute(dict(zip(THREAD_SYMBOLS, places, strict=False)))
             for digit, (_, steps) in zip(digits, window.digits, strict=True):
                 value = value + Polynomial.symbol(digit.name) * steps[axis]
             values.append(value)

@@ -48,8 +48,8 @@ from metafork.lowering.shared_loads import changing_scalars, without_short_loops
 from metafork.lowering.vectors import divides, values_of, with_vectors
 
 INT = ScalarType.INT
-MOST_COPIED = 640
-"""Most statements of a loop of which the compiler is asked for several copies, all of them together."""
+MOST_ASSIGNED = 256
+"""Most assignments in all copies of a loop's body that the compiler is asked for."""
 Body = tuple[Stmt, ...]
 
 
@@ -119,16 +119,17 @@ class _Wide:
         assert isinstance(loop.condition, Binary)
         limit = loop.condition.right
         if not isinstance(limit, IntConst):
-            wide = replace(wide, copies=_copies(len(inside) * TOGETHER))
+            wide = replace(wide, copies=_copies(wide.body))
         if isinstance(limit, Var) and vectors.divided.get(limit.name) == TOGETHER:
             wide, rest = replace(wide, condition=loop.condition), []
         test = conjunction([divides(number, Var(name, INT)) for name, number in vectors.divided.items()])
         return (wide, *rest) if test is None else (If(test, (wide, *rest), (loop,), widened=True),)
 
 
-def _copies(statements: int) -> int:
+def _copies(body: Body) -> int:
     """Return how many copies of a loop's body are asked for: what is the same in several is computed once."""
-    return next((count for count in (4, 2) if count * statements <= MOST_COPIED), 0)
+    assigned = sum(isinstance(stmt, Assign) for stmt in walk_statements(body))
+    return next((count for count in (4, 2) if count * assigned <= MOST_ASSIGNED), 0)
 
 
 def _wide_in(body: Body) -> set[str]:

@@ -107,7 +107,7 @@ class RowPlaces:
         if not site.prover.proves(at_most(ONE, length)):  # rows without elements are not walked, but divided by
             columns = Conditional(binary(">", columns, IntConst(0)), columns, IntConst(1), columns.type)
         width = self._declare("row_length", columns)
-        index, count = linear_index(site.axes, 0)
+        index, count = linear_index(site, 0, site.axes)
         row = self._declare("thread_row", _quotient(index, width))
         column = self._declare("thread_column", binary("-", as_int(index), binary("*", row, width)))
         rows = None if site.exactly is None or choice is not None else trips_of(site.exactly, length)
@@ -152,6 +152,10 @@ class Site:
     def axes(self) -> int:
         """The number of dimensions of the block."""
         return len(self.shape)
+
+    def has_one_thread(self, axis: int) -> bool:
+        """Say whether a block has but one thread along an axis, in every launch."""
+        return self.shape[axis] == ONE and not self.striding
 
     @property
     def exactly(self) -> Polynomial | None:
@@ -275,9 +279,13 @@ def as_int(expr: Expr) -> Expr:
     return Cast(INT, expr)
 
 
-def linear_index(axes: int, lowest: int) -> tuple[Expr, Expr]:
-    """Return the linear index of a thread over dimensions ``lowest`` to ``axes - 1``, and how many there are."""
-    letters = "xyz"[lowest:axes]
+def linear_index(site: Site, lowest: int, highest: int) -> tuple[Expr, Expr]:
+    """Return the linear index of a thread over dimensions ``lowest`` to ``highest - 1``, and how many there are.
+
+    Dimensions in which a block has one thread are left out.
+    """
+    axes = range(lowest, highest)
+    letters = "".join("xyz"[axis] for axis in axes if not site.has_one_thread(axis)) or "xyz"[lowest]
     index: Expr = builtin(f"threadIdx.{letters[-1]}")
     count: Expr = builtin(f"blockDim.{letters[0]}")
     for letter in reversed(letters[:-1]):

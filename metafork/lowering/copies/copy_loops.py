@@ -213,7 +213,7 @@ class Walk:
 
     def _over(self, axis: int, body: tuple[Stmt, ...], lowest: int, highest: int) -> tuple[Stmt, ...]:
         """Spread one axis over the threads of some dimensions."""
-        index, count = linear_index(highest, lowest)
+        index, count = linear_index(self.site, lowest, highest)
         first = Declare(self.counters[axis].name, INT, as_int(index))
         if self._fills(axis, lowest, highest):
             self._settled.append(first)
@@ -268,7 +268,7 @@ class Walk:
         length = self.extents[columns] if self.choice is None else self.extents[columns] * self.together
         place = site.rows.place(length, site, self.choice)
         total = self.extents[rows] * self.extents[columns]
-        index, count = linear_index(site.axes, 0)
+        index, count = linear_index(site, 0, site.axes)
         start: list[Stmt] = [Declare(row.name, INT, place.row), Declare(column.name, INT, place.column)]
         first = Declare(self.line.name, INT, as_int(index))
         if site.exactly == total:
