@@ -1,22 +1,11 @@
 """Why a program of instructions.py is above its goal, as read from its kernel; shown only where it is."""
 
-_ROW = (
-    "sixteen results of a thread in registers, rows and columns read by accesses of 16 bytes as the expert's, but at "
-    "addresses with symbolic strides, an addition for each; copies with their loops and indices, since block and "
-    "extents are unknown to the compiler"
-)
 _CUBE = (
     "four rows of eight planes a thread, one column: 3.75 loads a result of 4 bytes each, and an address for each of "
     "its rows; the expert's has two columns"
 )
 
 REASONS = {
-    "matmul": _ROW,
-    "matmul, s0 by s1 a thread": _ROW,
-    "matmul, literal 4 by 4": _ROW,
-    "matmul, tall": _ROW,
-    "matmul, batched": _ROW,
-    "matmul, strided": _ROW,
     "transposition": (
         "one padded tile as the expert's, but loops of unknown trips around both accesses, and a quotient that places "
         "each thread in the tile's rows"

@@ -49,10 +49,10 @@ def meaning(scope: Scope, condition: Expr, truth: bool = True) -> Meaning:
         case Unary(op="!", operand=operand):
             return meaning(scope, operand, not truth)
         case Binary(op="&&" | "||" as op, left=left, right=right):
-            both = (meaning(scope, left, truth), meaning(scope, right, truth))
             if op == ("&&" if truth else "||"):
+                both = (meaning(scope, left, truth), meaning(scope, right, truth))
                 return Meaning(both[0].choices + both[1].choices, both[0].exact and both[1].exact)
-            return _either(*both)
+            return _either(*(_perhaps(scope, operand, truth) for operand in (left, right)))
         case Binary(op=op, left=left, right=right) if op in COMPARISONS:
             if op == ("!=" if truth else "=="):
                 sides = scope.compared(left, right)
@@ -66,6 +66,15 @@ def meaning(scope: Scope, condition: Expr, truth: bool = True) -> Meaning:
             return _different(value, ZERO) if truth else Meaning((((equal(value, ZERO),),),), True)
         case _:
             return _NOTHING
+
+
+def _perhaps(scope: Scope, condition: Expr, truth: bool) -> Meaning:
+    """Return what is known where a condition holds that is not evaluated, whole, wherever that is said."""
+    before, scope.evaluated = scope.evaluated, False
+    try:
+        return meaning(scope, condition, truth)
+    finally:
+        scope.evaluated = before
 
 
 def _different(left: Polynomial, right: Polynomial) -> Meaning:

@@ -135,6 +135,8 @@ class Scope:
         self.ranges = ValueRanges(premises, self.derived, len(self.derived) if closed else None)
         self.demands = demands
         self.beyond: ValuesBeyond | None = None
+        self.evaluated = True
+        """Whether what is read now is evaluated for certain where it is used: not the right side of an ``||``."""
         self.kept: dict[tuple[int, ScalarType], tuple[Expr, bool]] | None = None
         """Of expressions that may leave a type, by identity: whether they were shown not to, wherever they were met."""
         self.extrema: dict[str, Extremum] = {}
@@ -161,6 +163,7 @@ class Scope:
         other.most = dict(self.most)
         other.wraps = dict(self.wraps)
         other.beyond = self.beyond
+        other.evaluated = self.evaluated
         other.derived = self.derived
         other.constants = self.constants
         other.divisors = self.divisors

@@ -11,6 +11,7 @@ Every symbol is a non-negative integer; a value that may be negative is the diff
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.symbols import Wrap
@@ -26,7 +27,7 @@ class Hidden:
 
     ``once_a_block`` says that a block computes it once between two barriers, so that all its threads see one value.
     ``constraints`` hold wherever it is used.  ``exclusive`` are the value and both operands of a ``^``.  A ``bit`` is 0
-    or 1.  A quotient that is rounded down has its ``divisor``.
+    or 1.  A quotient that is rounded down has its ``dividend`` and ``divisor``.
     """
 
     symbols: tuple[str, ...]
@@ -35,6 +36,7 @@ class Hidden:
     constraints: tuple[Constraint, ...] = ()
     exclusive: tuple[Polynomial, Polynomial, Polynomial] | None = None
     bit: bool = False
+    dividend: Polynomial | None = None
     divisor: Polynomial | None = None
 
 
@@ -44,6 +46,8 @@ class HiddenValues:
     def __init__(self) -> None:
         self._by_symbol: dict[str, Hidden] = {}
         self._made: dict[object, Polynomial] = {}
+        self._divided: dict[str, tuple[Polynomial, Polynomial]] = {}
+        """What is divided by what, for quotients of numbers that are not negative."""
 
     def behind(self, symbols: Iterable[str]) -> tuple[Hidden, ...]:
         """Return the hidden values among symbols, and those that they are functions of, in order of definition."""
@@ -112,8 +116,8 @@ class HiddenValues:
         return wrap.value - wrap.period * self._whole_part(scope, wrap.value, wrap.period)
 
     def _quotient(self, scope: Scope, value: Polynomial, divisor: Polynomial) -> Polynomial:
-        """Return C's quotient, which is rounded towards 0."""
-        if _within(scope, value, 0, None) and _within(scope, divisor, 1, None):
+        """Return C's quotient, which is rounded towards 0; what is divided by 0 has no meaning."""
+        if _within(scope, value, 0, None) and _within(scope, divisor, 0 if scope.evaluated else 1, None):
             return self._whole_part(scope, value, divisor)
         constraints: tuple[Constraint, ...] = ()
         key = ("quotient", value, divisor)
@@ -134,14 +138,36 @@ class HiddenValues:
         """Return q with ``divisor*q <= value < divisor*q + divisor``."""
         below = _less_than_a_period(scope, value, divisor)  # where this is, perhaps nowhere else
         key = ("whole part", value, divisor, signed, below)
-        if key not in self._made:
+        if key in self._made:
+            return self._made[key]
+        of = (value.symbols | divisor.symbols) - scope.constants
+        whole = key if signed else ("whole part", *self._of_one_division(value, divisor), False, below)
+        if whole in self._made:
+            quotient = self._made[whole]
+            self._learn(quotient, Hidden((), of, constraints=_rounded_down(value, divisor, quotient)))
+        else:
             quotient, symbols = self._symbols("quotient", signed=signed)
-            rest = value - divisor * quotient
-            constraints = (at_most(0, rest), at_most(rest, divisor - 1), *below)
-            of = (value.symbols | divisor.symbols) - scope.constants
-            self._enter(Hidden(symbols, of, constraints=constraints, divisor=divisor))
-            self._made[key] = quotient
-        return self._made[key]
+            constraints = (*_rounded_down(value, divisor, quotient), *below)
+            self._enter(Hidden(symbols, of, constraints=constraints, dividend=value, divisor=divisor))
+            if not signed:
+                self._divided[symbols[0]] = value, divisor
+        self._made[key] = self._made[whole] = quotient
+        return quotient
+
+    def _of_one_division(self, value: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
+        """Return what is divided by what, for a quotient of quotients: ``p / w / h`` is ``p / (w*h)``, all positive."""
+        name = next(iter(value.symbols), "")
+        inner = self._divided.get(name)
+        if inner is None or value != Polynomial.symbol(name):
+            return value, divisor
+        return self._of_one_division(inner[0], inner[1] * divisor)
+
+    def _learn(self, value: Polynomial, more: Hidden) -> None:
+        """Keep what else is known of a value, which is a symbol, and of which values it is a function besides."""
+        (name,) = value.symbols
+        known = self._by_symbol.pop(name)
+        constraints = tuple(dict.fromkeys((*known.constraints, *more.constraints)))
+        self._enter(replace(known, of=known.of | more.of, constraints=constraints))
 
     def _exclusive(self, scope: Scope, left: Polynomial, right: Polynomial) -> Polynomial:
         signed = not (_within(scope, left, 0, None) and _within(scope, right, 0, None))
@@ -166,6 +192,12 @@ class HiddenValues:
     def _enter(self, hidden: Hidden) -> None:
         for name in hidden.symbols:
             self._by_symbol[name] = hidden
+
+
+def _rounded_down(value: Polynomial, divisor: Polynomial, quotient: Polynomial) -> tuple[Constraint, ...]:
+    rest = value - divisor * quotient
+    positive = () if divisor.is_constant else (at_most(1, divisor),)
+    return at_most(0, rest), at_most(rest, divisor - 1), *positive
 
 
 def _within(scope: Scope, value: Polynomial, low: int, high: int | None) -> bool:

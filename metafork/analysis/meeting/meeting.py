@@ -30,7 +30,7 @@ from metafork.algebra.ranges import bounds
 from metafork.analysis.conditions import Choice
 from metafork.analysis.hidden_values import HiddenValues
 from metafork.analysis.loop_ranges import LoopKind
-from metafork.analysis.meeting.points import AtPoints, IndexPair, Points
+from metafork.analysis.meeting.points import AtPoints, IndexPair, Points, with_equal_symbols
 from metafork.analysis.meeting.remainders import contradict
 from metafork.analysis.memory.windows import coordinates, index_steps, split_factors
 from metafork.analysis.references import Reference
@@ -108,7 +108,7 @@ class Meetings:
             return Meeting(Verdict.UNKNOWN, "no index is known of both accesses", compared=False)
         if not points.apart or any(both.other(name) == name for name in points.apart):
             return Meeting(Verdict.UNKNOWN, "the iterations are not told apart")
-        ways = [both.with_involutions(pairs) for pairs in ways]
+        ways = [with_equal_symbols(both.with_involutions(pairs)) for pairs in ways]
         equations = list(dict.fromkeys(pair for pairs in ways for pair in pairs))
         orders = [case for order in self._in_two_orders(both) for case in _either_way(both, equations, order)]
         cases = [case for order in orders for case in _quotients_in_order(both, equations, order)]
@@ -197,6 +197,8 @@ class Meetings:
         if any(difference.is_constant and difference for difference in differences):
             return True
         known_here = self._positivity.extended(known)
+        if any(known_here.positive(c.left - c.right) for c in more):
+            return True  # there is no such case
         if any(known_here.positive(d, search=True) or known_here.positive(-d, search=True) for d in differences):
             return True
         zero = [*differences, *(c.difference for c in known if c.relation == "==")]
@@ -296,17 +298,20 @@ def _quotients_in_order(both: AtPoints, equations: Sequence[IndexPair], case: _C
     }
     values, more = case
     free = [
-        (mine, theirs)
-        for mine, theirs in both.quotients
-        if mine in products and theirs in products and mine not in values and theirs not in values
-    ][:MOST_QUOTIENTS]
-    for signs in product((0, 1, -1), repeat=len(free)):
-        further = dict(values)
-        for (mine, theirs), sign in zip(free, signs, strict=True):
-            gap = Polynomial.symbol(f"{mine} {theirs} gap") + 1 if sign else ZERO
-            less, greater = (mine, theirs) if sign >= 0 else (theirs, mine)
+        one
+        for one in both.quotients
+        if products >= {one.mine, one.theirs} and not {one.mine, one.theirs} & values.keys()
+    ]
+    for signs in product((0, 1, -1), repeat=min(len(free), MOST_QUOTIENTS)):
+        further, known = dict(values), list(more)
+        for one, sign in zip(free, signs, strict=False):
+            gap = Polynomial.symbol(f"{one.mine} {one.theirs} gap") + 1 if sign else ZERO
+            less, greater = (one.mine, one.theirs) if sign >= 0 else (one.theirs, one.mine)
             further.setdefault(greater, Polynomial.symbol(less) + gap)
-        yield further, more
+            # Numbers whose quotients are so far apart are as far apart, less than one divisor more or less.
+            apart = (one.apart if sign >= 0 else -one.apart).substitute(values)
+            known += [at_most(one.divisor * (gap - 1) + 1, apart), at_most(apart, one.divisor * (gap + 1) - 1)]
+        yield further, tuple(known)
 
 
 def _primitive(value: Polynomial) -> Polynomial:

@@ -34,6 +34,16 @@ class Points:
     one_stretch: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class TwoQuotients:
+    """Quotients by one divisor, one of each point, and by how much the dividend of the second is greater."""
+
+    mine: str
+    theirs: str
+    apart: Polynomial
+    divisor: Polynomial
+
+
 class AtPoints:
     """Two accesses to one array at two points, in one set of symbols."""
 
@@ -54,14 +64,15 @@ class AtPoints:
         self.with_hidden = bool(behind)
         self.bits = frozenset(name for one in behind if one.bit for name in one.symbols if name in same)
         self.quotients = tuple(
-            (one.symbols[0], other.symbols[0] + PRIME)
+            TwoQuotients(
+                one.symbols[0], other.symbols[0] + PRIME, self.primed(other.dividend) - one.dividend, one.divisor
+            )
             for one in self._own
             for other in theirs
-            if one.divisor is not None and one.divisor == other.divisor
-            if len(one.symbols) == len(other.symbols) == 1
+            if one.dividend is not None and one.divisor is not None and one.divisor == other.divisor
+            if other.dividend is not None and len(one.symbols) == len(other.symbols) == 1
             if other.symbols[0] in self._primes and one.divisor.symbols.isdisjoint(self._primes)
         )
-        """Quotients by one divisor, one of each point."""
         own = {loop.var for loop in first.loops} | {name for one in behind for name in one.symbols}
         self.of_one_point = frozenset({*own, *primed, *(name + PRIME for name in primed)} - same)
         self.loops: tuple[LoopRange, ...] = (
@@ -135,6 +146,35 @@ class AtPoints:
         trips = None if loop.trips is None else self.primed(loop.trips)
         inside = tuple(self._constraint(constraint) for constraint in loop.inside)
         return replace(loop, var=self.other(loop.var), trips=trips, inside=inside)
+
+
+def with_equal_symbols(pairs: Sequence[IndexPair]) -> list[IndexPair]:
+    """Return pairs and what follows from those of two symbols: ``q == r`` makes ``e - D*q == f - D*r`` ``e == f``."""
+    equal: dict[str, Polynomial] = {}
+    while True:
+        left = [_without_common_terms(one.substitute(equal), other.substitute(equal)) for one, other in pairs]
+        found = next(((one, _symbol(other)) for one, other in left if _symbol(one) and _symbol(other)), None)
+        if found is None:
+            break
+        one, name = found
+        equal = {other: value.substitute({name: one}) for other, value in equal.items()} | {name: one}
+    if not equal:
+        return list(pairs)
+    same = [(one, Polynomial.symbol(name)) for name, one in equal.items()]
+    return list(dict.fromkeys((*pairs, *same, *((one, other) for one, other in left if one != other))))
+
+
+def _without_common_terms(one: Polynomial, other: Polynomial) -> IndexPair:
+    """Return two sides of an equation without the terms that both have."""
+    mine, theirs = one.terms(), other.terms()
+    common = Polynomial({mono: factor for mono, factor in mine.items() if theirs.get(mono) == factor})
+    return one - common, other - common
+
+
+def _symbol(value: Polynomial) -> str:
+    """Return the name of the symbol that a value is; empty where it is something else."""
+    name = next(iter(value.symbols), "")
+    return name if len(value.symbols) == 1 and value == Polynomial.symbol(name) else ""
 
 
 def _symbols(access: Reference) -> Iterable[str]:

@@ -1,6 +1,6 @@
 """Random guards around random indices: what is proved free of races is so at every small point, by enumeration."""
 
-from itertools import product
+from itertools import combinations, product
 from random import Random
 
 import pytest
@@ -166,3 +166,57 @@ def test_what_a_guard_says_of_a_wrapped_index_holds_under_the_guard_alone():
     )
     assert doubts(text) == {RaceKind.GRID, RaceKind.THREADS}
     assert doubts(text.replace("a[(p + 1) % n] = k;", "if (p < n) a[(p + 1) % n] = k;")) == set()
+
+
+PARTS = ("p / m", "p % m", "p / k", "p % k", "p / m % k", "p / (m * k)", "p / m / k", "p % (m * k)", "p % (m * k) / m")
+PARTS += ("p % m / 2", "(p + 1) % m", "p / m * 2", "p - p / m * k", "m - 1 - p % m", "(p + m) / k", "p")
+FACTORS = ("1", "m", "k", "m * k", "2 * m", "2")
+DECODED = (
+    ("p / m", "p % m"),
+    ("p % (m * k) / m", "p / (m * k)", "p % m"),
+    ("p / m / k", "p / m % k", "p % m"),
+    ("p / (m * k)", "p / m % k", "p % m"),
+)
+
+
+def decoded(numbers):
+    """Return the indices of an access: some parts of a number, in an array of as many dimensions or in one line."""
+    parts = list(
+        numbers.choice(DECODED) if numbers.random() < 0.5 else numbers.sample(PARTS, numbers.choice((1, 2, 3)))
+    )
+    if numbers.random() < 0.2:
+        parts[-1] = numbers.choice(PARTS)
+    if numbers.random() < 0.5:
+        return parts
+    factors = ["1", "m", "m * k"] if numbers.random() < 0.6 else numbers.sample(FACTORS, len(parts))
+    return [" + ".join(f"({part}) * ({factor})" for part, factor in zip(reversed(parts), factors, strict=False))]
+
+
+def elements(indices, point):
+    """Return the elements that the iterations touch, and by which each is touched."""
+    code = [compile(index.replace("/", "//"), "<index>", "eval") for index in indices]
+    touched = {}
+    for i, u in product(range(point["d"]), range(point["B"])):
+        values = {**point, "p": i * point["B"] + u}
+        touched.setdefault(tuple(eval(one, values) for one in code), []).append((i, u))
+    return touched
+
+
+@pytest.mark.parametrize("seed", sampled(range(8), 3))
+def test_elements_at_parts_of_a_number_are_told_apart_only_where_they_are_apart(seed):
+    numbers = Random(seed)
+    proved = 0
+    for _ in range(12):
+        indices = decoded(numbers)
+        extents = "".join("[n]" for _ in indices)
+        doubtful = doubts(
+            f"void f(int n, int d, int B, int m, int k, int a{extents}) {{ meta_schedule {{ "
+            "meta_for (int i = 0; i < d; i++) meta_for (int u = 0; u < B; u++) { int p = i * B + u; "
+            f"a{''.join(f'[{one}]' for one in indices)} = 1; }} }} }}"
+        )
+        proved += not doubtful
+        for d, width, m, k in product((1, 2, 5), (1, 2, 3, 4), (1, 2, 3), (1, 2, 3, 5)):
+            for own in elements(indices, {"d": d, "B": width, "m": m, "k": k}).values():
+                for (i, _), (other, _) in combinations(own, 2):
+                    assert (RaceKind.THREADS if i == other else RaceKind.GRID) in doubtful, (indices, d, width, m, k)
+    assert proved >= 1

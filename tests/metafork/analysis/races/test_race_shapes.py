@@ -26,6 +26,15 @@ def tiles(inner, arrays="float a[n][n]"):
     )
 
 
+def numbered(inner, extents="[n]"):
+    """Return a program whose threads have numbers below n."""
+    return (
+        f"void f(int n, int B, int w, int h, float a{extents}) {{ meta_schedule {{ "
+        "meta_for (int i = 0; i < (n + B - 1) / B; i++) meta_for (int t = 0; t < B; t++) "
+        f"{{ int p = i * B + t; if (p < n) {{ {inner} }} }} }} }}"
+    )
+
+
 INSIDE = "i > 0 && i < n - 1 && j > 0 && j < n - 1"
 
 HALO = (
@@ -144,6 +153,28 @@ FREE = {
         "< n) { if (a[p] > a[p + 1]) { float x = a[p]; a[p] = a[p + 1]; a[p + 1] = x; } } } } }"
     ),
     "redblack and": block(f"{T} {{ int p = i * B + t; if (!(p & 1) && p + 1 < n) a[p] += a[p + 1]; }}"),
+    "a tile that is walked as a line": block(
+        f"{T} for (int e = t; e < N * D; e += B) s[e / D][e % D] = a[i]; {T} for (int e = t; e < N * D; e += B) "
+        "b[i * B + t] += s[e / D][e % D];",
+        params="int n, int B, int N, int D",
+        arrays="const float a[n], float b[n]",
+        pre="float s[N][D];",
+    ),
+    "a volume that is walked as a line": block(
+        f"{T} for (int e = t; e < N * D * E; e += B) s[e / (D * E)][e / E % D][e % E] = a[i];",
+        params="int n, int B, int N, int D, int E",
+        pre="float s[N][D][E];",
+    ),
+    "pixels by their number": numbered("a[p / w][p % w] = 1;", "[n][n]"),
+    "voxels by their number": numbered("int x = p % w, y = p / w % h, z = p / (w * h); a[z][y][x] = 1;", "[n][n][n]"),
+    "voxels, outermost first": numbered("int z = p / (w * h), y = p / w % h, x = p % w; a[z][y][x] = 1;", "[n][n][n]"),
+    "channels of pixels": numbered(
+        "int x = p % w, y = p / w % h, c = p / (w * h) % 4, k = p / (w * h * 4); a[((k * 4 + c) * h + y) * w + x] = 1;"
+    ),
+    "butterflies": numbered(
+        "int j = p % w, low = p / w * 2 * w + j; float u = a[low], v = a[low + w]; a[low] = u + v; a[low + w] = u - v;"
+    ),
+    "groups back to front": numbered("a[p / w * w + (w - 1 - p % w)] = 1;"),
 }
 RACING = {
     "halo by ones": HALO.replace("k += B", "k++"),
@@ -210,6 +241,22 @@ RACING = {
         "void f(int n, int B, int s, float a[n]) { int d = n / B; meta_schedule { meta_for (int i = 0; "
         "i < d; i++) meta_for (int t = 0; t < B; t++) { int p = i * B + t; if (p % 2 <= s % 2 && p + 1 "
         "< n) { if (a[p] > a[p + 1]) { float x = a[p]; a[p] = a[p + 1]; a[p + 1] = x; } } } } }"
+    ),
+    "voxels with another height": numbered(
+        "int x = p % w, y = p / w % (h - 1), z = p / (w * h); a[z][y][x] = 1;", "[n][n][n]"
+    ),
+    "voxels of another order": numbered("int x = p % w, y = p / h % h, z = p / w / h; a[z][y][x] = 1;", "[n][n][n]"),
+    "rows too short": numbered("a[p / w * (w - 1) + p % w] = 1;"),
+    "butterflies that overlap": numbered("int j = p % w, low = p / w * w + j; a[low] = 1; a[low + w] = 2;"),
+    "a tile walked in strides too short": block(
+        f"{T} for (int e = t; e < N * D; e += B - 1) s[e / D][e % D] = a[i];",
+        params="int n, int B, int N, int D",
+        pre="float s[N][D];",
+    ),
+    "a divisor that is 0 where nothing is divided": block(
+        f"{T} if (w > 0 && t / w < 5) b[i][t] = 1; else a[i][t * w] = 2;",
+        params="int n, int B, int w",
+        arrays="float a[n][n], float b[n][n]",
     ),
 }
 
