@@ -13,7 +13,7 @@ from comprehensive.emit.signature import element_type, signature_of
 from comprehensive.emit.targets.target import Handles
 from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES
-from metafork.ir.program import Expr
+from metafork.ir.program import Conditional, Expr
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
 from metafork.printing.cuda import is_reserved
 from metafork.printing.expressions import expression
@@ -151,11 +151,16 @@ def _is_pointer(parameter: FunctionParameter) -> bool:
 def _duty(function: Function) -> str:
     """Return a comment with the elements that a caller's pointers must have, empty where the declarations show it."""
     said = [
-        f"{one.name} has {' * '.join(expression(extent) for extent in _structures(one, one.array.extents))}"
+        f"{one.name} has {' * '.join(_factor(extent) for extent in _structures(one, one.array.extents))}"
         for one in function.parameters
         if one.array is not None and _is_pointer(one)
     ]
     return f"/* What {function.name} is given must have as many elements: {', '.join(said)}. */" if said else ""
+
+
+def _factor(extent: Expr) -> str:
+    text = expression(extent)
+    return f"({text})" if isinstance(extent, Conditional) else text
 
 
 def _structures(parameter: FunctionParameter, extents: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -10,8 +10,9 @@ Every symbol is a non-negative integer; a value that may be negative is the diff
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import floor
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.symbols import Wrap
@@ -81,6 +82,16 @@ class HiddenValues:
     def constraints(self, value: Polynomial) -> tuple[Constraint, ...]:
         """Return what is known of the hidden values in a polynomial."""
         return tuple(constraint for one in self.behind(value.symbols) for constraint in one.constraints)
+
+    def numbers(self, symbols: Iterable[str], point: Mapping[str, int]) -> Mapping[str, int] | None:
+        """Return a point with the numbers of hidden symbols; ``None`` where one is no quotient of what is known."""
+        found = dict(point)
+        for one in self.behind(symbols):
+            if one.dividend is None or one.divisor is None or (divisor := one.divisor.evaluate(found)) < 1:
+                return None
+            quotient = floor(one.dividend.evaluate(found) / divisor)
+            found |= dict(zip(one.symbols, (max(quotient, 0), max(-quotient, 0)), strict=False))
+        return found
 
     def value(self, scope: Scope, expr: Expr) -> Polynomial | None:
         """Return the value of a quotient, a remainder or an operation on bits of known integers, else ``None``."""

@@ -239,12 +239,16 @@ class ReferenceWalk:
 
     def _stays(self, stmt: Stmt) -> list[Guard]:
         """Return the guard of what follows ``if (c) break;`` or ``if (c) continue;``: that ``c`` did not hold."""
-        match stmt:
-            case If(condition=condition, then=(*_, Break() | Continue() as leaves), otherwise=()):
-                lasts = isinstance(leaves, Break)
-                return [Guard(condition, False, meaning(self._scope, condition, False), lasts)]
-            case _:
-                return []
+        condition: Expr | None = None
+        while True:
+            match stmt:
+                case If(condition=here, then=(*_, Break() | Continue() as leaves), otherwise=()):
+                    condition = here if condition is None else binary("&&", condition, here)
+                    return [Guard(condition, False, meaning(self._scope, condition, False), isinstance(leaves, Break))]
+                case If(condition=here, then=(If() as stmt,), otherwise=()):
+                    condition = here if condition is None else binary("&&", condition, here)
+                case _:
+                    return []
 
     def _statement(self, stmt: Stmt) -> Iterator[Reference]:
         match stmt:

@@ -10,9 +10,9 @@
       else float probe = a[(i - 1) * m + turn];
     s += 0;
 
-Locals are written out that are set once, or changed by conditions right behind, ``if (l < 0) l += m;``.  A remainder is
-any number below the divisor, and a choice is either side under its condition; what else decides whether the access is
-made is left out, so that more may be touched, never less.
+Locals are written out that are set once, or changed behind that, ``l = l < 0 ? 0 : l;``, ``if (l < 0) l += m;``.  A
+remainder is any number below the divisor, and a choice is either side under its condition; what else decides whether
+the access is made is left out, so that more may be touched, never less.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import fresh_name, map_expression, names_of, substitute
 from metafork.lazy_dataclass import dataclass
+
+MOST_WRITTEN_OUT = 100
+"""Operands and operations of the longest value of a local that is written out."""
 
 
 @dataclass(slots=True)
@@ -44,16 +47,20 @@ class _Cases:
     def body(self, body: tuple[ir.Stmt, ...], known: Mapping[str, ir.Expr]) -> tuple[ir.Stmt, ...]:
         result: list[ir.Stmt] = []
         known = dict(known)
-        changes = Counter(again[0].name for again in map(_change, body) if again is not None)
+        changes = Counter(again.local.name for again in map(_change, body) if again is not None)
         for stmt in body:
             changed = self.statement(stmt, known)
             result += [*self.probes, changed]
             self.probes.clear()
             again = _change(stmt)
-            if isinstance(stmt, ir.If) and again is not None and again[0].name in known:
-                local, value = again[0], _as(again[0].type, substitute(again[1], known))
-                condition = substitute(stmt.condition, known)
-                known[local.name] = ir.Conditional(condition, value, known[local.name], local.type)
+            if again is not None and again.local.name in known:
+                local, value = again.local, _as(again.local.type, substitute(again.value, known))
+                if again.condition is not None:
+                    condition = substitute(again.condition, known)
+                    value = ir.Conditional(condition, value, known[local.name], local.type)
+                known[local.name] = value
+                if sum(1 for _ in ir.walk_expression(value)) > MOST_WRITTEN_OUT:
+                    del known[local.name]
             elif isinstance(stmt, ir.Declare) and stmt.value and self.assigned[stmt.name] == 1 + changes[stmt.name]:
                 known[stmt.name] = _as(stmt.type, substitute(stmt.value, known))
         return tuple(result)
@@ -117,7 +124,8 @@ class _Cases:
     def cases(self, element: ir.Element) -> ir.Stmt:
         """Return an access under the conditions of the choices in its index."""
         (index,) = element.indices
-        choice = next((one for one in ir.walk_expression(index) if isinstance(one, ir.Conditional)), None)
+        choices = (one for one in ir.walk_expression(index) if isinstance(one, ir.Conditional))
+        choice = next((one for one in choices if not _has_choices(one.condition)), None)
         if choice is None:
             return ir.Declare(self.fresh("probe"), element.type, element)
         then, otherwise = (
@@ -127,11 +135,23 @@ class _Cases:
         return ir.If(choice.condition, (then,), (otherwise,))
 
 
-def _change(stmt: ir.Stmt) -> tuple[ir.Var, ir.Expr] | None:
-    """Return what a condition alone changes of a local."""
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The new value of a local, where a condition holds if there is one."""
+
+    local: ir.Var
+    value: ir.Expr
+    condition: ir.Expr | None = None
+
+
+def _change(stmt: ir.Stmt) -> _Change | None:
+    """Return what a statement changes of a local, where it does nothing else."""
     match stmt:
-        case ir.If(then=(ir.Assign(target=ir.Var() as local, op=op, value=value),), otherwise=()):
-            return local, ir.binary(op, local, value) if op else value
+        case ir.If(condition=condition, then=(ir.Assign() as only,), otherwise=()):
+            change = _change(only)
+            return None if change is None else replace(change, condition=condition)
+        case ir.Assign(target=ir.Var() as local, op=op, value=value) if local.type.integer:
+            return _Change(local, ir.binary(op, local, value) if op else value)
         case _:
             return None
 
@@ -142,6 +162,10 @@ def _as(type_: ScalarType, value: ir.Expr) -> ir.Expr:
 
 def _instead(choice: ir.Expr, side: ir.Expr, part: ir.Expr) -> ir.Expr | None:
     return side if part == choice else None
+
+
+def _has_choices(expr: ir.Expr) -> bool:
+    return any(isinstance(one, ir.Conditional) for one in ir.walk_expression(expr))
 
 
 def _splits(expr: ir.Expr) -> bool:

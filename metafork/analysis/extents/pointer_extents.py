@@ -9,20 +9,26 @@ caller's memory may end behind it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
+from metafork.algebra.positivity import rooms, whole
 from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.extents.index_cases import with_cases
 from metafork.analysis.extents.reached import Launch, is_reached, launches, least
-from metafork.analysis.facts import program_facts
-from metafork.analysis.loop_ranges import LoopRange
+from metafork.analysis.facts import Facts, program_facts
+from metafork.analysis.hidden_references import references_with_hidden
+from metafork.analysis.hidden_values import HiddenValues
+from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.references import Guard, Reference, references_and_quotients
 from metafork.ir.program import Array, Element, Expr, Program
 from metafork.ir.rewriting import map_body, map_expression
 from metafork.lazy_dataclass import dataclass
+
+Bounds = tuple[Polynomial, ...]
+"""Numbers of which the least is meant."""
 
 WAYS = 64
 """Steps of the search for bounds, an access."""
@@ -34,49 +40,109 @@ class Extents:
 
     known: Mapping[str, str]
     unknown: Mapping[str, str]
+    untouched: Set[str] = frozenset()
+    """Those of which not all elements are touched that loops and conditions allow."""
+    vague: Set[str] = frozenset()
+    """Those that are accessed under conditions which are not known, or not wholly."""
 
 
 def extents_of(programs: Sequence[Program], arrays: Iterable[str], names: Iterable[str]) -> Extents:
     """Return the extents of one-dimensional arrays that programs of one function share, in terms of some names.
 
-    Of arrays of structures it is the number of structures; whoever touches a member touches the whole.
+    Of arrays of structures it is the number of structures; whoever touches a member touches the whole.  Indices are
+    taken case by case, and where that does not tell, with symbols for quotients: ``(p / w) * w + p % w`` is ``p``.
     """
     arrays = list(arrays)
-    programs = [with_cases(_with_whole_structures(program, arrays), arrays) for program in programs]
+    programs = [_with_whole_structures(program, arrays) for program in programs]
+    found = _extents_of([with_cases(program, arrays) for program in programs], arrays, names, _case_by_case)
+    asked = [name for name in arrays if name in found.unknown or name in found.vague]
+    again = _extents_of(programs, asked, names, _with_symbols)
+    known = {name: text for name, text in found.known.items() if name not in again.untouched} | dict(again.known)
+    why = {**again.unknown, **found.unknown}
+    return Extents(known, {name: why[name] for name in arrays if name not in known})
+
+
+@dataclass(frozen=True, slots=True)
+class _Accesses:
+    """Those of a program, quotients that the facts do not define, and what other symbols of conditions stand for."""
+
+    found: tuple[Reference, ...]
+    quotients: tuple[DerivedSymbol, ...]
+    hidden: HiddenValues
+
+
+def _case_by_case(program: Program, facts: Facts) -> _Accesses:
+    return _Accesses(*references_and_quotients(program, facts), HiddenValues())
+
+
+def _with_symbols(program: Program, facts: Facts) -> _Accesses:
+    """Return the accesses with indices that are known once quotients have symbols.
+
+    Of those that are clamped or wrapped no more is known than a range.
+    """
+    accesses, quotients, hidden = references_with_hidden(program, facts)
+    known: list[Reference] = []
+    for access in accesses:
+        around = {name for loop in access.loops for one in loop.constraints() for name in one.symbols}
+        exact = not access.clamped and not access.wrapped and not hidden.behind(around)
+        indices = (
+            one
+            if exact and one is not None and all(part.dividend is not None for part in hidden.behind(one.symbols))
+            else None
+            for one in access.indices
+        )
+        known.append(replace(access, indices=tuple(indices)))
+    return _Accesses(tuple(known), quotients, hidden)
+
+
+def _extents_of(
+    programs: Sequence[Program],
+    arrays: Sequence[str],
+    names: Iterable[str],
+    walk: Callable[[Program, Facts], _Accesses],
+) -> Extents:
     facts = [program_facts(program) for program in programs]
     found: list[tuple[Reference, ...]] = []
+    hidden: list[HiddenValues] = []
     for number, program in enumerate(programs):
-        accesses, quotients = references_and_quotients(program, facts[number])
-        found.append(accesses)
-        facts[number] = replace(facts[number], derived=(*facts[number].derived, *quotients))
+        accesses = walk(program, facts[number])
+        found.append(accesses.found)
+        hidden.append(accesses.hidden)
+        facts[number] = replace(facts[number], derived=(*facts[number].derived, *accesses.quotients))
     points = launches(facts)
     symbols = {symbol.name: symbol for one in facts for symbol in one.derived}
     together = Prover({c: None for one in facts for c in one.constraints}, tuple(symbols.values()))
     known: dict[str, str] = {}
     unknown: dict[str, str] = {}
+    untouched: set[str] = set()
     for array in arrays:
-        tops: list[tuple[Polynomial | None, Sequence[Constraint]]] = []
+        tops: list[_Top] = []
         own = [[access for access in accesses if access.array == array] for accesses in found]
         for number, one in enumerate(facts):
             prover = Prover(one.constraints, one.derived)
-            for access in own[number]:
-                top = _greatest(access, prover, [point[number] for point in points])
-                loops = {loop.var for loop in access.loops}
-                tops.append((top, [c for guard in access.guards for c in guard.constraints if not c.symbols & loops]))
-        bounds = [(top, where) for top, where in tops if top is not None]
-        if len(bounds) < len(tops):
+            at = [point[number] for point in points]
+            tops += [_Top.of(access, prover, at, hidden[number]) for access in own[number]]
+        if not all(top.bounds for top in tops):
             unknown[array] = f"the greatest index of `{array}` is not known in parameters"
             continue
-        most = _largest(bounds, together)
-        if most is not None and not is_reached(most, own, points):
-            unknown[array] = f"the elements of `{array}` up to index {most} are not all touched"
+        most = _largest(tops, together)
+        touched = bool(most) and is_reached(most, own, points, hidden)
+        if not touched and len(made := [one for one in tops if one.prover.consistent() is not False]) < len(tops):
+            most = _largest(made, together)  # without accesses that are never made
+            touched = bool(most) and is_reached(most, own, points, hidden)
+        if most and not touched:
+            end = " or ".join(map(str, most))
+            unknown[array] = f"the elements of `{array}` up to index {end} are not all touched"
+            untouched.add(array)
             continue
-        text = None if most is None else _text(most + 1, symbols, frozenset(names))
+        text = _least_text([one + 1 for one in most], symbols, frozenset(names))
         if text is None:
             unknown[array] = f"which index of `{array}` is the greatest is not known in parameters"
         else:
             known[array] = text
-    return Extents(known, unknown)
+    guarded = [(access.array, guard) for accesses in found for access in accesses for guard in access.guards]
+    vague = {array for array, guard in guarded if not guard.meaning.exact}
+    return Extents(known, unknown, untouched, vague)
 
 
 def _with_whole_structures(program: Program, arrays: Sequence[str]) -> Program:
@@ -99,19 +165,68 @@ def _with_whole_structures(program: Program, arrays: Sequence[str]) -> Program:
     return replace(program, arrays=tuple(found.values()), body=map_body(program.body, whole)) if names else program
 
 
-def _greatest(access: Reference, prover: Prover, points: Sequence[Launch]) -> Polynomial | None:
-    """Return the greatest index of an access, ``None`` where no bound is known or none is the least."""
+@dataclass(frozen=True, slots=True)
+class _Top:
+    """What an access touches at most, what holds of parameters ``where`` it is made, and what knows all that holds."""
+
+    bounds: Bounds
+    where: tuple[Constraint, ...]
+    prover: Prover
+
+    @staticmethod
+    def of(access: Reference, prover: Prover, points: Sequence[Launch], hidden: HiddenValues) -> _Top:
+        loops = {loop.var for loop in access.loops}
+        index = frozenset[str]() if access.indices[0] is None else access.indices[0].symbols
+        known = [c for guard in access.guards for c in guard.constraints]
+        known += [c for one in hidden.behind({*index, *(n for c in known for n in c.symbols)}) for c in one.constraints]
+        where = tuple(one for one in known if not one.symbols & loops and not hidden.behind(one.symbols))
+        inner = prover.with_premises(access.constraints())
+        return _Top(_greatest(access, inner, points, hidden), where, inner)
+
+
+def _greatest(access: Reference, prover: Prover, points: Sequence[Launch], hidden: HiddenValues) -> Bounds:
+    """Return bounds of which the least is the greatest index of an access, none where that is not known."""
     (index,) = access.indices
     if index is None:
-        return None
-    inner = prover.with_premises(access.constraints())
+        return ()
     conditions = [one for guard in access.guards for one in guard.constraints]
     conditions += [one for loop in access.loops for one in loop.inside]
-    conditions += [one for guard in access.guards for one in _left_over(guard, inner)]
-    slacks = [-one.difference - (1 if one.relation == "<" else 0) for one in conditions if one.relation in ("<", "<=")]
-    ways = _Ways(inner)
-    found = list(dict.fromkeys(ways.bounds(index, access.loops, slacks)))
-    return least(found, points) if found else None
+    conditions += [one for guard in access.guards for one in _left_over(guard, prover)]
+    room = [-one.difference - (1 if one.relation == "<" else 0) for one in conditions if one.relation in ("<", "<=")]
+    quotients, slacks = _quotients(access, room, prover, hidden)
+    orders = ((*access.loops, *quotients), (*quotients, *access.loops))[: 2 if quotients else 1]
+    found = dict.fromkeys(one for loops in orders for one in _Ways(prover).bounds(index, loops, slacks))
+    return least([one for one in found if not hidden.behind(one.symbols)], points)
+
+
+def _quotients(
+    access: Reference, slacks: Sequence[Polynomial], prover: Prover, hidden: HiddenValues
+) -> tuple[Sequence[LoopRange], Sequence[Polynomial]]:
+    """Return the ranges of quotients, as if these were loops, and slacks with what is known of them.
+
+    ``p / w`` with ``p`` below ``h*w`` is below ``h``.
+    """
+    (index,) = access.indices
+    assert index is not None
+    found: list[LoopRange] = []
+    slacks = list(slacks)
+    names: set[str] = set()
+    for one in hidden.behind(name for value in (index, *slacks) for name in value.symbols):
+        if one.dividend is None or one.divisor is None or len(one.symbols) > 1:
+            continue
+        known = [slack for slack in slacks if _names_of(slack, hidden) <= names]
+        for most in _Ways(prover).bounds(one.dividend, (*access.loops, *found), known):
+            trips = (most + 1).divide_exactly(one.divisor)
+            if trips is not None and whole(trips):
+                found.append(LoopRange(one.symbols[0], trips, LoopKind.SERIAL))
+                names.add(one.symbols[0])
+                slacks += rooms(one.constraints)
+                break
+    return found, [slack for slack in slacks if _names_of(slack, hidden) <= names]
+
+
+def _names_of(value: Polynomial, hidden: HiddenValues) -> set[str]:
+    return {name for one in hidden.behind(value.symbols) for name in one.symbols}
 
 
 def _left_over(guard: Guard, prover: Prover) -> Iterator[Constraint]:
@@ -158,18 +273,27 @@ class _Ways:
             yield from self.bounds(value.substitute({loop.var: loop.trips - 1}), loops, slacks)
 
 
-def _largest(bounds: Sequence[tuple[Polynomial, Sequence[Constraint]]], prover: Prover) -> Polynomial | None:
-    """Return the one that is proved to be the largest, each where it counts, ``None`` where none is."""
-    ways = dict.fromkeys((bound, tuple(where)) for bound, where in bounds)
+def _largest(tops: Sequence[_Top], prover: Prover) -> Bounds:
+    """Return the bounds whose least is proved to be the largest, each where it counts, none where there are none."""
+    ways = dict.fromkeys((top.bounds, top.where) for top in tops)
     provers = {where: prover.with_premises(where) if where else prover for _, where in ways}
-    return next(
-        (
-            one
-            for one in dict.fromkeys(bound for bound, _ in ways)
-            if all(bound == one or provers[where].proves(at_most(bound, one)) for bound, where in ways)
-        ),
-        None,
-    )
+
+    def below(one: Polynomial, bounds: Bounds, where: tuple[Constraint, ...]) -> bool:
+        return one in bounds or any(provers[where].proves(at_most(other, one)) for other in bounds)
+
+    candidates = dict.fromkeys(bounds for bounds, _ in ways)
+    return next((most for most in candidates if all(below(one, *way) for way in ways for one in most)), ())
+
+
+def _least_text(
+    values: Sequence[Polynomial], symbols: Mapping[str, DerivedSymbol], names: frozenset[str]
+) -> str | None:
+    """Return the least of values as C; ``None`` where there are none, or they have other names than the given ones."""
+    texts = [_text(value, symbols, names) for value in values]
+    result = texts[0] if texts else None
+    for text in texts[1:]:
+        result = None if text is None or result is None else f"({result} < {text} ? {result} : {text})"
+    return result
 
 
 def _text(value: Polynomial, symbols: Mapping[str, DerivedSymbol], names: frozenset[str]) -> str | None:

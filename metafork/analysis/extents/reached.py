@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import combinations
 from random import Random
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.facts import Facts
+from metafork.analysis.hidden_values import HiddenValues
 from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.references import Guard, Reference
 from metafork.lazy_dataclass import dataclass
 
-POINTS = 8
+POINTS = 24
 """Launches that are tried."""
 
 TRIES = 400
@@ -24,7 +26,7 @@ ITERATIONS = 8_000
 FARTHEST = 2 * 9
 """Iterations of a loop whose number is not known."""
 
-_LEAST, _MOST = 3, 9
+_NUMBERS = (range(3, 10), (4, 8), (4, 6, 7, 11, 13, 19), (3, 6))
 
 
 Launch = Mapping[str, int]
@@ -36,8 +38,10 @@ def launches(programs: Sequence[Facts]) -> list[tuple[Launch, ...]]:
     random = Random(0)
     names = sorted({name for facts in programs for name in _parameters(facts)})
     found: list[tuple[Launch, ...]] = []
-    for _ in range(TRIES):
-        given = {name: random.randint(_LEAST, _MOST) for name in names}
+    for number in range(TRIES):
+        # Also numbers that divide each other, as they often do, and some that lie far apart.
+        some = _NUMBERS[number % len(_NUMBERS)]
+        given = {name: random.choice(some) for name in names}
         values = [_with_derived(given, facts) for facts in programs]
         possible = tuple(one for one in values if one is not None)
         if len(possible) == len(values):
@@ -47,19 +51,33 @@ def launches(programs: Sequence[Facts]) -> list[tuple[Launch, ...]]:
     return found
 
 
-def least(bounds: Sequence[Polynomial], points: Sequence[Launch]) -> Polynomial | None:
-    """Return the polynomial that is the least of several in all of some launches, ``None`` where none is."""
+def least(bounds: Sequence[Polynomial], points: Sequence[Launch]) -> tuple[Polynomial, ...]:
+    """Return the one or two polynomials that are the least of several in some launches, none where these are more."""
     values = {bound: [bound.evaluate(point) for point in points] for bound in bounds}
     together = [min(column) for column in zip(*values.values(), strict=True)]
-    return next((bound for bound in bounds if values[bound] == together), None)
+    for some in (*combinations(bounds, 1), *combinations(bounds, 2)):
+        if [min(column) for column in zip(*(values[one] for one in some), strict=True)] == together:
+            return some
+    return ()
 
 
-def is_reached(most: Polynomial, accesses: Sequence[Sequence[Reference]], points: Sequence[Sequence[Launch]]) -> bool:
-    """Say whether some access of programs to an array has the index ``most``, a bound, in each of some launches."""
+def is_reached(
+    most: Sequence[Polynomial],
+    accesses: Sequence[Sequence[Reference]],
+    points: Sequence[Sequence[Launch]],
+    hidden: Sequence[HiddenValues],
+) -> bool:
+    """Say whether some access of programs to an array has as index the least of ``most`` in each of some launches.
+
+    ``hidden`` are what symbols of conditions stand for that are neither loops nor parameters, program by program.
+    """
     for point in points:
-        value = most.evaluate({name: value for launch in point for name, value in launch.items()})
+        everything = {name: value for launch in point for name, value in launch.items()}
+        value = min(one.evaluate(everything) for one in most)
         touched = (
-            _touches(access, value, launch) for some, launch in zip(accesses, point, strict=True) for access in some
+            _touches(access, value, launch, values)
+            for some, launch, values in zip(accesses, point, hidden, strict=True)
+            for access in some
         )
         if not any(touched):
             return False
@@ -83,7 +101,7 @@ def _with_derived(given: Mapping[str, int], facts: Facts) -> dict[str, int] | No
     return values if all(one.holds(values) for one in facts.constraints) else None
 
 
-def _touches(access: Reference, value: int | Fraction, values: Launch) -> bool:
+def _touches(access: Reference, value: int | Fraction, values: Launch, hidden: HiddenValues) -> bool:
     """Say whether an access has an index in a launch; the last iterations are looked at first, and not too many."""
     (index,) = access.indices
     assert index is not None
@@ -95,10 +113,14 @@ def _touches(access: Reference, value: int | Fraction, values: Launch) -> bool:
         asked.append((loop, [guard for guard in left if guard.symbols <= bound]))
         left = [guard for guard in left if not guard.symbols <= bound]
     search = _Search()
-    return any(
-        index.evaluate(point) == value and all(guard.holds(point) for guard in left)
-        for point in search.iterations(asked, dict(values))
-    )
+    named = {name for guard in left for name in guard.symbols}
+    for point in search.iterations(asked, dict(values)):
+        there = hidden.numbers(index.symbols, point)
+        if there is not None and index.evaluate(there) == value:
+            here = hidden.numbers(named, there)
+            if here is not None and all(guard.holds(here) for guard in left):
+                return True
+    return False
 
 
 @dataclass(slots=True)

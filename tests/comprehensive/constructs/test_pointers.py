@@ -182,6 +182,12 @@ CASES = {
     "out[p] = 0; for (int t = 0; t < B; t += 2) out[p] += v[t];": None,  # no quotient that rounds up is written
     "float s = 0; for (int k = 0; k < 4; k++) { int q = 4 * p + k; if (q >= n) break; s += v[q]; } out[p] = s;": "n",
     "for (int k = -2; k < 9; k++) { if (p + k < 0 || k > 2) continue; out[p] += v[p + k]; }": "B * (n / B) + 2",
+    "out[p] = (p > 0 ? v[p - 1] : 0) + (p < n - 1 ? v[p + 1] : 0);": "n < B * (n / B) + 1 ? n : B * (n / B) + 1",
+    "for (int k = 0; k < 5; k++) if (p + k < n) out[p] += v[p + k];": "n < B * (n / B) + 4 ? n : B * (n / B) + 4",
+    "for (int k = 0; k < 9; k++) { if (k > 2) { if (p + k >= n) break; } out[p] += v[p + k]; }": None,
+    "for (int k = 0; k < 7; k++) { int e = 7 * p + k, r = e / 5; out[p] += v[r * 5 + e % 5]; }": "7 * B * (n / B)",
+    "int q = p - 2; q = q < 0 ? 0 : q; q = q > n - 1 ? n - 1 : q; out[p] = v[p] + v[q];": "B * (n / B)",
+    "int q = 0; q = p + 1; if (p + 1 >= n) q = p; out[p] = v[q];": "n < B * (n / B) + 1 ? n : B * (n / B) + 1",
     "for (int k = 0; k < 9; k++) { if (k == 3) break; out[p] += v[9 * p + k]; }": None,
     "for (int k = 0; k < 9; k++) { if (k == 3) continue; out[p] += v[9 * p + k]; }": "9 * B * (n / B)",
 }
@@ -198,6 +204,33 @@ def test_indices_with_choices_and_remainders(body):
     (function,) = parse(Source("pointers.mf", text)).functions
     (pointer,) = (one for one in function.parameters if one.name == "v")
     assert expression(pointer.array.extents[0]) == CASES[body]
+
+
+NUMBERED = {
+    "out[y * w + x] = v[y * w + x];": "h * w",
+    "if (x > 0) out[p] = v[y * w + x - 1]; if (y > 0) out[p] += v[(y - 1) * w + x];": "h * w - 1",
+    "out[p] = v[p]; if (x < w - 1) out[p] += v[y * w + x + 1]; if (y < h - 1) out[p] += v[(y + 1) * w + x];": "h * w",
+    "int z = p / (w * w), r = p / w % w; out[p] = v[(z * w + r) * w + x];": "h * w",
+    "out[p] = v[y * w + x] + v[y];": "h * w",
+    "out[p] = v[x * h + y];": "h * w",
+    "out[p] = x > 3 ? v[p] : 0;": None,  # of narrow rows nothing is touched
+}
+
+
+@pytest.mark.parametrize("body", NUMBERED)
+def test_indices_of_what_a_number_is_decoded_to(body):
+    text = (
+        "void f(int h, int w, int B, float *v, float *out) { meta_schedule "
+        "meta_for (int i = 0; i < (h * w + B - 1) / B; i++) meta_for (int j = 0; j < B; j++) "
+        f"{{ int p = i * B + j; if (p < h * w) {{ int x = p % w, y = p / w; {body} }} }} }}"
+    )
+    if NUMBERED[body] is None:
+        with pytest.raises(DiagnosticsError, match="`v` is a pointer"):
+            parse(Source("pointers.mf", text))
+        return
+    (function,) = parse(Source("pointers.mf", text)).functions
+    (pointer,) = (one for one in function.parameters if one.name == "v")
+    assert expression(pointer.array.extents[0]) == NUMBERED[body]
 
 
 @pytest.mark.parametrize(
