@@ -76,6 +76,8 @@ def _prelude(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> list[str]:
         " */",
         '#include "metafork/host.h"',
     ]
+    if re.search(r"^\s*#\s*pragma\s+metafork\b", text, re.MULTILINE):
+        lines += ["#ifdef __GNUC__", '#pragma GCC diagnostic ignored "-Wunknown-pragmas"', "#endif"]
     if shadows_a_header(unit):
         lines.append(f"#define {OWN_HEADERS}")
     if calls and "<math.h>" not in text:

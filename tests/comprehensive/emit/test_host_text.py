@@ -50,6 +50,12 @@ def compiles(tmp_path, header, host):
     succeed(["g++", "-std=c++17", "-x", "c++", "-Wpedantic", *flags, tmp_path / "user.c", "-o", tmp_path / "cc.o"])
 
 
+def test_pragmas_of_metafork_make_no_warnings(tmp_path):
+    text = loop("#pragma metafork extents(b[N])").replace("float b[N]", "float *b")
+    text = text.replace("          b[i", "          #pragma metafork disjoint(b)\n          b[i")
+    compiles(tmp_path, *texts(text))
+
+
 def test_a_loop_that_leaves_the_arrays_alone_announces_nothing(tmp_path):
     header, host = texts(loop())
     assert "metafork_touch(" not in host
