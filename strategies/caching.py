@@ -351,15 +351,26 @@ def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference
 
 
 def _may_meet(one: Sequence[Polynomial], other: Sequence[Polynomial]) -> bool:
-    """Say whether two accesses may come to one element: not where no multiple of what they vary by lies between."""
+    """Say whether two accesses may come to one element: not where one index is always the greater.
+
+    Nor where no multiple of what they vary by lies between.
+    """
     for left, right in zip(one, other, strict=True):
         apart = left - right
+        if left.symbols.isdisjoint(right.symbols) and _of_one_sign(apart):
+            return False
         if not apart.is_constant:
             continue
         steps = [factor for mono, factor in left.terms().items() if mono]
         if all(factor.denominator == 1 for factor in steps) and apart.constant_value() % (gcd(*map(int, steps)) or 1):
             return False
     return True
+
+
+def _of_one_sign(value: Polynomial) -> bool:
+    """Say whether a polynomial in what is never negative is always above 0, or always below."""
+    coefficients = value.terms().values()
+    return bool(value.terms().get((), 0)) and (all(c > 0 for c in coefficients) or all(c < 0 for c in coefficients))
 
 
 SOME = 8

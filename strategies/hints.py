@@ -25,6 +25,7 @@ from metafork.ir.program import (
     Var,
     While,
     binary,
+    walk_expression,
     walk_statements,
 )
 from metafork.ir.rewriting import assigned_variables
@@ -58,13 +59,15 @@ def wrapped_index_hint(program: Program, access: Element) -> str:
     for axis, index in enumerate(access.indices):
         value = definitions.get(index.name) if isinstance(index, Var) else index
         match value:
-            case Binary(op="%", left=left, right=right):
+            case Binary(op="%", left=Binary(op="+" | "-") as left, right=right):
                 below = simplified(left)
                 above = simplified(binary("-", left, right))
                 sides = [_at(access, axis, side) for side in (below, above)]
                 condition = written(binary("<", below, right))
                 return f"write {condition} ? {written(sides[0])} : {written(sides[1])}, where that is the same"
-            case Conditional(condition=condition, then=then, otherwise=otherwise):
+            case Conditional(condition=condition, then=then, otherwise=otherwise) if not any(
+                isinstance(part, Conditional) for side in (then, otherwise) for part in walk_expression(side)
+            ):
                 first, second = (_at(access, axis, side) for side in (then, otherwise))
                 return f"write {written(condition)} ? {written(first)} : {written(second)}"
             case _:

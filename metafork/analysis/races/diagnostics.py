@@ -96,9 +96,18 @@ def _certain(race: Race, program: Program, source_name: str) -> Diagnostic:
         race.first.element.span,
         source_name,
         entry.reason,
-        entry.way_out,
+        _way_out(entry.way_out, parameters),
         related,
     )
+
+
+def _way_out(usual: str, parameters: Mapping[str, int]) -> str:
+    """Return the way out of a race; where it was found with parameters of 0, also how to say that these are not 0."""
+    zeros = [name for name, value in parameters.items() if value == 0]
+    if not zeros:
+        return usual
+    said = " && ".join(f"{name} >= 1" for name in zeros)
+    return f"{usual} Where {' and '.join(zeros)} cannot be 0, say so in front of the schedule: `assert({said});`."
 
 
 def _open(pair: Unproved, program: Program, source_name: str, severity: Severity) -> Diagnostic:

@@ -208,7 +208,8 @@ _ENTRIES = (
         "MF0205",
         "a structure that is no row of scalars",
         "scalars, and arrays and structures of them, are rows of arrays; what else it may hold has no place there.",
-        "use members that are scalars, or one array for each member; in expressions, name a member.",
+        "use members that are scalars, or one array for each member; in expressions, name a member; a single structure "
+        "comes by a pointer to it, `const struct s *p`, and is read by `p->x`.",
     ),
     Entry(
         "MF0206",
