@@ -9,11 +9,10 @@ walked backwards: a program that keeps the promise of its ``meta_for``s gives th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
-from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
+from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value, of_one, of_two
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Array,
@@ -63,6 +62,7 @@ class Term(NamedTuple):
 
 
 Value = int | Term
+"""A number, always of an integer type, or a term."""
 Cell = tuple[str, tuple[int, ...]]
 
 
@@ -256,37 +256,25 @@ class _Play:
         return element.array, indices
 
     def _eval(self, expr: Expr) -> Value:
+        if isinstance(expr, Var):  # most are these or operations, of which verification plays millions
+            return self._values[expr.name]
+        if isinstance(expr, Binary):
+            return self._operation(expr)
         match expr:
             case IntConst(value=value):
                 return value
             case FloatConst(text=text, type=type_):
                 return self._terms.of("constant", text, type_)
-            case Var(name=name):
-                return self._values[name]
             case Element():
                 cell = self._cell(expr)
                 if cell not in self._memory:
                     own = cell[0] in self._own
                     return self._terms.of("uninitialised") if own else initial(self._terms, cell)
                 return self._memory[cell]
-            case Binary(op="&&", left=left, right=right):
-                return int(bool(self._number(left)) and bool(self._number(right)))
-            case Binary(op="||", left=left, right=right):
-                return int(bool(self._number(left)) or bool(self._number(right)))
-            case Binary(op=op, left=left, right=right):
-                first, second = self._eval(left), self._eval(right)
-                if isinstance(first, int) and isinstance(second, int) and left.type.integer and right.type.integer:
-                    plain = replace(expr, left=IntConst(first, left.type), right=IntConst(second, right.type))
-                    return integer_value(plain, {})
-                if expr.type.integer and (one := _neutral(op, first, second)) is not None:
-                    return (
-                        self._as(first, left.type, expr.type) if one == 1 else self._as(second, right.type, expr.type)
-                    )
-                return self._terms.of("binary", op, expr.type, left.type, right.type, first, second)
             case Unary(op=op, operand=operand):
                 inner = self._eval(operand)
-                if isinstance(inner, int) and operand.type.integer:
-                    return integer_value(replace(expr, operand=IntConst(inner, operand.type)), {})
+                if isinstance(inner, int):
+                    return of_one(op, inner, expr.type)
                 return self._terms.of("unary", op, expr.type, operand.type, inner)
             case Cast(type=type_, operand=operand):
                 return self._as(self._eval(operand), operand.type, type_)
@@ -295,6 +283,19 @@ class _Play:
                 return self._as(self._eval(chosen), chosen.type, expr.type)
             case Call(name=name, arguments=arguments):
                 return self._terms.of("call", name, expr.type, *(self._eval(argument) for argument in arguments))
+
+    def _operation(self, expr: Binary) -> Value:
+        op, left, right = expr.op, expr.left, expr.right
+        if op == "&&":
+            return int(bool(self._number(left)) and bool(self._number(right)))
+        if op == "||":
+            return int(bool(self._number(left)) or bool(self._number(right)))
+        first, second = self._eval(left), self._eval(right)
+        if isinstance(first, int) and isinstance(second, int):
+            return of_two(expr, first, second)
+        if expr.type.integer and (one := _neutral(op, first, second)) is not None:
+            return self._as(first, left.type, expr.type) if one == 1 else self._as(second, right.type, expr.type)
+        return self._terms.of("binary", op, expr.type, left.type, right.type, first, second)
 
 
 def _neutral(op: str, first: Value, second: Value) -> int | None:

@@ -14,7 +14,7 @@ from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.references import Guard, Reference
 from metafork.lazy_dataclass import dataclass
 
-POINTS = 24
+POINTS = 12
 """Launches that are tried."""
 
 TRIES = 400

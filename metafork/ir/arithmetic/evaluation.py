@@ -37,16 +37,7 @@ def integer_value(expr: Expr, values: Mapping[str, int]) -> int:
                 raise NoValueError(name)
             return values[name]
         case Unary(op=op, operand=operand):
-            inner = integer_value(operand, values)
-            match op:
-                case "!":
-                    return int(not inner)
-                case "-":
-                    return fitted(-inner, expr.type)
-                case "~":
-                    return fitted(~inner, expr.type)
-                case _:
-                    return inner
+            return of_one(op, integer_value(operand, values), expr.type)
         case Cast(type=type_, operand=operand):
             return converted(integer_value(operand, values), type_)
         case Conditional(condition=condition, then=then, otherwise=otherwise):
@@ -64,11 +55,31 @@ def _binary(expr: Binary, values: Mapping[str, int]) -> int:
         return int(bool(left) and bool(integer_value(expr.right, values)))
     if expr.op == "||":
         return int(bool(left) or bool(integer_value(expr.right, values)))
-    right = integer_value(expr.right, values)
+    return of_two(expr, left, integer_value(expr.right, values))
+
+
+def of_one(op: str, value: int, type_: ScalarType) -> int:
+    """Return what a unary operation with a result of that type makes of a value."""
+    match op:
+        case "!":
+            return int(not value)
+        case "-":
+            return fitted(-value, type_)
+        case "~":
+            return fitted(~value, type_)
+        case _:
+            return value
+
+
+def of_two(expr: Binary, left: int, right: int) -> int:
+    """Return the value of an operation, other than ``&&`` and ``||``, whose operands have these values."""
     if expr.op in ("<<", ">>"):
         return operation(expr.op, left, right, expr.type)
-    type_ = common_type(expr.left.type, expr.right.type)
-    return operation(expr.op, converted(left, type_), converted(right, type_), type_)
+    own, other = expr.left.type, expr.right.type
+    type_ = common_type(own, other)
+    left = left if own is type_ else converted(left, type_)
+    right = right if other is type_ else converted(right, type_)
+    return operation(expr.op, left, right, type_)
 
 
 def operation(op: str, left: int, right: int, type_: ScalarType) -> int:
