@@ -128,7 +128,7 @@ class HiddenValues:
 
     def _quotient(self, scope: Scope, value: Polynomial, divisor: Polynomial) -> Polynomial:
         """Return C's quotient, which is rounded towards 0; what is divided by 0 has no meaning."""
-        if _within(scope, value, 0, None) and _within(scope, divisor, 0 if scope.evaluated else 1, None):
+        if self._not_negative(scope, value) and _within(scope, divisor, 0 if scope.evaluated else 1, None):
             return self._whole_part(scope, value, divisor)
         constraints: tuple[Constraint, ...] = ()
         key = ("quotient", value, divisor)
@@ -143,7 +143,7 @@ class HiddenValues:
 
     def _floor(self, scope: Scope, value: Polynomial, divisor: int) -> Polynomial:
         """Return the quotient rounded down: what shifting and masking two's complement gives."""
-        return self._whole_part(scope, value, Polynomial.constant(divisor), signed=not _within(scope, value, 0, None))
+        return self._whole_part(scope, value, Polynomial.constant(divisor), signed=not self._not_negative(scope, value))
 
     def _whole_part(self, scope: Scope, value: Polynomial, divisor: Polynomial, *, signed: bool = False) -> Polynomial:
         """Return q with ``divisor*q <= value < divisor*q + divisor``."""
@@ -179,6 +179,10 @@ class HiddenValues:
         known = self._by_symbol.pop(name)
         constraints = tuple(dict.fromkeys((*known.constraints, *more.constraints)))
         self._enter(replace(known, of=known.of | more.of, constraints=constraints))
+
+    def _not_negative(self, scope: Scope, value: Polynomial) -> bool:
+        """Say whether a value is known not to be negative: by ranges, or as a remainder."""
+        return _within(scope, value, 0, None) or at_most(0, value) in self.constraints(value)
 
     def _exclusive(self, scope: Scope, left: Polynomial, right: Polynomial) -> Polynomial:
         signed = not (_within(scope, left, 0, None) and _within(scope, right, 0, None))

@@ -56,6 +56,8 @@ def extents_of(programs: Sequence[Program], arrays: Iterable[str], names: Iterab
     programs = [_with_whole_structures(program, arrays) for program in programs]
     found = _extents_of([with_cases(program, arrays) for program in programs], arrays, names, _case_by_case)
     asked = [name for name in arrays if name in found.unknown or name in found.vague]
+    if not asked:
+        return found
     again = _extents_of(programs, asked, names, _with_symbols)
     known = {name: text for name, text in found.known.items() if name not in again.untouched} | dict(again.known)
     why = {**again.unknown, **found.unknown}
@@ -193,14 +195,18 @@ def _greatest(access: Reference, prover: Prover, points: Sequence[Launch], hidde
     conditions += [one for loop in access.loops for one in loop.inside]
     conditions += [one for guard in access.guards for one in _left_over(guard, prover)]
     room = [-one.difference - (1 if one.relation == "<" else 0) for one in conditions if one.relation in ("<", "<=")]
-    quotients, slacks = _quotients(access, room, prover, hidden)
+    quotients, slacks = _quotients(access, room, prover, points, hidden)
     orders = ((*access.loops, *quotients), (*quotients, *access.loops))[: 2 if quotients else 1]
     found = dict.fromkeys(one for loops in orders for one in _Ways(prover).bounds(index, loops, slacks))
     return least([one for one in found if not hidden.behind(one.symbols)], points)
 
 
 def _quotients(
-    access: Reference, slacks: Sequence[Polynomial], prover: Prover, hidden: HiddenValues
+    access: Reference,
+    slacks: Sequence[Polynomial],
+    prover: Prover,
+    points: Sequence[Launch],
+    hidden: HiddenValues,
 ) -> tuple[Sequence[LoopRange], Sequence[Polynomial]]:
     """Return the ranges of quotients, as if these were loops, and slacks with what is known of them.
 
@@ -215,13 +221,12 @@ def _quotients(
         if one.dividend is None or one.divisor is None or len(one.symbols) > 1:
             continue
         known = [slack for slack in slacks if _names_of(slack, hidden) <= names]
-        for most in _Ways(prover).bounds(one.dividend, (*access.loops, *found), known):
-            trips = (most + 1).divide_exactly(one.divisor)
-            if trips is not None and whole(trips):
-                found.append(LoopRange(one.symbols[0], trips, LoopKind.SERIAL))
-                names.add(one.symbols[0])
-                slacks += rooms(one.constraints)
-                break
+        ends = [most + 1 for most in _Ways(prover).bounds(one.dividend, (*access.loops, *found), known)]
+        trips = [trips for end in ends if (trips := end.divide_exactly(one.divisor)) is not None and whole(trips)]
+        for end in least([trip for trip in trips if not hidden.behind(trip.symbols)], points)[:1]:
+            found.append(LoopRange(one.symbols[0], end, LoopKind.SERIAL))
+            names.add(one.symbols[0])
+            slacks += rooms(one.constraints)
     return found, [slack for slack in slacks if _names_of(slack, hidden) <= names]
 
 
@@ -260,17 +265,17 @@ class _Ways:
         self.left -= 1
         if factor is None or self.left < 0:
             return
+        sign = self.prover.sign(factor)
+        if sign == -1:
+            yield from self.bounds(value.substitute({loop.var: 0}), loops, slacks)
+        elif sign == 1 and loop.trips is not None:
+            yield from self.bounds(value.substitute({loop.var: loop.trips - 1}), loops, slacks)
         for number, slack in enumerate(slacks):
             down = slack.coefficient(loop.var)
             times = None if not down else factor.divide_exactly(-down)
             if times is not None and self.prover.sign(times) == 1:
                 others = (*slacks[:number], *slacks[number + 1 :])  # once each: it may bring other symbols back
                 yield from self.bounds(value + slack * times, loops, others)
-        sign = self.prover.sign(factor)
-        if sign == -1:
-            yield from self.bounds(value.substitute({loop.var: 0}), loops, slacks)
-        elif sign == 1 and loop.trips is not None:
-            yield from self.bounds(value.substitute({loop.var: loop.trips - 1}), loops, slacks)
 
 
 def _largest(tops: Sequence[_Top], prover: Prover) -> Bounds:

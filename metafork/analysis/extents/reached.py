@@ -53,12 +53,17 @@ def launches(programs: Sequence[Facts]) -> list[tuple[Launch, ...]]:
 
 def least(bounds: Sequence[Polynomial], points: Sequence[Launch]) -> tuple[Polynomial, ...]:
     """Return the one or two polynomials that are the least of several in some launches, none where these are more."""
+    bounds = sorted(bounds, key=lambda bound: (_degree(bound), str(bound)))
     values = {bound: [bound.evaluate(point) for point in points] for bound in bounds}
     together = [min(column) for column in zip(*values.values(), strict=True)]
     for some in (*combinations(bounds, 1), *combinations(bounds, 2)):
         if [min(column) for column in zip(*(values[one] for one in some), strict=True)] == together:
             return some
     return ()
+
+
+def _degree(value: Polynomial) -> int:
+    return max((sum(exponent for _, exponent in mono) for mono in value.terms()), default=0)
 
 
 def is_reached(

@@ -213,6 +213,8 @@ NUMBERED = {
     "int z = p / (w * w), r = p / w % w; out[p] = v[(z * w + r) * w + x];": "h * w",
     "out[p] = v[y * w + x] + v[y];": "h * w",
     "out[p] = v[x * h + y];": "h * w",
+    "out[p] = v[y / 2 * w + x / 2];": None,  # how many rows and columns there are rounds up
+    "int q = 2 * p, r = q / (2 * w); out[p] = v[r * w + q % (2 * w) / 2];": "h * w",
     "out[p] = x > 3 ? v[p] : 0;": None,  # of narrow rows nothing is touched
 }
 
