@@ -30,6 +30,9 @@ from metafork.lazy_dataclass import dataclass
 Bounds = tuple[Polynomial, ...]
 """Numbers of which the least is meant."""
 
+MOST_UNEVEN = 4
+"""By how much the least multiple of a divisor behind a dividend may be looked for."""
+
 WAYS = 64
 """Steps of the search for bounds, an access."""
 
@@ -221,7 +224,8 @@ def _quotients(
         if one.dividend is None or one.divisor is None or len(one.symbols) > 1:
             continue
         known = [slack for slack in slacks if _names_of(slack, hidden) <= names]
-        ends = [most + 1 for most in _Ways(prover).bounds(one.dividend, (*access.loops, *found), known)]
+        bounds = list(_Ways(prover).bounds(one.dividend, (*access.loops, *found), known))
+        ends = [most + more for most in bounds for more in range(1, MOST_UNEVEN + 1)]  # any end behind is one
         trips = [trips for end in ends if (trips := end.divide_exactly(one.divisor)) is not None and whole(trips)]
         for end in least([trip for trip in trips if not hidden.behind(trip.symbols)], points)[:1]:
             found.append(LoopRange(one.symbols[0], end, LoopKind.SERIAL))
