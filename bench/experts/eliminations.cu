@@ -1,4 +1,4 @@
-// Floyd and Warshall's shortest paths, and LU factors: one launch a step, 4 x 4 or 8 x 4 elements a thread, rows 16 bytes at a time.
+// Floyd and Warshall's shortest paths, and LU factors: one launch a step, 4 x 4 or 16 x 4 elements a thread, rows 16 bytes at a time.
 #include <cuda_runtime.h>
 
 namespace {
@@ -22,33 +22,29 @@ __global__ void divide(int n, int k, float *__restrict__ a) {
     if (row < n) a[row * n + k] = a[row * n + k] / a[k * n + k];
 }
 
-constexpr unsigned ROWS = 8;
+constexpr unsigned ROWS = 16;
 
-// The first elements, as many as are said, stay as they are.
-__device__ __forceinline__ void subtract(float times, float4 by, float *own, unsigned before) {
-    float4 now = *(const float4 *)own;
-    now.x -= times * by.x, now.y -= times * by.y, now.z -= times * by.z, now.w -= times * by.w;
-    if (before == 0) *(float4 *)own = now;
-    else {
-        if (before < 2) own[1] = now.y;
-        if (before < 3) own[2] = now.z;
-        own[3] = now.w;
-    }
-}
-
-// Columns from the multiple of 4 at or below k + 1; what lies left of k + 1 is read, but not written.
+// Columns from the multiple of 4 at or below k + 1; what lies left of k + 1 is written as it was.  A warp has every row
+// of its tile, four at a time, and ends with the last.
 __global__ void update(unsigned n, unsigned k, float *__restrict__ a) {
-    const unsigned column = (k + 1) / 4 * 4 + (blockIdx.x * 8 + threadIdx.x) * 4, row = k + 1 + (blockIdx.y * 4 + threadIdx.y) * ROWS;
-    if (column >= n || row >= n) return;
-    const float4 by = *(const float4 *)(a + k * n + column);
-    const unsigned before = column <= k ? k + 1 - column : 0;
-    const float *factor = a + row * n + k;
-    float *own = a + row * n + column;
-    if (row + ROWS <= n) {
+    const unsigned column = (k + 1) / 4 * 4 + (blockIdx.x * 8 + threadIdx.x) * 4, row = k + 1 + blockIdx.y * 4 * ROWS + threadIdx.y;
+    if (column >= n) return;
+    float4 by = *(const float4 *)(a + k * n + column);
+    if (column <= k) {
+        by.x = 0;
+        if (column + 1 <= k) by.y = 0;
+        if (column + 2 <= k) by.z = 0;
+    }
+    float *at = a + row * n + k, *own = a + row * n + column;
+    const unsigned rows = row < n ? (n - row + 3) / 4 : 0;
 #pragma unroll
-        for (unsigned r = 0; r < ROWS; r++) subtract(factor[r * n], by, own + r * n, before);
-    } else
-        for (unsigned r = row; r < n; r++, factor += n, own += n) subtract(*factor, by, own, before);
+    for (unsigned r = 0; r < ROWS; r++, at += 4 * n, own += 4 * n) {
+        if (r >= rows) break;
+        const float times = *at;
+        float4 now = *(const float4 *)own;
+        now.x -= times * by.x, now.y -= times * by.y, now.z -= times * by.z, now.w -= times * by.w;
+        *(float4 *)own = now;
+    }
 }
 
 }  // namespace
@@ -60,6 +56,6 @@ extern "C" void expert_lu(int n, float *a) {
     for (int k = 0; k < n - 1; k++) {
         const int rows = n - k - 1, columns = n - (k + 1) / 4 * 4;
         divide<<<(rows + 31) / 32, 32>>>(n, k, a);
-        update<<<dim3((columns + 31) / 32, (rows + 31) / 32), dim3(8, 4)>>>(n, k, a);
+        update<<<dim3((columns + 31) / 32, (rows + 4 * ROWS - 1) / (4 * ROWS)), dim3(8, 4)>>>(n, k, a);
     }
 }
