@@ -199,8 +199,11 @@ def _greatest(access: Reference, prover: Prover, points: Sequence[Launch], hidde
     conditions += [one for guard in access.guards for one in _left_over(guard, prover)]
     room = [-one.difference - (1 if one.relation == "<" else 0) for one in conditions if one.relation in ("<", "<=")]
     quotients, slacks = _quotients(access, room, prover, points, hidden)
-    orders = ((*access.loops, *quotients), (*quotients, *access.loops))[: 2 if quotients else 1]
-    found = dict.fromkeys(one for loops in orders for one in _Ways(prover).bounds(index, loops, slacks))
+    orders = [(access.loops, False)]
+    if quotients:
+        both = ((*access.loops, *quotients), (*quotients, *access.loops))
+        orders = [(loops, first) for loops in both for first in (False, True)]
+    found = dict.fromkeys(one for loops, first in orders for one in _Ways(prover, first).bounds(index, loops, slacks))
     return least([one for one in found if not hidden.behind(one.symbols)], points)
 
 
@@ -255,6 +258,7 @@ class _Ways:
     """The ways to a bound that were not tried yet, and what knows signs."""
 
     prover: Prover
+    ranges_first: bool = False
     left: int = WAYS
 
     def bounds(
@@ -269,17 +273,38 @@ class _Ways:
         self.left -= 1
         if factor is None or self.left < 0:
             return
-        sign = self.prover.sign(factor)
-        if sign == -1:
-            yield from self.bounds(value.substitute({loop.var: 0}), loops, slacks)
-        elif sign == 1 and loop.trips is not None:
-            yield from self.bounds(value.substitute({loop.var: loop.trips - 1}), loops, slacks)
+        steps = (self._by_conditions, self._by_range)
+        for step in reversed(steps) if self.ranges_first else steps:
+            yield from step(value, factor, loop, loops, slacks)
+
+    def _by_conditions(
+        self,
+        value: Polynomial,
+        factor: Polynomial,
+        loop: LoopRange,
+        loops: Sequence[LoopRange],
+        slacks: Sequence[Polynomial],
+    ) -> Iterator[Polynomial]:
         for number, slack in enumerate(slacks):
             down = slack.coefficient(loop.var)
             times = None if not down else factor.divide_exactly(-down)
             if times is not None and self.prover.sign(times) == 1:
                 others = (*slacks[:number], *slacks[number + 1 :])  # once each: it may bring other symbols back
                 yield from self.bounds(value + slack * times, loops, others)
+
+    def _by_range(
+        self,
+        value: Polynomial,
+        factor: Polynomial,
+        loop: LoopRange,
+        loops: Sequence[LoopRange],
+        slacks: Sequence[Polynomial],
+    ) -> Iterator[Polynomial]:
+        sign = self.prover.sign(factor)
+        if sign == -1:
+            yield from self.bounds(value.substitute({loop.var: 0}), loops, slacks)
+        elif sign == 1 and loop.trips is not None:
+            yield from self.bounds(value.substitute({loop.var: loop.trips - 1}), loops, slacks)
 
 
 def _largest(tops: Sequence[_Top], prover: Prover) -> Bounds:

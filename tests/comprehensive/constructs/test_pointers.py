@@ -1,5 +1,7 @@
 """Pointers of which no pragma says the extent: that of their accesses, on every leaf, in the header, and refused."""
 
+from pathlib import Path
+
 import pytest
 
 from comprehensive.emit import runtime_include_dir
@@ -11,6 +13,8 @@ from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.printing.expressions import expression
 from tests.runtime.compiling import succeed
+
+SUITES = Path(__file__).parents[2] / "end_to_end" / "suites"
 
 PROGRAM = """
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -233,6 +237,14 @@ def test_indices_of_what_a_number_is_decoded_to(body):
     (function,) = parse(Source("pointers.mf", text)).functions
     (pointer,) = (one for one in function.parameters if one.name == "v")
     assert expression(pointer.array.extents[0]) == NUMBERED[body]
+
+
+def test_an_image_whose_borders_are_clamped_on_both_axes():
+    """Its forty cases have more bounds than are looked for: the tight ones come first."""
+    text = (SUITES / "sobel_bytes.mf").read_text()
+    (function,) = (one for one in parse(Source("sobel.mf", text)).functions if one.name == "sobel_bytes")
+    found = {one.name: expression(one.array.extents[0]) for one in function.parameters if one.array is not None}
+    assert found == {"src": "height * width", "dst": "height * width"}
 
 
 @pytest.mark.parametrize(
