@@ -109,6 +109,14 @@ class Polynomial:
         return self._terms
 
     @property
+    def only_symbol(self) -> str:
+        """The name of the symbol that the polynomial is; empty where it is anything else."""
+        if len(self._coefficients) != 1:
+            return ""
+        ((mono, coefficient),) = self._coefficients.items()
+        return mono[0][0] if coefficient == 1 and len(mono) == 1 and mono[0][1] == 1 else ""
+
+    @property
     def is_constant(self) -> bool:
         """Whether no symbol occurs."""
         return not self.symbols

@@ -167,16 +167,14 @@ class HiddenValues:
 
     def _of_one_division(self, value: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
         """Return what is divided by what, for a quotient of quotients: ``p / w / h`` is ``p / (w*h)``, all positive."""
-        name = next(iter(value.symbols), "")
-        inner = self._divided.get(name)
-        if inner is None or value != Polynomial.symbol(name):
+        inner = self._divided.get(value.only_symbol)
+        if inner is None:
             return value, divisor
         return self._of_one_division(inner[0], inner[1] * divisor)
 
     def _learn(self, value: Polynomial, more: Hidden) -> None:
         """Keep what else is known of a value, which is a symbol, and of which values it is a function besides."""
-        (name,) = value.symbols
-        known = self._by_symbol.pop(name)
+        known = self._by_symbol.pop(value.only_symbol)
         constraints = tuple(dict.fromkeys((*known.constraints, *more.constraints)))
         self._enter(replace(known, of=known.of | more.of, constraints=constraints))
 

@@ -43,10 +43,6 @@ class Extents:
 
     known: Mapping[str, str]
     unknown: Mapping[str, str]
-    untouched: Set[str] = frozenset()
-    """Those of which not all elements are touched that loops and conditions allow."""
-    vague: Set[str] = frozenset()
-    """Those that are accessed under conditions which are not known, or not wholly."""
 
 
 def extents_of(programs: Sequence[Program], arrays: Iterable[str], names: Iterable[str]) -> Extents:
@@ -57,14 +53,28 @@ def extents_of(programs: Sequence[Program], arrays: Iterable[str], names: Iterab
     """
     arrays = list(arrays)
     programs = [_with_whole_structures(program, arrays) for program in programs]
-    found = _extents_of([with_cases(program, arrays) for program in programs], arrays, names, _case_by_case)
+    found = _found([with_cases(program, arrays) for program in programs], arrays, names, _case_by_case)
     asked = [name for name in arrays if name in found.unknown or name in found.vague]
     if not asked:
-        return found
-    again = _extents_of(programs, asked, names, _with_symbols)
+        return Extents(found.known, found.unknown)
+    again = _found(programs, asked, names, _with_symbols)
     known = {name: text for name, text in found.known.items() if name not in again.untouched} | dict(again.known)
     why = {**again.unknown, **found.unknown}
     return Extents(known, {name: why[name] for name in arrays if name not in known})
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one way to look at indices tells: as in ``Extents``, and where it may be wrong or another way may tell more.
+
+    ``untouched`` are arrays of which not all elements are touched that loops and conditions allow; ``vague`` are those
+    that are accessed under conditions which are not known, or not wholly.
+    """
+
+    known: Mapping[str, str]
+    unknown: Mapping[str, str]
+    untouched: Set[str]
+    vague: Set[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +99,24 @@ def _with_symbols(program: Program, facts: Facts) -> _Accesses:
     known: list[Reference] = []
     for access in accesses:
         around = {name for loop in access.loops for one in loop.constraints() for name in one.symbols}
-        exact = not access.clamped and not access.wrapped and not hidden.behind(around)
-        indices = (
-            one
-            if exact and one is not None and all(part.dividend is not None for part in hidden.behind(one.symbols))
-            else None
-            for one in access.indices
-        )
-        known.append(replace(access, indices=tuple(indices)))
+        if access.clamped or access.wrapped or hidden.behind(around) or not _of_quotients(access, hidden):
+            access = replace(access, indices=(None,) * len(access.indices))
+        known.append(access)
     return _Accesses(tuple(known), quotients, hidden)
 
 
-def _extents_of(
+def _of_quotients(access: Reference, hidden: HiddenValues) -> bool:
+    """Say whether all symbols in the indices of an access are loops, parameters or quotients."""
+    names = {name for index in access.indices if index is not None for name in index.symbols}
+    return all(one.dividend is not None for one in hidden.behind(names))
+
+
+def _found(
     programs: Sequence[Program],
     arrays: Sequence[str],
     names: Iterable[str],
     walk: Callable[[Program, Facts], _Accesses],
-) -> Extents:
+) -> _Found:
     facts = [program_facts(program) for program in programs]
     found: list[tuple[Reference, ...]] = []
     hidden: list[HiddenValues] = []
@@ -147,7 +158,7 @@ def _extents_of(
             known[array] = text
     guarded = [(access.array, guard) for accesses in found for access in accesses for guard in access.guards]
     vague = {array for array, guard in guarded if not guard.meaning.exact}
-    return Extents(known, unknown, untouched, vague)
+    return _Found(known, unknown, untouched, vague)
 
 
 def _with_whole_structures(program: Program, arrays: Sequence[str]) -> Program:
@@ -253,6 +264,9 @@ def _refuted(constraint: Constraint, prover: Prover) -> bool:
     return constraint.relation != "==" and bool(prover.proves(constraint.negated()))
 
 
+_Steps = Iterator[tuple[Polynomial, Sequence[Polynomial]]]
+
+
 @dataclass(slots=True)
 class _Ways:
     """The ways to a bound that were not tried yet, and what knows signs."""
@@ -273,38 +287,29 @@ class _Ways:
         self.left -= 1
         if factor is None or self.left < 0:
             return
-        steps = (self._by_conditions, self._by_range)
+        steps = (self._by_conditions(value, factor, loop, slacks), self._by_range(value, factor, loop, slacks))
         for step in reversed(steps) if self.ranges_first else steps:
-            yield from step(value, factor, loop, loops, slacks)
+            for greater, left in step:
+                yield from self.bounds(greater, loops, left)
 
     def _by_conditions(
-        self,
-        value: Polynomial,
-        factor: Polynomial,
-        loop: LoopRange,
-        loops: Sequence[LoopRange],
-        slacks: Sequence[Polynomial],
-    ) -> Iterator[Polynomial]:
+        self, value: Polynomial, factor: Polynomial, loop: LoopRange, slacks: Sequence[Polynomial]
+    ) -> _Steps:
+        """Yield what a value is not above by a condition that bounds the loop's symbol, and the other conditions."""
         for number, slack in enumerate(slacks):
             down = slack.coefficient(loop.var)
             times = None if not down else factor.divide_exactly(-down)
             if times is not None and self.prover.sign(times) == 1:
-                others = (*slacks[:number], *slacks[number + 1 :])  # once each: it may bring other symbols back
-                yield from self.bounds(value + slack * times, loops, others)
+                # Once each: it may bring other symbols back.
+                yield value + slack * times, (*slacks[:number], *slacks[number + 1 :])
 
-    def _by_range(
-        self,
-        value: Polynomial,
-        factor: Polynomial,
-        loop: LoopRange,
-        loops: Sequence[LoopRange],
-        slacks: Sequence[Polynomial],
-    ) -> Iterator[Polynomial]:
+    def _by_range(self, value: Polynomial, factor: Polynomial, loop: LoopRange, slacks: Sequence[Polynomial]) -> _Steps:
+        """Yield what a value is at the end of the loop's range where it is the greatest."""
         sign = self.prover.sign(factor)
         if sign == -1:
-            yield from self.bounds(value.substitute({loop.var: 0}), loops, slacks)
+            yield value.substitute({loop.var: 0}), slacks
         elif sign == 1 and loop.trips is not None:
-            yield from self.bounds(value.substitute({loop.var: loop.trips - 1}), loops, slacks)
+            yield value.substitute({loop.var: loop.trips - 1}), slacks
 
 
 def _largest(tops: Sequence[_Top], prover: Prover) -> Bounds:

@@ -153,7 +153,7 @@ def with_equal_symbols(pairs: Sequence[IndexPair]) -> list[IndexPair]:
     equal: dict[str, Polynomial] = {}
     while True:
         left = [_without_common_terms(one.substitute(equal), other.substitute(equal)) for one, other in pairs]
-        found = next(((one, _symbol(other)) for one, other in left if _symbol(one) and _symbol(other)), None)
+        found = next(((one, other.only_symbol) for one, other in left if one.only_symbol and other.only_symbol), None)
         if found is None:
             break
         one, name = found
@@ -169,12 +169,6 @@ def _without_common_terms(one: Polynomial, other: Polynomial) -> IndexPair:
     mine, theirs = one.terms(), other.terms()
     common = Polynomial({mono: factor for mono, factor in mine.items() if theirs.get(mono) == factor})
     return one - common, other - common
-
-
-def _symbol(value: Polynomial) -> str:
-    """Return the name of the symbol that a value is; empty where it is something else."""
-    name = next(iter(value.symbols), "")
-    return name if len(value.symbols) == 1 and value == Polynomial.symbol(name) else ""
 
 
 def _symbols(access: Reference) -> Iterable[str]:

@@ -83,6 +83,12 @@ def test_coefficients():
     assert value.without(["N"]) == B - 3
 
 
+def test_what_is_one_symbol_says_which():
+    x, y = Polynomial.symbol("x"), Polynomial.symbol("y")
+    assert (x.only_symbol, (x + y - x).only_symbol) == ("x", "y")
+    assert [one.only_symbol for one in (ZERO, ONE, x + 1, 2 * y, -x, x * x, x * y, x + y)] == [""] * 8
+
+
 def test_constants():
     assert Polynomial.constant(Fraction(3, 2)).constant_value() == Fraction(3, 2)
     assert ZERO.is_constant

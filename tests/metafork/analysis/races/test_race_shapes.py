@@ -253,6 +253,11 @@ RACING = {
         params="int n, int B, int N, int D",
         pre="float s[N][D];",
     ),
+    "a divisor that is 0 where a choice divides": block(
+        f"{T} {{ int q = w > 0 ? t % w : t; if (q < 5) a[i][t * w] = 1; }}",
+        params="int n, int B, int w",
+        arrays="float a[n][n]",
+    ),
     "a divisor that is 0 where nothing is divided": block(
         f"{T} if (w > 0 && t / w < 5) b[i][t] = 1; else a[i][t * w] = 2;",
         params="int n, int B, int w",
