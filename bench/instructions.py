@@ -265,12 +265,13 @@ HEAD = (
 
 def table(rows):
     """The table, and below it the reason of each figure above its goal."""
-    lines = [HEAD, *(line(row) for row in rows), "", "Above the goal:", ""]
-    lines += [
+    missed = [
         f"- **{row['name']}** ({', '.join(misses(row))}): {REASONS.get(row['name'], 'not looked into')}"
         for row in rows
         if misses(row)
     ]
+    lines = [HEAD, *(line(row) for row in rows), ""]
+    lines += ["Above the goal:", "", *missed] if missed else ["No program is above its goal."]
     above = [
         f"{row['name']} ({', '.join(misses(row, 'oursStatic'))}; {_shape_text(row['staticShape'])})"
         for row in rows
@@ -279,8 +280,8 @@ def table(rows):
     lines += [
         "",
         "Sectors are those of kernels without constants. Static instances reach the whole goal at one of their",
+        f"shapes, but for: {', '.join(above)}." if above else "shapes.",
     ]
-    lines += [f"shapes, but for: {', '.join(above) or 'none'}."]
     return "\n".join(lines) + "\n"
 
 

@@ -22,11 +22,6 @@ REASONS = {
         "beside column k a thread stores two columns and one, a sector each; the expert's stores column k as it was, "
         "while other threads read it"
     ),
-    "LU": (
-        "eight rows a thread, and one column, 4 bytes at a time, with an address for each; the expert's has four "
-        "columns by 16 bytes, from a multiple of 4 below k + 1, and writes those left of it as they were, while others "
-        "read them"
-    ),
     "n-body": ("a shared load for each coordinate of a body, one of 16 bytes for all in the expert's"),
     "n-body, tiles": ("four shared loads a body instead of one of 16 bytes"),
 }

@@ -42,6 +42,7 @@ from metafork.ir.program import (
     IntConst,
     MetaFor,
     Stmt,
+    Unary,
     Var,
     binary,
 )
@@ -118,6 +119,8 @@ def in_columns(columns: Several, rows: Several | None, body: Body, around: Aroun
         Declare(step.name, INT, Conditional(test, IntConst(1), groups, INT)),
         _columns(x, first, extent, step, alone, past),
     )
+    if together.some:
+        one_by_one = (If(binary("||", Unary("!", test, INT), every(together.some)), one_by_one),)
     return (*once, *together.before, If(every((test, *together.tests)), together.body, one_by_one))
 
 
@@ -133,13 +136,15 @@ def _columns(variable: str, first: Expr, extent: Expr, step: Expr, body: Body, p
 class _Together:
     """All columns and rows side by side: ``body`` runs where ``test``, the same in all threads, and ``tests`` hold.
 
-    ``before`` declares what these conditions read, ``first`` the first column among it.
+    ``before`` declares what these conditions read, ``first`` the first column among it.  Where ``test`` holds and
+    ``some`` do not, nothing of a thread runs.
     """
 
     before: Body
     first: Var
     test: Var
     tests: tuple[Expr, ...]
+    some: tuple[Expr, ...]
     body: Body
 
 
@@ -176,6 +181,12 @@ def _together(columns: Several, rows: Several | None, once: Body, body: Body, ar
     places = {one.loop.var: [_place(firsts[one.loop.var], number) for number in range(one.count)] for one in loops}
     nest = _Nest(columns, rows, parts, firsts, places, _known(once, firsts, columns), around)
     row = None if rows is None else _mask(nest, rows.loop.var)
+    some: list[Expr] = []
+    if _edge(nest, columns.loop.var, -1) is not None:
+        # Columns that begin within a vector, as a rule with rows that end within a group, and blocks behind both.
+        row = row or (None if rows is None else _edge(nest, rows.loop.var, 0))
+        edges = [(one.loop.var, _edge(nest, one.loop.var, runs)) for one in loops for runs in (0, -1)]
+        some = [test for variable, edge in edges if edge is not None for test in edge.one_runs(nest, variable)]
     side = _side(nest, None)
     if side is None:
         return None
@@ -199,21 +210,25 @@ def _together(columns: Several, rows: Several | None, once: Body, body: Body, ar
         firsts[columns.loop.var],
         test,
         (*ends, *parts.same, *side.tests),
+        tuple(some),
         side.body,
     )
 
 
-def _side(nest: _Nest, row: Binary | None) -> _Side | None:
+def _side(nest: _Nest, row: _Mask | None) -> _Side | None:
     """Return rows and columns side by side, of which ``row`` may leave out a row; ``None`` where that does not pay."""
     columns, parts, taken = nest.columns, nest.parts, nest.around.taken
-    x, column = columns.loop.var, _mask(nest, columns.loop.var)
-    tests = _tests(nest, [one for one in (column, row) if one is not None])
+    x = columns.loop.var
+    column = _mask(nest, x) or _edge(nest, x, -1)
+    tests = _tests(nest, [one.test for one in (column, row) if one is not None])
     if tests is None:
         return None
     straight = stored_in_any_case(loads_first(parts.body, written_in(parts.body), taken))
     shared: list[Stmt] = []
     copies: list[Body] = []
     places, running = _rows(nest, row, shared)
+    if row is not None and nest.rows is not None:
+        tests += row.one_runs(nest, nest.rows.loop.var)
     for place in places:
         same, other = computed_once(copied(straight, place, taken), {x})
         shared += same
@@ -228,21 +243,22 @@ def _side(nest: _Nest, row: Binary | None) -> _Side | None:
         return _Side(vectors.body, tuple(tests), vectors.divided)
     mask = None
     if column is not None:
-        (each,) = of_all(column, parts.scalars, x, nest.places[x])
-        ones = [inlined(column, parts.scalars, {x: one}) for one in nest.places[x]]
-        mask = ColumnMask(nest.firsts[x], each, ones)
+        (each,) = of_all(column.test, parts.scalars, x, nest.places[x])
+        ones = [inlined(column.test, parts.scalars, {x: one}) for one in nest.places[x]]
+        mask = ColumnMask(nest.firsts[x], each, ones, start=column.runs is not None)
     chosen = masked(vectors.body, columns.count, mask, running)
     if chosen is not None:
-        return _Side(chosen, tuple(tests), vectors.divided)
+        some = [] if column is None else column.one_runs(nest, x)
+        return _Side(chosen, (*tests, *some), vectors.divided)
     if mask is None or row is not None:
         return None
     return _Side(vectors.body, (*tests, mask.every), vectors.divided)
 
 
-def _rows(nest: _Nest, row: Binary | None, before: list[Stmt]) -> tuple[list[dict[str, Expr]], list[Expr]]:
-    """Return where rows are, and where there is a test that may leave out one of them, the tests of all.
+def _rows(nest: _Nest, row: _Mask | None, before: list[Stmt]) -> tuple[list[dict[str, Expr]], list[Expr]]:
+    """Return where rows are, and where there is a test that may leave out some of them, the tests of all.
 
-    What does not run then does what its neighbour does, and stores nothing; ``before`` grows by where that is.
+    What does not run then does what another one does, and stores nothing; ``before`` grows by where that is.
     """
     if nest.rows is None:
         return [{}], []
@@ -250,12 +266,15 @@ def _rows(nest: _Nest, row: Binary | None, before: list[Stmt]) -> tuple[list[dic
     own = nest.places[y]
     if row is None:
         return [{y: one} for one in own], []
-    tests = [inlined(row, nest.parts.scalars, {y: one}) for one in own]
+    tests = [inlined(row.test, nest.parts.scalars, {y: one}) for one in own]
     places: list[dict[str, Expr]] = []
     for number, (test, one) in enumerate(zip(tests, own, strict=True)):
-        neighbour = own[number + 1 if number + 1 < len(own) else number - 1]
+        if number == row.runs:
+            places.append({y: one})
+            continue
+        other = row.runs if row.runs is not None else number + 1 if number + 1 < len(own) else number - 1
         running = Var(fresh(f"running_{y}", nest.around.taken), INT)
-        before.append(Declare(running.name, INT, Conditional(test, one, neighbour, INT)))
+        before.append(Declare(running.name, INT, Conditional(test, one, own[other], INT)))
         places.append({y: running})
     return places, tests
 
@@ -264,17 +283,44 @@ def _place(first: Expr, number: int) -> Expr:
     return first if number == 0 else binary("+", first, IntConst(number))
 
 
-def _mask(nest: _Nest, variable: str) -> Binary | None:
+@dataclass(frozen=True, slots=True)
+class _Mask:
+    """A test by which some rows, or columns, do not run: one at most, or those before, or behind, one that ``runs``."""
+
+    test: Binary
+    runs: int | None = None
+
+    def one_runs(self, nest: _Nest, variable: str) -> list[Expr]:
+        """Return what has to hold for one row, or column, to run."""
+        if self.runs is None:
+            return []
+        return [inlined(self.test, nest.parts.scalars, {variable: nest.places[variable][self.runs]})]
+
+
+def _mask(nest: _Nest, variable: str) -> _Mask | None:
     """Return the one test by which one row, or column, at most does not run: that it is another one."""
+    found = [test for test in _steady(nest, variable) if test.op == "!="]
+    return _Mask(found[0]) if len(found) == 1 else None
+
+
+def _edge(nest: _Nest, variable: str, runs: int) -> _Mask | None:
+    """Return the one test that the last column, or the first row, passes where any does."""
+    up, down = ((">", ">="), ("<", "<=")) if runs else (("<", "<="), (">", ">="))
     found = [
         test
-        for test in nest.parts.tests
-        if isinstance(test, Binary)
-        and test.op == "!="
-        and slope(test, nest.parts.scalars, variable)
-        and _varying(nest, test) == [variable]
+        for test in _steady(nest, variable)
+        if test.op in (up if (slope(test, nest.parts.scalars, variable) or 0) > 0 else down)
     ]
-    return found[0] if len(found) == 1 else None
+    return _Mask(found[0], runs) if len(found) == 1 else None
+
+
+def _steady(nest: _Nest, variable: str) -> list[Binary]:
+    """Return the comparisons of what grows evenly with rows, or columns, alone."""
+    return [
+        test
+        for test in nest.parts.tests
+        if isinstance(test, Binary) and slope(test, nest.parts.scalars, variable) and _varying(nest, test) == [variable]
+    ]
 
 
 def _varying(nest: _Nest, test: Expr) -> list[str]:

@@ -1,4 +1,4 @@
-"""Columns that run side by side although one of them may not: what they load is loaded for all, and stores are chosen.
+"""Columns that run side by side although some may not: what they load is loaded for all, and stores are chosen.
 
 ``before --> after``, for 4 columns and the condition ``j != k``::
 
@@ -12,11 +12,21 @@
                                                      else if (first != k) d[i * n + first] = through;  ...
                                                    }
 
-What is left of four columns is stored by two where that goes.
+What is left of four columns is stored by two where that goes.  Where the first columns may not run, by ``j > k``, and
+the last one does::
 
-Legality.  One column at most does not run, and it only loads and computes what nobody reads: no division, no function.
-Loads that do not depend on the column are those of another column.  Others are parts of vectors, which lie in their
-array as a whole, and of which a neighbour reads a part.  It is not stored as it was: others may read it meanwhile.
+                                                   if (first > k)
+                                                     d[i * n + first] = through;  ...  // parts 0 to 3
+    if (j > k) {                                   else {
+      ...                                  -->       if (first + 1 > k) d[i * n + first + 1] = through_2;
+                                                     if (first + 2 > k) ...  // parts 2 and 3
+                                                     else d[i * n + first + 3] = through_4;
+                                                   }
+
+Legality.  A column that does not run only loads and computes what nobody reads: no division, no function.  Loads that
+do not depend on the column are those of another column, and one at least runs.  Others are parts of vectors, which lie
+in their array as a whole, and of which a neighbour reads a part.  Elements are not stored as they were: others may read
+them meanwhile.
 
 A row that a condition leaves out loads and computes what its neighbour does, and does not store.
 
@@ -80,11 +90,15 @@ def stored_in_any_case(body: Body) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class ColumnMask:
-    """The first column, and the test that leaves out one at most: that ``every`` one runs, and each ``one`` of them."""
+    """The first column, and the test that may leave out columns: that ``every`` one runs, and each ``one`` of them.
+
+    It leaves out one at most, or, from a ``start`` on, none that follows another one, nor the last.
+    """
 
     first: Var
     every: Expr
     one: Sequence[Expr]
+    start: bool
 
 
 def masked(body: Body, columns: int, mask: ColumnMask | None, rows: Sequence[Expr]) -> Body | None:
@@ -106,25 +120,51 @@ def masked(body: Body, columns: int, mask: ColumnMask | None, rows: Sequence[Exp
         return (*loads, *_of_rows(each, rows))
     if not _harmless(loads, {mask.first.name}):
         return None
+    if mask.start:
+        return (*loads, If(mask.every, _of_rows(each, rows), _but_first(each, mask, rows)))
     return (*loads, If(mask.every, _of_rows(each, rows), _of_rows([_but_one(one, mask) for one in each], rows)))
+
+
+def _but_first(each: Sequence[Body], mask: ColumnMask, rows: Sequence[Expr]) -> Body:
+    """Return the stores of rows of columns of which the first does not run, as far as that goes by two."""
+    last = len(mask.one) - 1
+    result: list[Stmt] = []
+    for at in range(0, last + 1, 2):
+        behind = min(at + 1, last)
+        alone = _of_rows([(_as_part(of_row[behind], None),) for of_row in each], rows)
+        if behind < last:
+            alone = (If(mask.one[behind], alone),)
+        both = () if at in (0, last) else _of_rows([_pair(of_row, at) for of_row in each], rows)
+        result += (If(mask.one[at], both, alone),) if both else alone
+    return tuple(result)
+
+
+def _pair(stores: Body, at: int) -> Body:
+    """Return two stores of a row of columns, as one access where they were parts of one."""
+    pair = stores[at : at + 2]
+    return tuple(_as_part(one, Part(2, place) if _is_part(pair[0], at) else None) for place, one in enumerate(pair))
 
 
 def _but_one(stores: Body, mask: ColumnMask) -> Body:
     """Return the stores of a row of columns of which one may be left out, as far as that goes by two."""
     result: list[Stmt] = []
     for at in range(0, len(stores), 2):
-        tests, pair = mask.one[at : at + 2], [one for one in stores[at : at + 2] if isinstance(one, Assign)]
+        tests, pair = mask.one[at : at + 2], stores[at : at + 2]
         alone = tuple(If(test, (_as_part(one, None),)) for test, one in zip(tests, pair, strict=True))
-        first = pair[0].target
-        if len(pair) == 2 and isinstance(first, Element) and first.part == Part(4, at):
-            both = tuple(_as_part(one, Part(2, place)) for place, one in enumerate(pair))
-            result.append(If(binary("&&", tests[0], tests[1]), both, alone))
+        if len(pair) == 2 and _is_part(pair[0], at):
+            result.append(If(binary("&&", tests[0], tests[1]), _pair(stores, at), alone))
         else:
             result += alone
     return tuple(result)
 
 
-def _as_part(store: Assign, part: Part | None) -> Assign:
+def _is_part(store: Stmt, at: int) -> bool:
+    """Say whether a store is of that part of an access of four."""
+    return isinstance(store, Assign) and isinstance(store.target, Element) and store.target.part == Part(4, at)
+
+
+def _as_part(store: Stmt, part: Part | None) -> Assign:
+    assert isinstance(store, Assign)
     assert isinstance(store.target, Element)
     return replace(store, target=replace(store.target, part=part))
 

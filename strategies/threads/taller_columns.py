@@ -82,7 +82,7 @@ class TallerColumns:
         before, after = (sectors_of_loads(memory, loop, count, columns) for count in (few, rows))
         if after > before * WORTH:
             return NotApplied(f"{rows} rows of {columns} columns load hardly less than {few}")
-        mapped = version.program.mapped(columns=columns, coarsened=(loop, rows))
+        mapped = shorter.version.program.mapped(columns=columns, coarsened=(loop, rows))
         try:
             kernel = lower(mapped, mapped.name, analyses)
         except CannotLowerError as reason:

@@ -14,6 +14,9 @@ too) and where their own elements lie side by side, so that those of a thread ar
 has no more requests than one with a result a thread, and asks for no more sectors (``metafork.lowering.vectors`` counts
 them).  Where an outer thread loop shares loads too, a thread runs several of its iterations with it.
 
+Where vectors are not aligned as the program stands, and it may be one that begins anywhere, tiles begin at a multiple
+instead (``strategies.loops.aligned_start``).
+
 Blocks that keep something in shared memory, or elements of a thread in registers across a block-level loop, stay as
 they are: there the threads that share a window are what saves loads.  As with ``thread_coarsening``, leaves are split
 in two.
@@ -28,9 +31,10 @@ from typing import ClassVar
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_shape import phases
 from metafork.ir.invariants import has_columns
-from metafork.ir.program import Version
+from metafork.ir.program import Program, Version
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
+from strategies.loops.aligned_start import with_aligned_start
 from strategies.strategy import Applied, Effect, Least, NotApplied
 from strategies.threads.thread_coarsening import memory_of_lone_threads, rows_that_share, saved_loads
 
@@ -67,21 +71,28 @@ class ThreadColumns:
         if not saved_loads(program, memory, len(phases(program)[0].threads) - 1):
             return NotApplied("neighbouring iterations of the innermost thread loop share no loads")
         loop = rows_that_share(program, memory)
-        for columns in COLUMNS:
-            rows = self.results // columns
-            several = None if loop is None or rows == 1 else (loop, rows)
-            of_rows = "" if several is None else f" and {rows} of thread loop {loop}"
-            mapped = program.mapped(columns=columns, coarsened=several)
-            try:
-                kernel = lower(mapped, program.name, analyses)
-            except CannotLowerError as reason:
-                return NotApplied(str(reason))
-            if kernel.aligned:
-                note = (
-                    f"a thread runs {columns} neighbouring iterations of the innermost thread loop{of_rows}, in vectors"
-                )
-                return Applied(replace(version, program=mapped), note, Effect("columns a thread"))
+        for begins in (program, analyses.of(_from_multiples, program)):
+            if begins is None:
+                break
+            for columns in COLUMNS:
+                rows = self.results // columns
+                several = None if loop is None or rows == 1 else (loop, rows)
+                mapped = begins.mapped(columns=columns, coarsened=several)
+                try:
+                    kernel = lower(mapped, program.name, analyses)
+                except CannotLowerError as refused:
+                    return NotApplied(str(refused))
+                if kernel.aligned:
+                    note = f"a thread runs {columns} neighbouring iterations of the innermost thread loop"
+                    note += "" if several is None else f" and {rows} of thread loop {loop}"
+                    note += ", in vectors" if begins is program else f", in vectors, from a multiple of {COLUMNS[0]} on"
+                    return Applied(replace(version, program=mapped), note, Effect("columns a thread"))
         return NotApplied("what neighbours in x access does not lie side by side in vectors")
+
+
+def _from_multiples(program: Program, analyses: Analyses) -> Program | None:
+    facts = analyses.facts(program)
+    return with_aligned_start(program, COLUMNS[0], facts, analyses.prover(facts.constraints, facts.derived))
 
 
 STRATEGY = ThreadColumns()

@@ -57,6 +57,7 @@ VECTORS = {
     "the_greatest": "if (x < m && y < n && n != x) { float t = a[y][0]; if (d[y][x] < t) d[y][x] = t * 2; }",
     "one_side_after_another": "if (x < m && y < n) { if (d[y][x] > 9) d[y][x] = p[y];"
     " if (d[y][x] < 5) d[y][x] = p[y + 1]; }",
+    "divided_behind_one": "if (x < m && y < n && x > 5) { int t = d[y][x] / (x - 5); e[y * m + x] = t + p[y]; }",
     "divided_but_for_one": "if (x < m && y < n && x != 5) { int t = d[y][x] / (x - 5); e[y * m + x] = t + p[y]; }",
     "all_but_two": "if (x < m && y < n && x != 5 && x != 2) d[y][x] += p[y];",
     "all_but_one": "if (x < m && y < n && x != n) d[y][x] += p[y];",
@@ -72,6 +73,15 @@ LEFT_OUT = {
     "rows_by_a_scalar": "int k = n / 3; if (x < m && y < n && y != k) d[y][x] = d[k][x] - p[y];",
 }
 """Rows that a test leaves out."""
+BEHIND = {
+    "a_column": "if (x < m && y < n && x > B) d[y][x] += p[y];",
+    "a_difference": "if (x < m && y < n && n - 9 <= x) { int t = p[y] + d[3][x]; if (t < d[y][x]) d[y][x] = t; }",
+    "a_double": "if (2 * x >= n && x < m && y < n) c[y][x] *= a[y][0];",
+    "a_row_too": "if (y >= 2 && y < n && x < m && 3 - x < 0) { d[y][x] -= p[y]; e[y * m + x] = x; }",
+    "a_row_that_counts_down": "if (n - y > 1 && y > 0 && x < m && x >= 5) d[y][x] += d[0][x] * p[y];",
+    "nothing_but_rows": "if (x >= 6 && x < m && y < n - 1) d[y][x] = p[y];",
+}
+"""Columns, from one on that need not begin a vector."""
 AHEAD = {
     "of_rows": "if (x < m && y < n) { float s = 0; for (int k = 0; k < n; k++) s += p[k] * d[k][x]; c[y][x] = s; }",
     "several_arrays": "if (x < m && y < n) { float s = 0; for (int k = 0; k < m; k++) { int z = y * m + k + 4;"
@@ -185,13 +195,29 @@ def test_a_row_that_does_not_run_does_not_hold_up_its_neighbours(name):
     assert [len(one) for one in stored] == [4] * 4 * stores
 
 
+@pytest.mark.parametrize("name", BEHIND)
+def test_a_vector_of_which_the_first_columns_do_not_run_is_loaded_as_one(name):
+    """What is left of it is stored by one and by two; rows at the end of a group do not hold up the others."""
+    kernel = lower(case(name, BEHIND[name]).program, "k")
+    stores = 8 if name == "a_row_too" else 4
+    choices = [one for one in walk_statements(kernel.body) if isinstance(one, If) and one.otherwise]
+    whole = next(one for one in choices if all(isinstance(stmt, Assign) and stmt.target.part for stmt in one.then))
+    assert [stmt.target.part.lanes for stmt in whole.then] == [4] * 4 * stores
+    second, rest = whole.otherwise
+    assert [stmt.target.part for stmt in second.then] == [None] * stores
+    assert {stmt.target.part for stmt in rest.then} == {Part(2, 0), Part(2, 1)}
+    assert [stmt.target.part for stmt in rest.otherwise] == [None] * stores
+    by_row = [one for one in choices if all(isinstance(stmt, If) and not stmt.otherwise for stmt in one.then)]
+    assert {len(one.then) for one in by_row} == {stores}
+
+
 @pytest.mark.parametrize("name", ["all_but_two_rows", "all_but_the_diagonal"])
 def test_rows_that_may_not_run_are_tested_where_there_are_more_of_them(name):
     kernel = lower(case(name, LEFT_OUT[name]).program, "k")
     assert len(wide_stores(kernel)) == 16
 
 
-@pytest.mark.parametrize("name", ["divided_but_for_one", "all_but_two"])
+@pytest.mark.parametrize("name", ["divided_but_for_one", "divided_behind_one", "all_but_two"])
 def test_what_may_not_be_computed_in_vain_is_not(name):
     kernel = lower(case(name, VECTORS[name]).program, "k")
     stores = [one for one in walk_statements(kernel.body) if isinstance(one, Assign) and one.target in parts(kernel)]
@@ -239,6 +265,7 @@ def test_kernels_with_columns_compute_what_the_program_means(tmp_path):
     cases += [case(name, body, rows=1) for name, body in AHEAD.items()]
     cases += [case(name, body, 4, 2) for name, body in LEFT_OUT.items()]
     cases += [case("in_doubles", LEFT_OUT["in_doubles"], 2, 3, "double")]
+    cases += [case(name, body, columns) for name, body in BEHIND.items() for columns in (4, 3, 2)]
     cases += [case("of_rows", AHEAD["of_rows"], 2, 3, "double"), case("stored_to", IN_TURN["stored_to"])]
     cases += [case("in_place", VECTORS["in_place"], 2, 3, type_) for type_ in ("double", "short", "long long")]
     cases = [replace(one, _parsed=[]) for one in cases]

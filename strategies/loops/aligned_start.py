@@ -1,0 +1,261 @@
+"""Tiles that begin at a multiple, where the columns that they are for begin anywhere.
+
+``before --> after``, for multiples of 4 and the first column ``k + 1``::
+
+                                                   int start = (k + 1) / 4 * 4, past = n + B;
+    meta_for (int p = 0; p < (rest + B - 1) / B; p++)    meta_for (int p = 0; p < (past - 1 - start) / B; p++)
+      meta_for (int q = 0; q < B; q++) {                   meta_for (int q = 0; q < B; q++) {
+        int j = k + 1 + p * B + q;                 -->       int j = start + p * B + q;
+        if (j < n)                                           if (j >= k + 1 && j < n)
+          S(j);                                                S(j);
+      }                                                    }
+
+with ``rest = n - (k + 1)``.  What is left of a matrix begins at another column in each step of an elimination, and
+vector accesses need multiples.
+
+Legality.  The program depends on p and q through ``c = p*B + q`` alone: each integer in which they occur is c plus what
+does not depend on them.  One condition is around all that reads, writes, calls or divides, and does not hold from
+``c = rest`` on (polynomials, equal).  The blocks there were had each c below that (proved), and so have the new ones,
+which are as many as from ``start`` to ``k + 1 + rest``; columns that are new, below ``k + 1``, fail the new test.
+
+Overflow.  ``start`` is not negative (proved), and what is computed outside the condition stays below ``past``, which
+the host computes: where that leaves its type, it takes another leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial, reduce
+
+from metafork.algebra.polynomial import Polynomial, at_most
+from metafork.algebra.prover import Prover
+from metafork.analysis.facts import Facts, Scope
+from metafork.analysis.memory.block_shape import phases
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.polynomial_code import code_of
+from metafork.ir.program import (
+    COMPARISONS,
+    LOGICAL,
+    Assign,
+    Binary,
+    Declare,
+    Derived,
+    Element,
+    Expr,
+    If,
+    IntConst,
+    Phase,
+    Program,
+    Stmt,
+    Var,
+    binary,
+    walk_statements,
+)
+from metafork.ir.rewriting import (
+    assigned_variables,
+    fresh_name,
+    map_body,
+    map_expression,
+    names_in,
+    names_of,
+    variables,
+)
+from metafork.lazy_dataclass import dataclass
+
+INT = ScalarType.INT
+Body = tuple[Stmt, ...]
+
+
+def with_aligned_start(program: Program, multiple: int, facts: Facts, prover: Prover) -> Program | None:
+    """Return the program whose innermost loops begin at a multiple; ``None`` where that is not proved, or is so."""
+    for position in reversed(range(len(program.grid))):
+        nest = _nest(program, position, facts)
+        end = None if nest is None else nest.end()
+        if nest is None or end is None or not prover.derives(at_most(end.column, nest.columns)):
+            continue
+        for first in (end.first, nest.first_stored()):
+            if first is None or (first.is_constant and first.constant_value() % multiple == 0):
+                continue
+            if prover.derives(at_most(0, first)):
+                try:
+                    return nest.moved(first, end.column, multiple)
+                except _NoColumnError:
+                    pass
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A condition does not hold from this ``column`` on, counted from 0; ``first`` is what it adds to that number."""
+
+    first: Polynomial
+    column: Polynomial
+
+
+class _NoColumnError(Exception):
+    """The grid loop or the thread loop occurs otherwise than in the number of a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """A grid loop and the innermost thread loop that number columns, and the one condition around all work.
+
+    The blocks have ``columns`` of them, each block ``size``.  ``before`` are declarations in front of the condition;
+    ``scope`` has their values, ``scalars`` is what the host knows.
+    """
+
+    program: Program
+    position: int
+    phase: Phase
+    size: Polynomial
+    columns: Polynomial
+    before: tuple[Declare, ...]
+    work: If
+    scope: Scope
+    scalars: Mapping[str, Var]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The variables of both loops."""
+        return self.program.grid[self.position].var, self.phase.threads[-1].var
+
+    def beside(self, value: Polynomial | None) -> Polynomial | None:
+        """Return what a value adds to the number of a column; ``None`` where it is no such sum."""
+        if value is None:
+            return None
+        block, thread = self.names
+        rest = value - Polynomial.symbol(block) * self.size - Polynomial.symbol(thread)
+        return None if rest.symbols & {block, thread} else rest
+
+    def first_stored(self) -> Polynomial | None:
+        """Return what the index of a store adds to the number of a column, where the host knows it."""
+        for stmt in walk_statements(self.work.then):
+            if isinstance(stmt, Assign) and isinstance(stmt.target, Element):
+                first = self.beside(self.scope.congruent(stmt.target.indices[-1]))
+                if first is not None and first.symbols <= self.scalars.keys():
+                    return first
+        return None
+
+    def end(self) -> _End | None:
+        """Return where the condition ends, as the host knows it."""
+        for test in _conjuncts(self.work.condition):
+            match test:
+                case Binary(op="<" | "<=" as op, left=less, right=more):
+                    pass
+                case Binary(op=">" | ">=" as op, left=more, right=less):
+                    pass
+                case _:
+                    continue
+            first, limit = self.beside(self.scope.congruent(less)), self.scope.congruent(more)
+            if first is not None and limit is not None:
+                column = limit - first + (1 if op in ("<=", ">=") else 0)
+                if (first.symbols | column.symbols) <= self.scalars.keys():
+                    return _End(first, column)
+        return None
+
+    def moved(self, first: Polynomial, end: Polynomial, multiple: int) -> Program:
+        """Return the program from the multiple at or below ``first`` on; raises ``_NoColumnError``."""
+        ahead = max([0, *(self._ahead(value, first) for value in self._outside())])
+        names = {name: fresh_name(name, names_of(self.program)) for name in ("start", "past")}
+        symbols: dict[str, Expr] = {**self.scalars}
+        symbols |= {name: Var(name, INT) for name in (*self.names, *names.values())}
+        past, start = Polynomial.symbol(names["past"]), Polynomial.symbol(names["start"])
+        definitions = [Derived(names["past"], INT, code_of(first + end + self.size + ahead, symbols))]
+        if first.is_constant:
+            start = Polynomial.constant(first.constant_value() // multiple * multiple)
+        else:
+            groups = binary("/", code_of(first, symbols), IntConst(multiple))
+            definitions.insert(0, Derived(names["start"], INT, binary("*", groups, IntConst(multiple))))
+
+        def changed(expr: Expr) -> Expr | None:
+            value = self.scope.congruent(expr) if expr.type is INT and variables(expr) & {*self.names} else None
+            if value is None:
+                return None
+            self._ahead(value, first)
+            return code_of(value - first + start, symbols)
+
+        named = [one.name for one in self.before if self.scope.values[one.name] == self._column(first)]
+        column = Var(named[0], INT) if named else code_of(self._column(start), symbols)
+        tests: list[Expr] = [binary(">=", column, code_of(first, symbols))]
+        tests += _conjuncts(map_expression(self.work.condition, changed))
+        work = If(reduce(partial(binary, "&&"), tests), map_body(self.work.then, changed), (), self.work.span)
+        phase = replace(self.phase, body=(*map_body(self.before, changed), work))
+        grid = list(self.program.grid)
+        blocks = binary("/", code_of(past - 1 - ahead - start, symbols), self.phase.threads[-1].extent)
+        grid[self.position] = replace(grid[self.position], extent=blocks)
+        return replace(
+            self.program,
+            derived=(*self.program.derived, *definitions),
+            grid=tuple(grid),
+            body=tuple(phase if one is self.phase else one for one in self.program.body),
+        )
+
+    def _column(self, first: Polynomial) -> Polynomial:
+        block, thread = self.names
+        return first + Polynomial.symbol(block) * self.size + Polynomial.symbol(thread)
+
+    def _ahead(self, value: Polynomial, first: Polynomial) -> int:
+        """Return by how much a column that begins at ``first`` is exceeded; raises ``_NoColumnError`` for no column."""
+        if not value.symbols & {*self.names}:
+            return 0
+        beside = self.beside(value)
+        for apart in () if beside is None else (beside - first, beside):
+            if apart.is_constant and apart.constant_value().denominator == 1:
+                return int(apart.constant_value())
+        raise _NoColumnError
+
+    def _outside(self) -> Iterator[Polynomial]:
+        """Yield what is computed outside the condition; raises ``_NoColumnError`` where a value is not known."""
+        tests = [self.work.condition]
+        values = [self.scope.values[one.name] for one in self.before]
+        while tests:
+            match tests.pop():
+                case Binary(op=op, left=left, right=right) if op in LOGICAL:
+                    tests += [left, right]
+                case Binary(op=op, left=left, right=right) if op in COMPARISONS:
+                    values += [self.scope.congruent(left), self.scope.congruent(right)]
+                case _:
+                    raise _NoColumnError
+        for value in values:
+            if value is None:
+                raise _NoColumnError
+            yield value
+
+
+def _nest(program: Program, position: int, facts: Facts) -> _Nest | None:
+    """Return the nest of a grid loop, ``None`` where the program is not of this kind."""
+    loop, found = program.grid[position], phases(program)
+    if len(found) != 1 or not any(one is found[0] for one in program.body):
+        return None
+    (phase,) = found
+    scope = Scope.of(facts)
+    extent = phase.threads[-1].extent
+    size, blocks = scope.polynomial(extent), scope.polynomial(loop.extent)
+    of_int = all(one is INT for one in (loop.type, loop.extent.type, phase.threads[-1].type, extent.type))
+    *before, work = phase.body or (None,)
+    if size is None or blocks is None or not of_int or not isinstance(work, If) or work.otherwise:
+        return None
+    around = tuple(one for one in program.body if one is not phase)
+    if loop.var in names_in(around):
+        return None
+    for one in (*program.grid, *phase.threads):
+        scope.values[one.var] = Polynomial.symbol(one.var)
+    declared: list[Declare] = []
+    assigned = assigned_variables(phase.body)
+    for stmt in before:
+        if not isinstance(stmt, Declare) or stmt.type is not INT or stmt.value is None or stmt.name in assigned:
+            return None
+        scope.values[stmt.name] = scope.congruent(stmt.value)
+        declared.append(stmt)
+    scalars = {one.name: Var(one.name, INT) for one in program.parameters if one.type is INT}
+    scalars |= {one.name: Var(one.name, INT) for one in program.derived if one.type is INT}
+    return _Nest(program, position, phase, size, size * blocks, tuple(declared), work, scope, scalars)
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    if isinstance(condition, Binary) and condition.op == "&&":
+        yield from _conjuncts(condition.left)
+        yield from _conjuncts(condition.right)
+    else:
+        yield condition
