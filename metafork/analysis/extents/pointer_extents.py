@@ -152,7 +152,14 @@ def _found(
             untouched.add(array)
             continue
         text = _least_text([one + 1 for one in most], symbols, frozenset(names))
-        if text is None:
+        others = _others(most, symbols, frozenset(names))
+        if text is None and others:
+            listed = ", ".join(f"`{name}`" for name in others)
+            unknown[array] = (
+                f"the greatest index of `{array}` depends on {listed}, no parameter of the function; "
+                f"put the schedule into one that takes {'it' if len(others) == 1 else 'them'}"
+            )
+        elif text is None:
             unknown[array] = f"which index of `{array}` is the greatest is not known in parameters"
         else:
             known[array] = text
@@ -322,6 +329,19 @@ def _largest(tops: Sequence[_Top], prover: Prover) -> Bounds:
 
     candidates = dict.fromkeys(bounds for bounds, _ in ways)
     return next((most for most in candidates if all(below(one, *way) for way in ways for one in most)), ())
+
+
+def _others(values: Iterable[Polynomial], symbols: Mapping[str, DerivedSymbol], names: Set[str]) -> list[str]:
+    """Return what values depend on but for the given names, quotients taken apart."""
+    found: set[str] = set()
+    asked = {name for value in values for name in value.symbols}
+    while asked:
+        name = asked.pop()
+        if name in symbols:
+            asked |= {one for operand in symbols[name].operands for one in operand.symbols}
+        elif name not in names:
+            found.add(name)
+    return sorted(found)
 
 
 def _least_text(

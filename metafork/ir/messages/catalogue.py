@@ -145,7 +145,8 @@ _ENTRIES = (
         "MF0105",
         "an extent that depends on more than parameters",
         "the launch is shaped before it runs, alike for all blocks and threads.",
-        "use an upper bound over parameters as the extent, and an `if` in the body.",
+        "use an upper bound over parameters as the extent, and an `if` in the body; what the host can read, read into "
+        "a scalar before the schedule.",
     ),
     Entry(
         "MF0106",
@@ -208,8 +209,8 @@ _ENTRIES = (
         "MF0205",
         "a structure that is no row of scalars",
         "scalars, and arrays and structures of them, are rows of arrays; what else it may hold has no place there.",
-        "use members that are scalars, or one array for each member; in expressions, name a member; a single structure "
-        "comes by a pointer to it, `const struct s *p`, and is read by `p->x`.",
+        "use members that are scalars, or one array for each member; in expressions, name a member; hand members of a "
+        "single structure as scalars to a function that has the schedule, `f_of(p.n, p.x, ...)`.",
     ),
     Entry(
         "MF0206",

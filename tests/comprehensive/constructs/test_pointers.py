@@ -282,6 +282,18 @@ def test_a_local_is_not_taken_for_a_parameter(local):
     assert {one.code for one in caught.value.diagnostics} == {"MF0201"}
 
 
+def test_an_extent_by_what_the_function_computes_is_had_by_a_function_that_takes_it():
+    loop = "meta_schedule {{ meta_for (int b = 0; b < ({n} + B - 1) / B; b++) meta_for (int t = 0; t < B; t++)"
+    loop += " if (b * B + t < {n} / 2) out[b * B + t] = b; }}"
+    text = f"void f(const int *sizes, int B, float *out) {{ int m = sizes[0]; {loop.format(n='m')} }}"
+    with pytest.raises(DiagnosticsError) as caught:
+        parse(Source("pointers.mf", text))
+    assert "the greatest index of `out` depends on `m`, no parameter" in caught.value.diagnostics[0].reason
+    apart = f"void g(int m, int B, float *out) {{ {loop.format(n='m')} }}"
+    calling = "void f(const int *sizes, int B, float *out) { g(sizes[0], B, out); }"
+    assert parse(Source("pointers.mf", f"{apart}\n{calling}")).schedules
+
+
 def test_other_faults_stand_as_they_are():
     with pytest.raises(DiagnosticsError) as caught:
         parse(Source("pointers.mf", loops("out[p] = v[p] + w;")))
