@@ -16,7 +16,10 @@
 
 Where vectors are not aligned, a thread's columns lie as far apart as a block has threads, so that neighbours in x
 access neighbours in memory.  Where they are, but not all of the columns (and rows) of a thread run, it runs its own one
-by one.  ``metafork.lowering.coarsening`` says why that is legal, for rows and columns alike, and runs several rows.
+by one.  Where the first columns of a vector may not run (``j > k``), vectors are loaded all the same and stored in parts
+(``metafork.lowering.masks``), rows behind the last one do what the first of their group does and store nothing, and a
+thread of which nothing runs ends.  ``metafork.lowering.coarsening`` says why that is legal, for rows and columns alike,
+and runs several rows.
 """
 
 from __future__ import annotations
@@ -185,8 +188,9 @@ def _together(columns: Several, rows: Several | None, once: Body, body: Body, ar
     if _edge(nest, columns.loop.var, -1) is not None:
         # Columns that begin within a vector, as a rule with rows that end within a group, and blocks behind both.
         row = row or (None if rows is None else _edge(nest, rows.loop.var, 0))
-        edges = [(one.loop.var, _edge(nest, one.loop.var, runs)) for one in loops for runs in (0, -1)]
-        some = [test for variable, edge in edges if edge is not None for test in edge.one_runs(nest, variable)]
+        edges = [(columns.loop.var, -1), *((one.loop.var, 0) for one in loops)]
+        found = [(variable, _edge(nest, variable, runs)) for variable, runs in edges]
+        some = [test for variable, edge in found if edge is not None for test in edge.one_runs(nest, variable)]
     side = _side(nest, None)
     if side is None:
         return None
