@@ -16,10 +16,10 @@
 
 Where vectors are not aligned, a thread's columns lie as far apart as a block has threads, so that neighbours in x
 access neighbours in memory.  Where they are, but not all of the columns (and rows) of a thread run, it runs its own one
-by one.  Where the first columns of a vector may not run (``j > k``), vectors are loaded all the same and stored in parts
-(``metafork.lowering.masks``), rows behind the last one do what the first of their group does and store nothing, and a
-thread of which nothing runs ends.  ``metafork.lowering.coarsening`` says why that is legal, for rows and columns alike,
-and runs several rows.
+by one.  Where the first columns of a vector may not run (``j > k``), vectors are loaded all the same, and stored in
+parts (``metafork.lowering.masks``); rows behind the last one do what the first of their group does and store nothing,
+and a thread of which nothing runs ends.  ``metafork.lowering.coarsening`` says why that is legal, for rows and columns
+alike, and runs several rows.
 """
 
 from __future__ import annotations
