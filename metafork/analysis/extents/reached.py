@@ -117,7 +117,7 @@ def _touches(access: Reference, value: int | Fraction, values: Launch, hidden: H
         bound.add(loop.var)
         asked.append((loop, [guard for guard in left if guard.symbols <= bound]))
         left = [guard for guard in left if not guard.symbols <= bound]
-    search = _Search()
+    search = _Search(_at_least(index, access.loops, values), value)
     named = {name for guard in left for name in guard.symbols}
     for point in search.iterations(asked, dict(values)):
         there = hidden.numbers(index.symbols, point)
@@ -128,10 +128,33 @@ def _touches(access: Reference, value: int | Fraction, values: Launch, hidden: H
     return False
 
 
+def _at_least(index: Polynomial, loops: Sequence[LoopRange], values: Launch) -> Mapping[str, Polynomial]:
+    """Return by loop what an index is at least, in a launch, once the symbols up to this loop's are known.
+
+    The symbols are not below 0: terms with one that is not known yet are left out, where none of them is negative.
+    """
+    result: dict[str, Polynomial] = {}
+    rest = {loop.var for loop in loops}
+    left = index.substitute({name: values[name] for name in index.symbols - rest if name in values})
+    open_ = left.symbols - rest  # hidden values, of either sign
+    for loop in loops:
+        rest.discard(loop.var)
+        later = {mono: factor for mono, factor in left.terms().items() if any(name in rest for name, _ in mono)}
+        if not open_ and all(factor > 0 for factor in later.values()):
+            result[loop.var] = left - Polynomial(later)
+    return result
+
+
 @dataclass(slots=True)
 class _Search:
-    """Goes through the iterations of nested loops; ``left`` are those that it may still look at."""
+    """Goes through the iterations of nested loops that may lead to the index ``value``.
 
+    ``at_least`` is what the index is at least once a loop's symbol is known, and ``left`` are the iterations that may
+    still be looked at.
+    """
+
+    at_least: Mapping[str, Polynomial]
+    value: int | Fraction
     left: int = ITERATIONS
 
     def iterations(
@@ -148,6 +171,8 @@ class _Search:
             if self.left < 0:
                 return
             values[first.var] = number
+            if first.var in self.at_least and self.at_least[first.var].evaluate(values) > self.value:
+                continue
             if not all(one.holds(values) for one in first.inside) or not all(guard.holds(values) for guard in guards):
                 continue
             lasting = [guard for guard in guards if guard.lasts and first.var in guard.symbols]

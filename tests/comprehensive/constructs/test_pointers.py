@@ -239,6 +239,17 @@ def test_indices_of_what_a_number_is_decoded_to(body):
     assert extent_of_v(text) == NUMBERED[body]
 
 
+@pytest.mark.parametrize("threads", [256, 1024])
+@pytest.mark.parametrize("blocks", ["blocks", "64"])
+def test_a_grid_stride_loop_of_blocks_with_many_threads(threads, blocks):
+    text = (
+        "void f(int n, int blocks, float *v) { "
+        f"meta_schedule meta_for (int b = 0; b < {blocks}; b++) meta_for (int t = 0; t < {threads}; t++) "
+        f"for (long p = (long)b * {threads} + t; p < n; p += (long){blocks} * {threads}) v[p] += 1; }}"
+    )
+    assert extent_of_v(text) == "n"
+
+
 def test_an_image_whose_borders_are_clamped_on_both_axes():
     """Its forty cases have more bounds than are looked for: the tight ones come first."""
     text = (SUITES / "sobel_bytes.mf").read_text()
