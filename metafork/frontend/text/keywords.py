@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
 from metafork.frontend.text.reductions import OPERATORS as REDUCTIONS
 from metafork.frontend.text.static_clauses import WORD as STATIC
-from metafork.frontend.text.tokens import Token, TokenKind
+from metafork.frontend.text.tokens import WRITING, Token, TokenKind
 
 TYPE_WORDS = frozenset({"char", "short", "int", "long", "float", "double", "signed", "unsigned", "const", "void"})
 """Those with which declarations of scalars begin."""
@@ -61,11 +61,14 @@ def is_reduction_keyword(tokens: Sequence[Token], index: int, end: int) -> bool:
     return tokens[index + 2].text in REDUCTIONS or any(one.text == ":" for one in tokens[index + 2 : index + 5])
 
 
-def is_atomic_keyword(tokens: Sequence[Token], index: int, end: int) -> bool:
+def is_atomic_keyword(tokens: Sequence[Token], index: int, end: int, partners: Mapping[int, int]) -> bool:
     """Return whether a statement begins with ``meta_atomic`` used as a word of the language."""
     if tokens[index].text != "meta_atomic" or index + 1 >= end:
         return False
     after = tokens[index + 1]
+    if after.text == "(":  # no call is assigned to
+        behind = partners[index + 1] + 1
+        return behind < end and tokens[behind].text in WRITING
     if after.text in ("++", "--") and index + 2 < end:
         after = tokens[index + 2]
-    return after.kind is TokenKind.NAME or after.text == "*"
+    return after.kind is TokenKind.NAME or after.text in ("*", "(")

@@ -108,7 +108,7 @@ class Structure:
             return self._static(index, end, inside, depth)
         if is_reduction_keyword(self._tokens, index, end):
             return self._reduction(index, end, inside, depth)
-        if is_atomic_keyword(self._tokens, index, end):
+        if is_atomic_keyword(self._tokens, index, end, self._partners):
             return self._atomic(index, end, inside)
         if word in ("for", "meta_for") and following == "(":
             return self._for(index, end, inside, depth, meta=word == "meta_for")

@@ -146,7 +146,8 @@ def match_brackets(tokens: Sequence[Token]) -> dict[int, int]:
     return partners
 
 
-_WRITING = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"})
+WRITING = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "++", "--"})
+"""Operators that assign to what stands beside them."""
 
 
 def perhaps_written(tokens: Sequence[Token]) -> set[str]:
@@ -156,7 +157,7 @@ def perhaps_written(tokens: Sequence[Token]) -> set[str]:
     found = addressed(tokens)
     for before, name, after in zip(("", *(one.text for one in tokens)), tokens, (*tokens[1:], None), strict=False):
         behind = "" if after is None else after.text
-        if name.kind is TokenKind.NAME and (before in ("++", "--") or behind in _WRITING):
+        if name.kind is TokenKind.NAME and (before in ("++", "--") or behind in WRITING):
             found.add(name.text)
     return found
 

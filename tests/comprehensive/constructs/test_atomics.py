@@ -204,6 +204,14 @@ def test_ptx_updates_memory_at_once():
     assert "cas.b32" in ptx
 
 
+@pytest.mark.parametrize("update", ["(*g)++", "(*g) += x[p]", "++(*g)", "((*g))--", "(*g) = (*g) + 1", "(g[p % 3])++"])
+def test_what_is_updated_may_stand_in_parentheses(update):
+    updated = [
+        one for one in walk_statements(program(within(f"meta_atomic {update};")).body) if isinstance(one, Assign)
+    ]
+    assert [one.atomic for one in updated] == [True]
+
+
 def test_the_word_may_be_a_name_elsewhere():
     text = within("int meta_atomic = x[p]; meta_atomic++; meta_atomic = meta_atomic * 2; g[p % 1] = meta_atomic;")
     assert not any(isinstance(stmt, Assign) and stmt.atomic for stmt in walk_statements(program(text).body))
