@@ -422,7 +422,8 @@ _ENTRIES = (
         "MF0402",
         "a race between threads",
         "iterations of the threads' loops run concurrently between two barriers.",
-        "put the write and the read into two nests of thread loops.",
+        "put the write and the read into two nests of thread loops; what all of them count or add up is updated by "
+        "`meta_atomic`.",
     ),
     Entry(
         "MF0403",
