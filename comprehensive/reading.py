@@ -7,7 +7,7 @@ follow.  Where one is not found, the refusal stands, and says why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from metafork import frontend
@@ -31,8 +31,8 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
             raise
         try:
             endless = frontend.parse(source, reassociate=reassociate, extents=lambda *_: f"{ENDLESS}L")
-        except DiagnosticsError:
-            raise refused from None
+        except DiagnosticsError as others:
+            raise DiagnosticsError([_put_off(one, others.diagnostics) for one in refused.diagnostics]) from None
         extents, unknown = _extents(exact_unit(endless))
         if unknown:
             explained = [_explained(one, unknown) for one in refused.diagnostics]
@@ -73,6 +73,13 @@ _POINTERS = ("MF0201", "MF0208")
 """The codes of what may be a pointer, or an array without its first extent."""
 
 _ENDLESS = IntConst(ENDLESS, ScalarType.LONG)
+
+
+def _put_off(one: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:
+    """Return the refusal of a pointer, and that it may go with the errors which keep its accesses from being read."""
+    if one.code not in _POINTERS or one in others:
+        return one
+    return replace(one, reason=f"{one.reason} Its accesses may say how many, once the other errors are corrected.")
 
 
 def _explained(one: Diagnostic, unknown: list[tuple[Span, Mapping[str, str]]]) -> Diagnostic | None:

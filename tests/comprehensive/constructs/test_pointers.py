@@ -309,3 +309,5 @@ def test_other_faults_stand_as_they_are():
     with pytest.raises(DiagnosticsError) as caught:
         parse(Source("pointers.mf", loops("out[p] = v[p] + w;")))
     assert {one.code for one in caught.value.diagnostics} == {"MF0201", "MF0301"}
+    pointers = [one for one in caught.value.diagnostics if one.code == "MF0201"]
+    assert all("may say how many, once the other errors are corrected" in one.reason for one in pointers)
