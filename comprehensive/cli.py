@@ -21,6 +21,8 @@ from comprehensive.signals import unwind_when_asked_to_end
 INTERRUPTED = 130
 """The exit status after SIGINT: 128 and the signal's number."""
 
+_STACK_WORDS = 1 << 13
+
 COMMANDS = {
     "optimize": "Write the decision tree, kernels and dispatcher of a MetaFork file.",
     "render": "Draw a *.tree.json file as SVG.",
@@ -84,6 +86,16 @@ def cli() -> None:
     """Comprehensive optimization of loops annotated in MetaFork, for CUDA."""
 
 
+def _run() -> None:
+    cli(standalone_mode=True)
+
+
+# Frames lie in blocks of 16 KiB, and whoever calls across the end of one maps a block and gives it back, thousands of
+# times a run where a loop stands there. A block has room for its first frame twice: one with a deep stack makes all lie
+# in one block, of which the system gives only the pages that are used.
+_run.__code__ = _run.__code__.replace(co_stacksize=_STACK_WORDS)
+
+
 def main() -> NoReturn:
     """Run the command line; turn a fault of the tool into exit status 3."""
     # Programs and polynomials have few cycles; the collector would look through all of them again and again.
@@ -92,7 +104,7 @@ def main() -> NoReturn:
     atexit.register(gc.freeze)
     unwind_when_asked_to_end()
     try:
-        cli(standalone_mode=True)
+        _run()
     except Exception as fault:
         if "METAFORK_TRACEBACK" in os.environ:
             raise
