@@ -45,6 +45,7 @@ class Positivity:
         self._definitions: dict[str, list[Polynomial]] | None = None
         self._numbered = 0
         self._nodes = 0
+        self._asked: dict[Polynomial, bool] = {}
 
     def extended(self, more: Iterable[Constraint]) -> Positivity:
         """Return what is known with further premises; what the first ones say is not read again."""
@@ -108,6 +109,11 @@ class Positivity:
     # --- by ranges --------------------------------------------------------------------------------------------
 
     def _by_ranges(self, value: Polynomial) -> bool:
+        if value not in self._asked:  # four times of five it was: bounds of one index are wanted at many places
+            self._asked[value] = self._shown_by_ranges(value)
+        return self._asked[value]
+
+    def _shown_by_ranges(self, value: Polynomial) -> bool:
         box = self._known_box()
         if box.never_negative(value):
             return True
