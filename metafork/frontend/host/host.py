@@ -133,7 +133,7 @@ class HostFunction:
             case syntax.WhileStatement(condition=condition, body=body, span=span):
                 around = self._loop()
                 self._effects(condition, scope, span)
-                self._visit(body, dict(scope), (*loops, statement), None)
+                self._body(None if statement.is_do else condition, body, dict(scope), (*loops, statement))
                 around.last = self._next()
             case syntax.SwitchStatement(value=value, body=body, span=span):
                 self._effects(value, scope, span)
@@ -175,10 +175,24 @@ class HostFunction:
             self._effect(loop.init, scope, loop.init.span, None)
         if loop.condition is not None:
             self._effects(loop.condition, scope, loop.span)
-        self._visit(loop.body, scope, (*loops, loop), None)
+        self._body(loop.condition, loop.body, scope, (*loops, loop))
         if loop.step is not None:
             self._effect(loop.step, scope, loop.step.span, None)
         around.last = self._next()
+
+    def _body(
+        self,
+        condition: syntax.Expression | None,
+        body: syntax.Statement,
+        scope: dict[str, Variable],
+        loops: tuple[syntax.ForStatement | syntax.WhileStatement, ...],
+    ) -> None:
+        """Visit the body of a loop, at whose beginning its condition holds, as if it were asserted."""
+        inside = Stretch(self._next())
+        if condition is not None and self._certain(condition.span):
+            self.assertions.append(Assertion(condition, self._next(), inside, dict(scope)))
+        self._visit(body, scope, loops, None)
+        inside.last = self._next()
 
     def _opaque(self, statement: syntax.Opaque, scope: dict[str, Variable]) -> None:
         tokens, span = statement.tokens, statement.span

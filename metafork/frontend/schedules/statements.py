@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from metafork.frontend.schedules.expressions import ExpressionBuilder
-from metafork.frontend.schedules.inlining.calls import Calls
+from metafork.frontend.schedules.inlining.calls import Calls, is_still, lone_call
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.inlining.returns import RETURNED, ReturnLowering, own_jumps
 from metafork.frontend.schedules.local_arrays import LocalArrays, number_of
@@ -320,12 +320,16 @@ class StatementBuilder:
             return (array, *self._ahead(level), *values)
         symbol = ScalarSymbol("", scalar, level.origin, declarator.name_span, "const" in type_.qualifiers)
         unique = self._scopes.introduce(name, symbol, declarator.name_span)
-        self._calls.alone = declarator.value
-        value = None if declarator.value is None else self._value(declarator.value, level)
+        before: tuple[ir.Stmt, ...] = ()
+        initial = declarator.value
+        if isinstance(initial, syntax.Assignment) and is_still(initial.target):
+            before, initial = self._effect(initial, initial.span, level), initial.target
+        self._calls.alone = None if initial is None else lone_call(initial)
+        value = None if initial is None else self._value(initial, level)
         number = None if value is None or not symbol.const else number_of(value, scalar)
         if number is not None:
             self._scopes.settle(name, number)
-        return (*self._ahead(level), ir.Declare(unique, scalar, value, span))
+        return (*before, *self._ahead(level), ir.Declare(unique, scalar, value, span))
 
     def _structure(self, declarator: syntax.Declarator, structure: StructureType, level: Level) -> tuple[ir.Stmt, ...]:
         """Declare a structure, or an array of them: scalars of one type, the members being the last index."""
@@ -402,8 +406,7 @@ class StatementBuilder:
         built: ir.Var | ir.Element | None = None
         with suppress(RefusedError):
             built = self._target(target, level)
-        if not op and isinstance(target, syntax.Name):
-            self._calls.alone = value
+        self._calls.alone = lone_call(value, target) if not op else None
         right = self._value(value, level)
         if built is None:
             raise RefusedError

@@ -85,6 +85,44 @@ void steps(int n, int m, int B, const int a[n][m], int t[n][3])
       }
 }
 """
+RANDOM = """
+#include <stdint.h>
+struct generator { uint64_t state, odd; };
+static uint32_t pcg(struct generator *g)
+{
+  uint64_t old = g->state;
+  g->state = old * 6364136223846793005ULL + (g->odd | 1);
+  uint32_t x = (uint32_t)(((old >> 18) ^ old) >> 27), turn = (uint32_t)(old >> 59);
+  return (x >> turn) | (x << ((-turn) & 31));
+}
+static uint64_t split(uint64_t *s) { uint64_t z = (*s += 0x9e3779b97f4a7c15ULL); return z ^ (z >> 30); }
+static uint32_t shifted(uint32_t *s) { uint32_t x = *s; x ^= x << 13; x ^= x >> 17; return *s = x ^ (x << 5); }
+static int narrowed(signed char *c, int k) { return *c = k * 100; }
+
+void drawn(int n, int m, int B, uint32_t y[n][m], uint64_t z[n], int t[n][2])
+{
+  meta_schedule
+    meta_for (int b = 0; b < (n + B - 1) / B; b++)
+      meta_for (int x = 0; x < B; x++) {
+        int i = b * B + x;
+        if (i >= n) continue;
+        uint64_t s = i;
+        uint32_t w = i + 1, last[2];
+        signed char c = 0;
+        struct generator g;
+        g.state = split(&s);
+        g.odd = split(&s);
+        for (int k = 0; k < m; k++)
+          y[i][m - 1 - k] = pcg(&g) % 1000;
+        z[i] = split(&s) / 3 + x;
+        last[i % 2] = shifted(&w);
+        last[1 - i % 2] = shifted(&w);
+        t[i][0] = (i + 1) * -narrowed(&c, i);
+        int again = last[0] = last[1] / 3;
+        t[i][1] = again + c;
+      }
+}
+"""
 
 
 def test_values_are_those_of_the_targets(tmp_path):
@@ -92,6 +130,7 @@ def test_values_are_those_of_the_targets(tmp_path):
         Case(COVARIANCE, grid(n=[1, 6, 13], B=[1, 4])),
         Case(INSIDE, grid(n=[1, 13], m=[0, 3], B=[1, 4])),
         Case(STEPS, grid(n=[1, 13], m=[1, 6], B=[4])),
+        Case(RANDOM, grid(n=[1, 13], m=[1, 6], B=[4])),
     ]
     assert run(cases, tmp_path) == {}
 
@@ -116,3 +155,10 @@ def test_refused():
     assert_refused(thread("a[i] = «n»++;"), "MF0304")
     assert_refused(thread("const int k = 3; a[i] = --«k»;"), "MF0305")
     assert_refused(thread("int k = 3; a[i] = («k %= 1.5f») + 1;"), "MF0306")
+    draw = "static int draw(int *s) { return *s = *s * 5 + 1; }\n"
+    for place, given in (("s", "s"), ("idx[0]", "s"), ("idx[0]", "idx[0]"), ("t + s", "s"), ("t ? 1 : 0", "s")):
+        assert_refused(draw + thread(f"int s = i, t = i; a[{place}] = «draw(&{given})»;"), "MF0223")
+    beside = ("a[i] += «draw(&s)»", "t = s + «draw(&s)»", "t = t && «draw(&s)»", "t = idx[0] + «draw(&s)»")
+    for one in beside:
+        assert_refused(draw + thread(f"int s = i, t = i; {one};"), "MF0223")
+    assert_refused(draw + thread("int s = i, t = i; t = «draw(&s)» - «draw(&t)»;"), "MF0223", "MF0223")

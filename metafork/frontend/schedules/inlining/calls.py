@@ -34,7 +34,7 @@ class Calls:
     """Puts calls in line.
 
     ``statements`` builds statements in the innermost scope, with the origin of their scalars.  ``origin`` is that of
-    scalars where the call stands, ``alone`` the one call whose value is all of its statement.
+    scalars where the call stands, ``alone`` the one call of its statement that may write (``lone_call``).
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Calls:
         self._count = 0
         self._writing: dict[str, bool] = {}
         self.origin = Origin.BLOCK
-        self.alone: syntax.Expression | None = None
+        self.alone: syntax.Invocation | None = None
 
     def value(self, call: syntax.Invocation, name: str) -> ir.Expr | None:
         """Return what a call gives; ``None`` where the file has no body of that function.
@@ -126,13 +126,11 @@ class Calls:
             message = f"`{name}` takes {number} argument{'s' * (number != 1)}, {len(call.arguments)} given"
             raise self._reporter.refuse("MF0207", call.span, message, related=((function.span, "defined here"),))
         alone, self.alone = self.alone, None
-        while isinstance(alone, syntax.Conversion):
-            alone = alone.operand
         if self._writes(function) and call is not alone:
             raise self._reporter.refuse(
                 "MF0223",
                 call.span,
-                f"`{name}` writes to memory, and its call is a part of an expression or of an assignment to an element",
+                f"`{name}` writes to memory, and its call stands beside what may read it, or beside another call",
                 reason="C does not say whether the rest of the expression is evaluated before or after it.",
                 way_out=f"call it in a statement of its own: `{name}(...);` or `x = {name}(...);` with a scalar `x`.",
             )
@@ -313,7 +311,7 @@ class Calls:
 
     def _body(self, function: FileFunction, returns: ScalarType | None) -> ir.Expr | None:
         """Build what a function does, ahead of the statement, and return its value."""
-        items = _items(function.body)
+        items = _assigned_first(_items(function.body))
         if returns is not None and _chooses(items):
             return self._chosen(items, returns)
         last = items[-1] if items else None
@@ -322,7 +320,7 @@ class Calls:
             self._check_return(last, returns)
             if last.value is None or returns is None:
                 return None
-            self.alone = last.value
+            self.alone = lone_call(last.value)
             return converted(self._expressions.build(last.value), returns)
         lowering = ReturnLowering(function.span)
         lowered = lowering.body(items)
@@ -377,6 +375,64 @@ def _items(statement: syntax.Statement) -> list[syntax.Statement]:
         return [] if isinstance(statement, syntax.Empty) else [statement]
     items: list[syntax.Statement] = [item for item in statement.items if not isinstance(item, syntax.Empty)]
     return _items(items[0]) if len(items) == 1 and isinstance(items[0], syntax.Block) else items
+
+
+def _assigned_first(items: list[syntax.Statement]) -> list[syntax.Statement]:
+    """Return statements with ``return a = e;`` at their end as ``a = e; return a;``."""
+    match items:
+        case [*before, syntax.Jump(value=syntax.Assignment(target=target) as value, span=span) as last] if is_still(
+            target
+        ):
+            return [*before, syntax.ExpressionStatement(value, span), replace(last, value=target)]
+        case _:
+            return items
+
+
+def is_still(expression: syntax.Expression) -> bool:
+    """Return whether an expression surely changes nothing."""
+    return not any(
+        isinstance(part, syntax.Assignment | syntax.Postfix | syntax.Invocation | syntax.Unsupported)
+        or (isinstance(part, syntax.Prefix) and part.op in ("++", "--"))
+        for part in syntax.walk(expression)
+    )
+
+
+def lone_call(value: syntax.Expression, target: syntax.Expression | None = None) -> syntax.Invocation | None:
+    """Return the one call in a value where it is all the same whether it is before or after all around it.
+
+    That is made of numbers and of scalars that the call is not given the addresses of; so are indices of the ``target``
+    to which the value is assigned.
+    """
+    around, calls = [value], list[syntax.Invocation]()
+    while isinstance(target, syntax.Subscript | syntax.Member):
+        around += [target.index] if isinstance(target, syntax.Subscript) else []
+        target = target.base
+    if target is not None and not isinstance(target, syntax.Name):
+        return None
+    names: set[str] = set()
+    while around:
+        match around.pop():
+            case syntax.Invocation() as call:
+                calls.append(call)
+            case syntax.Name(name=name):
+                names.add(name)
+            case syntax.Constant():
+                pass
+            case syntax.Infix(op=op, left=left, right=right) if op not in ir.LOGICAL:
+                around += [left, right]
+            case syntax.Prefix(op="+" | "-" | "~" | "!", operand=operand) | syntax.Conversion(operand=operand):
+                around.append(operand)
+            case _:
+                return None
+    given = {
+        part.name
+        for call in calls
+        for address in syntax.walk(call)
+        if isinstance(address, syntax.Prefix) and address.op == "&"
+        for part in syntax.walk(address)
+        if isinstance(part, syntax.Name)
+    }
+    return calls[0] if len(calls) == 1 and not names & given else None
 
 
 def _chooses(items: Sequence[syntax.Statement]) -> bool:

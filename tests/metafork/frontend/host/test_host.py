@@ -5,6 +5,7 @@ import pytest
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import binary
+from metafork.printing.expressions import expression
 from tests.metafork.frontend.marked import assert_refused, diagnostics_of, program_of
 
 INT = ScalarType.INT
@@ -176,6 +177,32 @@ def test_globals():
 )
 def test_assumptions(before, expected):
     assert list(program_of(around(before)).assumptions) == expected
+
+
+@pytest.mark.parametrize(
+    ("loop", "expected"),
+    [
+        ("for (int k = 0; k < n; k++) {", ["k < n"]),
+        ("for (int k = 0; k < n - 1 && k != 3; k += 2) { if (k > 5) continue; {", ["k < n - 1"]),
+        ("int k = n; while (k >= 1) { k--; k++; {", []),
+        ("int k = get(); while (k > 1) {", ["k > 1"]),
+        ("int k = get(); do {", []),
+        ("for (int k = 0; k < n; k++) for (int l = 0; l < k; l++) {", ["k < n"]),
+        ("for (int k = 0; k < n; k++) for (int l = 0; l < n; l++, k++) {", []),
+        ("for (int k = 0; k < n; k++) { n = 5;", []),
+        ("for (int k = 0; k < n; k++) { if (B > 3) k += 2;", []),
+        ("for (int k = 0; check(k) && k < n; k++) { step(&k);", []),
+        ("for (int k = 0; k++ < n;) {", []),
+        ("for (int k = 0;; k++) {", []),
+        ("int k = 0; again: while (k < n) { if (k == 2) goto again;", []),
+    ],
+)
+def test_the_condition_of_a_loop_around_a_schedule_holds_in_it(loop, expected):
+    """Unless what it reads is changed in between; one with another scalar than the schedule has says nothing."""
+    end = " while (k < n);" if "do {" in loop else ""
+    text = around(f"int d = n; {loop}", schedule=SCHEDULE.replace("a[i]", "a[i + k]") + "}" * loop.count("{") + end)
+    found = [expression(one) for one in program_of(text).assumptions]
+    assert [one for one in found if "!=" not in one] == expected
 
 
 def test_an_assumption_brings_its_derived_scalars():
