@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import Positivity, rooms, whole
-from metafork.algebra.ranges import Box
+from metafork.algebra.ranges import Box, Counted, stays_within
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.lazy_dataclass import dataclass
 
@@ -42,6 +42,10 @@ class Proof:
 
 
 PROVED = Proof(Verdict.YES)
+
+Counters: TypeAlias = tuple[tuple[str, Polynomial | None], ...]
+"""Symbols, and how many values they take."""
+
 INTEGER_SEARCH = 6
 """Largest value that the search for an integer counterexample gives a symbol."""
 
@@ -74,6 +78,7 @@ class Prover:
         self._positivity = Positivity(self.premises, self.quotients)
         self._rooms: list[Polynomial] | None = None
         self._points: list[dict[str, int]] | None = None
+        self._within: dict[tuple[Polynomial, Polynomial, Counters], tuple[bool, bool]] = {}
 
     def proves(self, goal: Constraint | Iterable[Constraint]) -> Proof:
         """Say whether the goal (a constraint, or a conjunction of them) follows from the premises."""
@@ -94,6 +99,16 @@ class Prover:
     def derives(self, goal: Constraint) -> bool:
         """Say whether a certificate by signs shows the goal, or premises that are added up do; no solver is asked."""
         return self._certified(goal) or self._chained(goal)
+
+    def derives_within(self, value: Polynomial, extent: Polynomial, counters: Sequence[Counted]) -> tuple[bool, bool]:
+        """Say whether ``0 <= value`` and ``value < extent`` are derived for all values of the counters.
+
+        Versions of a program share most of their copies, and with them these questions.
+        """
+        question = (value, extent, tuple((counter.var, counter.trips) for counter in counters))
+        if question not in self._within:
+            self._within[question] = stays_within(value, extent, counters, self, self.derives)
+        return self._within[question]
 
     def with_premises(self, more: Iterable[Constraint]) -> Prover:
         """Return a prover with further premises."""

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
-from metafork.algebra.ranges import stays_within
 from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.memory.copy_walk import trips_of, whole
 from metafork.analysis.memory.private_windows import PrivateWindow
@@ -255,8 +254,7 @@ def bounds_of(
     value: Polynomial, extent: Polynomial | None, code: Expr, extent_code: Expr, loops: Sequence[LoopRange], site: Site
 ) -> tuple[Expr | None, Expr | None]:
     """Return ``0 <= code`` and ``code < extent``, ``None`` for what is proved."""
-    prover = site.prover
-    low, high = (False, False) if extent is None else stays_within(value, extent, loops, prover, prover.derives)
+    low, high = (False, False) if extent is None else site.prover.derives_within(value, extent, loops)
     return None if low else binary("<=", IntConst(0), code), None if high else binary("<", code, extent_code)
 
 

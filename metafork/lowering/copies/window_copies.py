@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
-from metafork.algebra.ranges import extreme, stays_within
+from metafork.algebra.ranges import extreme
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.copy_walk import copy_walk, trips_of
 from metafork.analysis.memory.tile_layout import pitch_of
@@ -334,7 +334,7 @@ class _Box:
             )
             size = size * inner[axis - 1] if axis else size
         corner = [(low, total)] if self.window.factors else list(zip(self.lows, known, strict=True))
-        if not all(all(stays_within(*one, self.window.fixed, site.prover, site.prover.derives)) for one in corner):
+        if not all(all(site.prover.derives_within(*one, self.window.fixed)) for one in corner):
             return None
         span = total + steps
         return span if span.symbols <= site.rows.host else None
