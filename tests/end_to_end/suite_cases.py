@@ -75,7 +75,7 @@ CASES = {
     "lbm": Case(at(steps=(3, 2), nx=(9, 8), ny=(7, 8), BX=(4, 8), BY=(2, 4)), {"solid": "k % 11 == 0"}),
     "life": Case(at(gens=(3, 2, 2), n=(9, 8, 17), m=(11, 8, 36), B=(4, 2, 16)), {"a": "k * 37 % 101 % 3 == 0"}),
     "linear_product": Case(at(n=(9, 8), T=(4, 2))),
-    "lu": Case(at(n=(9, 8, 18), B=(4, 2, 16)), {"A": DOMINANT}),
+    "lu": Case(at(n=(9, 8, 18, 36), B=(4, 2, 16, 32)), {"A": DOMINANT}),
     "lud_diag": Case(
         at(matrix_dim=(8, 12)), {"m": "k % (matrix_dim + 1) == 0 ? 9.5f : (float)(k * 37 % 101) * 0.011f + 0.1f"}
     ),

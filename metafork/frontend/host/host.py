@@ -66,6 +66,7 @@ class HostFunction:
         self._unknown: list[tuple[int, Span]] = []
         self._loops: list[Stretch] = []
         self._unstructured = not structured
+        self._conditions = 0  # under which the walk is, within the innermost `switch`
         self.sites: list[Site] = []
         self.assertions: list[Assertion] = []
         self.mistakes: list[tuple[str, Span]] = []
@@ -125,7 +126,7 @@ class HostFunction:
                 self._effect(expression, scope, span, place)
             case syntax.IfStatement(condition=condition, then=then, otherwise=otherwise, span=span):
                 self._effects(condition, scope, span)
-                self._visit(then, dict(scope), loops, None)
+                self._visit_where(condition, then, dict(scope), loops)
                 if otherwise is not None:
                     self._visit(otherwise, dict(scope), loops, None)
             case syntax.ForStatement():
@@ -133,18 +134,21 @@ class HostFunction:
             case syntax.WhileStatement(condition=condition, body=body, span=span):
                 around = self._loop()
                 self._effects(condition, scope, span)
-                self._body(None if statement.is_do else condition, body, dict(scope), (*loops, statement))
+                self._visit_where(None if statement.is_do else condition, body, dict(scope), (*loops, statement))
                 around.last = self._next()
             case syntax.SwitchStatement(value=value, body=body, span=span):
                 self._effects(value, scope, span)
                 inner = dict(scope)
+                outside, self._conditions = self._conditions, 0
                 if isinstance(body, syntax.Block):
                     for item in body.items:
                         self._visit(item, inner, loops, None)
                 else:
                     self._visit(body, inner, loops, None)
+                self._conditions = outside
             case syntax.LabelledStatement(label=label, body=body):
-                self._unstructured = self._unstructured or label not in ("case", "default")
+                past = label not in ("case", "default") or self._conditions > 0  # a way in that asks no condition
+                self._unstructured = self._unstructured or past
                 self._visit(body, scope, loops, None)
             case syntax.Jump(word=word, value=value, span=span):
                 self._unstructured = self._unstructured or word == "goto"
@@ -175,23 +179,25 @@ class HostFunction:
             self._effect(loop.init, scope, loop.init.span, None)
         if loop.condition is not None:
             self._effects(loop.condition, scope, loop.span)
-        self._body(loop.condition, loop.body, scope, (*loops, loop))
+        self._visit_where(loop.condition, loop.body, scope, (*loops, loop))
         if loop.step is not None:
             self._effect(loop.step, scope, loop.step.span, None)
         around.last = self._next()
 
-    def _body(
+    def _visit_where(
         self,
         condition: syntax.Expression | None,
         body: syntax.Statement,
         scope: dict[str, Variable],
         loops: tuple[syntax.ForStatement | syntax.WhileStatement, ...],
     ) -> None:
-        """Visit the body of a loop, at whose beginning its condition holds, as if it were asserted."""
+        """Visit what runs only where a condition was found to hold: as good as an ``assert`` at its beginning."""
         inside = Stretch(self._next())
         if condition is not None and self._certain(condition.span):
             self.assertions.append(Assertion(condition, self._next(), inside, dict(scope)))
+        self._conditions += 1
         self._visit(body, scope, loops, None)
+        self._conditions -= 1
         inside.last = self._next()
 
     def _opaque(self, statement: syntax.Opaque, scope: dict[str, Variable]) -> None:
