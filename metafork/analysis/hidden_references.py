@@ -2,7 +2,8 @@
 
 Beside what ``references`` knows, the walk gives a symbol to
 
-- a scalar between grid and threads whose value is not known: all threads of a block see one value of it;
+- a scalar between grid and threads whose value is not known: all threads of a block see one value of it; one that the
+  host computes by operations on bits is their value;
 - the rounds of a loop of any shape: what it adds to a scalar once a round, ``k += B``, makes that ``start + B*round``;
 - quotients, remainders and operations on bits of loop variables (``metafork.analysis.hidden_values``).
 
@@ -50,6 +51,7 @@ class _Walk(ReferenceWalk):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.hidden = HiddenValues()
+        self._opaque = facts.opaque
         self._rounds = 0
 
     def program(self, program: Program) -> Iterator[Reference]:
@@ -58,6 +60,10 @@ class _Walk(ReferenceWalk):
                 low = None if argument.type.signed else 0
                 self._scope.values[argument.name] = self.hidden.unknown(argument.name, once_a_block=False, low=low)
         self._scope.beyond = self.hidden
+        for derived in program.derived:
+            value = self._scope.converted(derived.definition, derived.type) if derived.name in self._opaque else None
+            if value is not None:
+                self._scope.values[derived.name] = value
         yield from super().program(program)
 
     # --- scalars ----------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class Hidden:
 
     ``once_a_block`` says that a block computes it once between two barriers, so that all its threads see one value.
     ``constraints`` hold wherever it is used.  ``exclusive`` are the value and both operands of a ``^``.  A ``bit`` is 0
-    or 1.  A quotient that is rounded down has its ``dividend`` and ``divisor``.
+    or 1.  ``never`` is not 0: ``!x`` less ``x``.  A quotient that is rounded down has its ``dividend`` and ``divisor``.
     """
 
     symbols: tuple[str, ...]
@@ -37,6 +37,7 @@ class Hidden:
     constraints: tuple[Constraint, ...] = ()
     exclusive: tuple[Polynomial, Polynomial, Polynomial] | None = None
     bit: bool = False
+    never: Polynomial | None = None
     dividend: Polynomial | None = None
     divisor: Polynomial | None = None
 
@@ -101,7 +102,7 @@ class HiddenValues:
                 return None if wrap is None else self.wrapped(scope, wrap)
             case Unary(op="!", operand=operand):
                 one = scope.polynomial(operand) if operand.type.integer else None
-                return 1 - one if one is not None and _within(scope, one, 0, 1) else None
+                return None if one is None else self._negated(scope, one)
             case Binary(op=("/" | "%" | "&" | "^" | ">>") as op, left=left, right=right) if expr.type.integer:
                 first = scope.converted(left, expr.type)
                 second = scope.polynomial(right) if op == ">>" else scope.converted(right, expr.type)
@@ -125,6 +126,21 @@ class HiddenValues:
     def wrapped(self, scope: Scope, wrap: Wrap) -> Polynomial:
         """Return a value less as many periods as fit."""
         return wrap.value - wrap.period * self._whole_part(scope, wrap.value, wrap.period)
+
+    def _negated(self, scope: Scope, value: Polynomial) -> Polynomial | None:
+        """Return ``!value``, of one that is not negative: 0 or 1, and another one than the value."""
+        if not self._not_negative(scope, value):
+            return None
+        if _within(scope, value, 0, 1) or at_most(value, 1) in self.constraints(value):
+            return 1 - value
+        key = ("not", value)
+        if key not in self._made:
+            negated, symbols = self._symbols("not", signed=False)
+            constraints = (at_most(negated, 1), at_most(1, value + negated))
+            of = value.symbols - scope.constants
+            self._enter(Hidden(symbols, of, constraints=constraints, never=negated - value))
+            self._made[key] = negated
+        return self._made[key]
 
     def _quotient(self, scope: Scope, value: Polynomial, divisor: Polynomial) -> Polynomial:
         """Return C's quotient, which is rounded towards 0; what is divided by 0 has no meaning."""

@@ -110,6 +110,8 @@ class Meetings:
             return Meeting(Verdict.UNKNOWN, "the iterations are not told apart")
         ways = [with_equal_symbols(both.with_involutions(pairs)) for pairs in ways]
         equations = list(dict.fromkeys(pair for pairs in ways for pair in pairs))
+        if any(left - right in both.never for left, right in equations):
+            return Meeting(Verdict.YES, "an index differs always")
         orders = [case for order in self._in_two_orders(both) for case in _either_way(both, equations, order)]
         cases = [case for order in orders for case in _quotients_in_order(both, equations, order)]
         open_cases = [case for case in cases if not self._settled(both, equations, case)]

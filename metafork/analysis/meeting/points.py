@@ -92,6 +92,9 @@ class AtPoints:
             for choice in guard.meaning.alternatives
         ]
         self.choices: tuple[Choice, ...] = tuple(dict.fromkeys(choices))
+        unlike = [one.never for one in self._own if one.never is not None]
+        unlike += [self.primed(one.never) for one in theirs if one.never is not None]
+        self.never = frozenset([*unlike, *(-one for one in unlike)])
         self._involutions = [one.exclusive for one in self._own if one.exclusive is not None]
         self._other_involutions = [
             (self.primed(one.exclusive[0]), self.primed(one.exclusive[1]), self.primed(one.exclusive[2]))

@@ -35,6 +35,15 @@ def numbered(inner, extents="[n]"):
     )
 
 
+def buffers(to, of, host="", inside=""):
+    """Return a program that writes one row of two and reads neighbours in another."""
+    return (
+        f"void f(int n, int B, int c, float u[2][n]) {{ {host} meta_schedule {{ "
+        "meta_for (int i = 0; i < (n + B - 1) / B; i++) meta_for (int t = 0; t < B; t++) "
+        f"{{ {inside} int p = i * B + t; if (p + 1 < n) u[{to}][p] = u[{of}][p + 1]; }} }} }}"
+    )
+
+
 INSIDE = "i > 0 && i < n - 1 && j > 0 && j < n - 1"
 
 HALO = (
@@ -95,6 +104,12 @@ FREE = {
         f"int cur = 0; for (int k = 0; k < n; k++) {{ {T} b[!cur][t] = b[cur][(t + 1) % B]; cur = !cur; }}",
         pre="float b[2][B];",
     ),
+    "buffers of the host, not": buffers("!c", "c"),
+    "buffers of the host, read by not": buffers("c", "!c"),
+    "buffers of the host, not not": buffers("!!c", "!c"),
+    "buffers of the host, xor": buffers("to", "from", "int from = c & 1, to = from ^ 1;"),
+    "buffers of the host, not of a bit": buffers("to", "from", "", "int from = c & 1, to = !from;"),
+    "buffers of the host, shifted": buffers("to", "from", "int from = c % 2, to = 1 - from;"),
     "pingpong mod": block(
         f"for (int k = 0; k < n; k++) {T} b[(k + 1) % 2][t] = b[k % 2][(t + 1) % B];", pre="float b[2][B];"
     ),
@@ -209,6 +224,11 @@ RACING = {
         f"int cur = 0; for (int k = 0; k < n; k++) {{ {T} b[cur][t] = b[cur][(t + 1) % B]; cur = 1 - cur; }}",
         pre="float b[2][B];",
     ),
+    "buffers of the host, not of another": buffers("!c", "d", "int d = c + 1;"),
+    "buffers of the host, not and one": buffers("!c", "d", "int d = !(c + 1);"),
+    "buffers of the host, xor of two": buffers("to", "from", "int from = c & 1, to = from ^ 2;"),
+    "buffers of threads, not": buffers("!w", "w", "", "int w = t & 1;"),
+    "buffers of neighbours, not": buffers("!(t / B)", "1 - t / B"),
     "pingpong 2-cur": block(
         f"int cur = 1; for (int k = 0; k < n; k++) {{ {T} b[2 - cur][t] = b[cur][(t + 1) % B]; cur = 2 - cur; }}",
         pre="float b[3][B];",
