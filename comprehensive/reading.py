@@ -41,8 +41,10 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
             return frontend.parse(
                 source, reassociate=reassociate, extents=lambda function, name: extents.get(function, {}).get(name)
             )
-        except DiagnosticsError:
-            raise refused from None
+        except DiagnosticsError as others:
+            if not any(one.code == "MF0316" for one in others.diagnostics):
+                raise refused from None
+            raise DiagnosticsError([_moved(one, endless, extents) for one in others.diagnostics]) from None
 
 
 def _extents(unit: TranslationUnit) -> tuple[dict[str, Mapping[str, str]], list[tuple[Span, Mapping[str, str]]]]:
@@ -56,10 +58,11 @@ def _extents(unit: TranslationUnit) -> tuple[dict[str, Mapping[str, str]], list[
         endless = {
             array.whole or array.name: array for one in programs for array in one.arrays if array.extents[0] == _ENDLESS
         }
+        own = {one.name: len(one.array.extents) for one in function.parameters if one.array is not None}
         rows = {
             name: f"`{name}` leads to rows of another array"
             for name, one in endless.items()
-            if len(one.extents) - bool(one.members) > 1
+            if len(one.extents) > own.get(name, 1 + bool(one.members))
         }
         names = [one.name for one in function.parameters if one.type is not None and one.type.integer]
         found = extents_of(programs, [name for name in endless if name not in rows], names)
@@ -80,6 +83,18 @@ def _put_off(one: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:
     if one.code not in _POINTERS or one in others:
         return one
     return replace(one, reason=f"{one.reason} Its accesses may say how many, once the other errors are corrected.")
+
+
+def _moved(one: Diagnostic, unit: TranslationUnit, extents: Mapping[str, Mapping[str, str]]) -> Diagnostic:
+    """Return an error with the extents that accesses say, where an array is moved that has another one."""
+    function = next((f.name for f in unit.functions if f.span.start <= one.span.start < f.span.end), "")
+    said = ", ".join(f"{name}[{text}]" for name, text in extents.get(function, {}).items())
+    if one.code != "MF0316" or not said:
+        return one
+    way_out = (
+        "say one extent for all arrays that are exchanged, by `#pragma metafork extents(...)` before the function."
+    )
+    return replace(one, reason=f"{one.reason} These are what accesses say: {said}.", way_out=way_out)
 
 
 def _explained(one: Diagnostic, unknown: list[tuple[Span, Mapping[str, str]]]) -> Diagnostic | None:

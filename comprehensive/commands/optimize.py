@@ -314,6 +314,10 @@ def _summary(result: Result, folder: Path) -> str:
         lines.append(f"{schedule.name}: {leaves} {'leaf' if leaves == 1 else 'leaves'}")
         if tree.remarks:
             lines.append(f"  {in_one_line(tree.remarks)}")
+        if not leaves:
+            lines.append(
+                "  nothing satisfies all that it assumes, on no machine that is asked for: the serial code runs"
+            )
         for leaf in schedule.leaves:
             text = " and ".join(schedule.text(c) for c in leaf.systems[0]) or "always"
             more = len(leaf.systems) - 1

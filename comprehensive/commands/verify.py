@@ -149,7 +149,7 @@ def command(
                 raise click.ClickException(f"{path}: {error}") from error
         failed = failed or not found.passed
         incomplete = incomplete or not found.complete
-        unverified = unverified or bool(found.not_verified)
+        unverified = unverified or bool(found.not_verified or found.leafless)
         if as_json:
             documents.append(found.to_json().rstrip())
         else:
@@ -157,6 +157,8 @@ def command(
             verdict = "FAILED" if not found.passed else "verified" if found.complete else "not finished in time"
             if skipped and verdict == "verified":
                 verdict = f"not verified: {skipped} of {len(found.leaves)} leaves never ran"
+            elif found.leafless and verdict == "verified":
+                verdict = f"not verified: {', '.join(found.leafless)} without a leaf"
             click.echo(f"{path}: {verdict}")
             click.echo(found.table())
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from comprehensive.emit.identifiers import c_comment, safe_identifiers
@@ -13,7 +13,7 @@ from comprehensive.emit.signature import element_type, signature_of
 from comprehensive.emit.targets.target import Handles
 from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES
-from metafork.ir.program import Conditional, Expr
+from metafork.ir.program import Binary, Conditional, Expr
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
 from metafork.printing.cuda import is_reserved
 from metafork.printing.expressions import expression
@@ -143,24 +143,26 @@ def _arrays(function: Function) -> str:
 
 def _is_pointer(parameter: FunctionParameter) -> bool:
     """Return whether the declaration of an array does not show how many elements it has."""
+    written = "".join(parameter.declaration.split())
     if parameter.members:
-        return "(*" in parameter.declaration
-    return parameter.array is not None and "[" not in parameter.declaration.replace(" ", "").replace("[]", "")
+        return "(*" in written
+    return parameter.array is not None and ("[" not in written or "(*" in written or "[]" in written)
 
 
 def _duty(function: Function) -> str:
     """Return a comment with the elements that a caller's pointers must have, empty where the declarations show it."""
     said = [
-        f"{one.name} has {' * '.join(_factor(extent) for extent in _structures(one, one.array.extents))}"
+        f"{one.name} has {' * '.join(_factors(_structures(one, one.array.extents)))}"
         for one in function.parameters
         if one.array is not None and _is_pointer(one)
     ]
     return f"/* What {function.name} is given must have as many elements: {', '.join(said)}. */" if said else ""
 
 
-def _factor(extent: Expr) -> str:
-    text = expression(extent)
-    return f"({text})" if isinstance(extent, Conditional) else text
+def _factors(extents: tuple[Expr, ...]) -> Iterator[str]:
+    for extent in extents:
+        sum_ = isinstance(extent, Binary) and extent.op in ("+", "-") and len(extents) > 1
+        yield f"({expression(extent)})" if sum_ or isinstance(extent, Conditional) else expression(extent)
 
 
 def _structures(parameter: FunctionParameter, extents: tuple[Expr, ...]) -> tuple[Expr, ...]:

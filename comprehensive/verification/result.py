@@ -19,6 +19,9 @@ CHECKS = ("guards", "resources", "code", "races", "dataflow")
 ``dataflow`` whether the leaf's program was proved to compute what the source does (else it is tested, not proved)."""
 
 
+NO_LEAF = "it has no leaf: nothing satisfies all that it assumes"
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Something that does not hold: which check, of which schedule and leaf (0: the whole tree), where, and what.
@@ -96,6 +99,12 @@ class Verification:
         """The leaves that never ran."""
         return tuple(row for row in self.leaves if not row.verified)
 
+    @property
+    def leafless(self) -> tuple[str, ...]:
+        """The schedules that have no leaf, of which nothing could run."""
+        with_leaves = {row.schedule for row in self.leaves}
+        return tuple(name for name in self.guards if name not in with_leaves)
+
     def refute(self, schedule: str, checks: Sequence[Check]) -> None:
         """Take up the refuted guards as failures."""
         self.failures += [
@@ -160,6 +169,7 @@ class Verification:
         for row in self.not_verified:
             place = f"{row.schedule} {leaf_name(row.leaf, row.title)}"
             lines.append(f"not verified: {place}: {row.reason or 'it never ran'}")
+        lines += [f"not verified: {name}: {NO_LEAF}" for name in self.leafless]
         if not self.complete:
             lines.append("incomplete: the time limit was reached")
         return "\n".join(lines) + "\n"
@@ -203,6 +213,10 @@ class Verification:
                     "reason": row.reason,
                 }
                 for row in self.not_verified
+            ]
+            + [
+                {"schedule": name, "leaf": 0, "strategies": [], "title": "", "reason": NO_LEAF}
+                for name in self.leafless
             ],
             "leaves": [
                 {

@@ -386,7 +386,7 @@ class UnitParser:
             variable = variables.get(parameter.name)
             if variable is not None and parameter.name in promised:
                 variable.fault, variable.message = "", ""
-                variable.element, variable.extents = variable.pointed, (promised[parameter.name],)
+                variable.element, variable.extents = variable.pointed, (promised[parameter.name], *variable.rows)
                 if variable.structure is not None:
                     variable.extents += (columns_of(variable.structure, variable.span),)
                 array = self._parameter_array(variable, {**visible, **variables}, scope)

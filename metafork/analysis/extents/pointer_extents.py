@@ -46,13 +46,13 @@ class Extents:
 
 
 def extents_of(programs: Sequence[Program], arrays: Iterable[str], names: Iterable[str]) -> Extents:
-    """Return the extents of one-dimensional arrays that programs of one function share, in terms of some names.
+    """Return the first extents of arrays that programs of one function share, in terms of some names.
 
-    Of arrays of structures it is the number of structures; whoever touches a member touches the whole.  Indices are
-    taken case by case, and where that does not tell, with symbols for quotients: ``(p / w) * w + p % w`` is ``p``.
+    Whoever touches an element touches its whole row; of arrays of structures, a member its whole structure.  Indices
+    are taken case by case, and where that does not tell, with symbols for quotients: ``(p / w) * w + p % w`` is ``p``.
     """
     arrays = list(arrays)
-    programs = [_with_whole_structures(program, arrays) for program in programs]
+    programs = [_with_whole_rows(_with_whole_structures(program, arrays), arrays) for program in programs]
     found = _found([with_cases(program, arrays) for program in programs], arrays, names, _case_by_case)
     asked = [name for name in arrays if name in found.unknown or name in found.vague]
     if not asked:
@@ -186,6 +186,19 @@ def _with_whole_structures(program: Program, arrays: Sequence[str]) -> Program:
             one = replace(array, name=names[array.name], extents=array.extents[:-1])
         found.setdefault(one.name, one)
     return replace(program, arrays=tuple(found.values()), body=map_body(program.body, whole)) if names else program
+
+
+def _with_whole_rows(program: Program, arrays: Sequence[str]) -> Program:
+    """Return a program to which the rows of some arrays are one element each."""
+    names = {one.name for one in program.arrays if len(one.extents) > 1 and one.name in arrays}
+
+    def whole(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Element) or expr.array not in names:
+            return None
+        return replace(expr, indices=(map_expression(expr.indices[0], whole),))
+
+    found = tuple(replace(one, extents=one.extents[:1]) if one.name in names else one for one in program.arrays)
+    return replace(program, arrays=found, body=map_body(program.body, whole)) if names else program
 
 
 @dataclass(frozen=True, slots=True)

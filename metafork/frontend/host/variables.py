@@ -18,10 +18,11 @@ class Variable:
     """A variable of the host.
 
     ``type`` is set for scalars, ``element`` and ``extents`` for arrays with extents; ``fault`` is the code of the
-    diagnostic for any other variable; ``pointed`` is the type of what a pointer points to.  An array of structures has
-    an extent more, their members, and ``structure`` says which.  ``since`` is the place from
-    which it has its declared extents, ``escapes`` the place where its address is given away, after which every call may
-    write it.  ``initial`` is the value of a ``const`` scalar of the file, ``braces`` are those of a ``const`` array.
+    diagnostic for any other variable; ``pointed`` is the type of what a pointer, or an array without its first extent,
+    leads to, single elements or ``rows`` of these extents.  An array of structures has an extent more, their members,
+    and ``structure`` says which.  ``since`` is the place from which it has its declared extents, ``escapes`` the place
+    where its address is given away, after which every call may write it.  ``initial`` is the value of a ``const``
+    scalar of the file, ``braces`` are those of a ``const`` array.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Variable:
     element: ScalarType | None = None
     extents: tuple[syntax.Expression, ...] = ()
     pointed: ScalarType | None = None
+    rows: tuple[syntax.Expression, ...] = ()
     structure: StructureType | None = None
     const: bool = False
     fault: str = ""
@@ -113,9 +115,12 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
     if structure is not None and (type_.extents or type_.pointers) and not type_.function:
         variable.structure, scalar = (None if structure.fault else structure), structure.element
         members = (columns_of(structure, declarator.name_span),)
-    if (type_.pointers, type_.extents) in ((1, ()), (0, (None,))) and not type_.function:
+    first, *inner = type_.extents or (None,)
+    rows = tuple(one for one in inner if one is not None) or type_.rows
+    stars = 0 if type_.extents else 1 + len(rows)
+    if first is None and len(rows) == len(inner or rows) and type_.pointers == stars and not type_.function:
         plain = scalar is not ScalarType.BOOL and not type_.qualifiers & {"volatile", "_Atomic"}
-        variable.pointed = scalar if plain else None
+        variable.pointed, variable.rows = scalar if plain else None, rows
     if type_.function:
         variable.fault, variable.message = "MF0206", f"`{name}` is a function"
     elif type_.pointers:

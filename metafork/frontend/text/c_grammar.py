@@ -241,7 +241,8 @@ class Grammar:
             raise GrammarError("this declaration is not understood", span)
         if not named:
             alone = [self._structure(one.type) for one in declarations if isinstance(one.type, c_ast.Struct)]
-            type_ = syntax.TypeName(("struct",), frozenset(), frozenset(), (), 0, False, span, *alone[:1])
+            first = alone[0] if alone else None
+            type_ = syntax.TypeName(("struct",), frozenset(), frozenset(), (), 0, False, span, first)
             return syntax.Declaration((), span, type_ if alone else None)
         return syntax.Declaration(
             tuple(self._declarator(one, extent) for one, extent in zip(named, extents, strict=True)), span
@@ -301,6 +302,7 @@ class Grammar:
 
     def _type(self, node: Any, extent: _Extent) -> syntax.TypeName:
         extents: list[syntax.Expression | None] = []
+        rows: list[syntax.Expression] = []
         pointers, function = 0, False
         inner = node.type
         qualifiers = set(getattr(node, "quals", None) or ())
@@ -308,6 +310,7 @@ class Grammar:
             if isinstance(inner, c_ast.ArrayDecl):
                 if pointers:
                     pointers += 1  # a pointer to an array
+                    rows += [] if inner.dim is None else [self._convert(inner.dim)]
                 else:
                     extents.append(None if inner.dim is None else self._convert(inner.dim))
             elif isinstance(inner, c_ast.PtrDecl):
@@ -333,6 +336,7 @@ class Grammar:
             function,
             self._span(extent),
             self._structure(inner) if isinstance(inner, c_ast.Struct) else None,
+            tuple(rows),
         )
 
     def _structure(self, node: Any) -> syntax.StructureName:

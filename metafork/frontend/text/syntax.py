@@ -196,7 +196,7 @@ class TypeName:
     ``words`` are the type specifiers in order (``unsigned``, ``long``, or a typedef name; ``struct`` stands for any
     structure, union or enumeration, ``structure`` for one that is a ``struct``).  ``extents`` are those of an array,
     outermost first, ``None`` for an empty pair of brackets.  ``pointers`` counts the stars (of the element, for an
-    array); ``function`` marks a function type.
+    array), and extents behind one, which are the ``rows`` of ``(*a)[m]``; ``function`` marks a function type.
     """
 
     words: tuple[str, ...]
@@ -207,6 +207,7 @@ class TypeName:
     function: bool
     span: Span
     structure: StructureName | None = None
+    rows: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,28 @@ void swap(int n, int B, struct body *p, struct body *q, pair *most, const pair o
   }
 }
 """
+ROWS = """
+#define N 5
+typedef struct { float x, y; } vec;
+void jacobi(int n, int m, int B, const double (*restrict u)[m], double (*v)[m]) {
+  meta_schedule meta_for (int i = 0; i < (n + B - 1) / B; i++) meta_for (int j = 0; j < (m + B - 1) / B; j++)
+    meta_for (int s = 0; s < B; s++) meta_for (int t = 0; t < B; t++) {
+      int y = i * B + s, x = j * B + t;
+      if (y >= 1 && y < n - 1 && x >= 1 && x < m - 1) v[y][x] = u[y - 1][x] + u[y + 1][x] + u[y][x - 1] + u[y][x + 1];
+    }
+}
+void planes(int n, int m, float (*a)[n][m], const float b[][N], const vec (*p)[m]) {
+  meta_schedule meta_for (int i = 0; i < n / 2; i++) meta_for (int j = 0; j < m; j++)
+    a[2 * i + 1][n - 1][j] += b[i + 1][j % N] * p[i][j].x;
+}
+void first(int n, int m, float (*a)[m], int h[][2]) {
+  meta_schedule meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < m; j++) if (i == 0) a[0][j] += h[0][1];
+}
+#pragma metafork extents(a[2 * n], idx[n])
+void promised(int n, int m, float (*a)[m], int *idx) {
+  meta_schedule meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < m; j++) if (i == j) a[idx[i] % n][j] += 1;
+}
+"""
 PRODUCT = PROGRAM[PROGRAM.index("void product") : PROGRAM.index("void rows")]
 EXTENTS = {
     "guarded": {"a": "n", "b": "n"},
@@ -129,7 +151,49 @@ def test_extents_of_structures_count_structures():
     }
 
 
-@pytest.mark.parametrize("text", [PROGRAM, STRUCTURES], ids=["scalars", "structures"])
+def test_rows_that_a_pointer_leads_to_are_counted():
+    unit = parse(Source("pointers.mf", ROWS))
+    found = {
+        function.name: {
+            p.name: [expression(one) for one in p.array.extents] for p in function.parameters if p.array is not None
+        }
+        for function in unit.functions
+    }
+    assert found == {
+        "jacobi": {"u": ["n", "m"], "v": ["n - 1", "m"]},
+        "planes": {"a": ["2 * (n / 2)", "n", "m"], "b": ["n / 2 + 1", "5"], "p": ["n / 2", "m", "2"]},
+        "first": {"a": ["1", "m"], "h": ["1", "2"]},
+        "promised": {"a": ["2 * n", "m"], "idx": ["n"]},
+    }
+    result = optimize(ROWS, counters=("shared_memory",), strategies=())
+    header = header_file(result.unit, result.schedules)
+    assert "/* What jacobi is given must have as many elements: u has n * m, v has (n - 1) * m. */" in header
+
+
+@pytest.mark.parametrize(
+    "declaration", ["float *v[n]", "float (*v)[]", "float v[][n][]", "float **v", "float (**v)[n]"]
+)
+def test_what_else_a_pointer_may_lead_to_is_refused(declaration):
+    with pytest.raises(DiagnosticsError):
+        parse(Source("pointers.mf", loops("v[p][j] = 1;", declaration)))
+
+
+def test_exchanged_pointers_of_unlike_extents_are_told_so():
+    text = """
+    void heat(int n, int T, float *u, float *v) {
+      for (int t = 0; t < T; t++) {
+        meta_schedule meta_for (int i = 0; i < n - 2; i++) meta_for (int j = 0; j < 1; j++) v[i + 1] = u[i] + u[i + 2];
+        float *w = u; u = v; v = w;
+      }
+    }"""
+    with pytest.raises(DiagnosticsError) as caught:
+        parse(Source("pointers.mf", text))
+    assert {one.code for one in caught.value.diagnostics} == {"MF0316"}
+    assert "u[n], v[n - 1]" in caught.value.diagnostics[0].reason
+    parse(Source("pointers.mf", text.replace("void", "#pragma metafork extents(u[n], v[n])\nvoid")))
+
+
+@pytest.mark.parametrize("text", [PROGRAM, STRUCTURES, ROWS], ids=["scalars", "structures", "rows"])
 def test_every_leaf_with_pointers_is_the_serial_program(text):
     options = Options(points=3, races=False, dataflow_seconds=0, optimization="-O0")
     found = verify(text, counters=("shared_memory",), strategies=("caching",), options=options)

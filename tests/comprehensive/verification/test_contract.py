@@ -153,7 +153,9 @@ def test_data_for_no_function_of_the_file_is_an_error(tmp_path):
 NEVER = """
 void never(int n, int B, float a[n]) {
   int d = n / B;
-  if (n < 0)
+  int more = n;
+  more++;
+  if (more < 1)
     meta_schedule {
       meta_for (int i = 0; i < d; i++)
         meta_for (int u = 0; u < B; u++)
@@ -161,7 +163,7 @@ void never(int n, int B, float a[n]) {
     }
 }
 """
-ALWAYS = NEVER.replace("never", "always").replace("  if (n < 0)\n", "")
+ALWAYS = NEVER.replace("never", "always").replace("  if (more < 1)\n", "")
 
 
 @pytest.fixture
@@ -200,6 +202,16 @@ def test_a_leaf_that_never_ran_is_not_verified(tmp_path):
     assert [(one["schedule"], one["leaf"]) for one in document["not_verified"]] == [("p_k1", 1)]
     assert "does not come to the schedule" in document["not_verified"][0]["reason"]
     assert [leaf["verified"] for leaf in document["leaves"]] == [True, False]
+
+
+def test_a_schedule_without_a_leaf_is_not_verified(tmp_path):
+    never = NEVER.replace("more < 1", "n < 0")
+    told = ran(tmp_path, ALWAYS + never)
+    assert told.exit_code == 5
+    assert "p.mf: not verified: p_k1 without a leaf" in told.output
+    assert "not verified: p_k1: it has no leaf" in told.output
+    document = json.loads(ran(tmp_path, never, "--json").output)
+    assert [(one["schedule"], one["leaf"]) for one in document["not_verified"]] == [("p_k0", 0)]
 
 
 def test_a_leaf_of_a_static_function_is_not_verified(tmp_path):

@@ -29,7 +29,9 @@ void conditional(int n, int B, float a[n]) {
 ELIMINATION = """
 void eliminate(int n, int B, double a[n][n]) {
   int d = (n + B - 1) / B;
-  for (int k = 0; k < n - 1; k++)
+  int last = n;
+  last--;
+  for (int k = 0; k < last; k++)
     meta_schedule {
       meta_for (int b = 0; b < d; b++)
         meta_for (int u = 0; u < B; u++) {
@@ -44,7 +46,9 @@ void eliminate(int n, int B, double a[n][n]) {
 NEVER = """
 void never(int n, int B, float a[n]) {
   int d = n / B;
-  if (n < 0)
+  int more = n;
+  more++;
+  if (more < 1)
     meta_schedule {
       meta_for (int i = 0; i < d; i++)
         meta_for (int u = 0; u < B; u++)
@@ -57,7 +61,9 @@ FRAGMENT = """
 int N, B;
 float x[N];
 int d = N / B;
-if (N > 1)
+int last = N;
+last--;
+if (last > 0)
   meta_schedule {
     meta_for (int i = 0; i < d; i++)
       meta_for (int t = 0; t < B; t++)
