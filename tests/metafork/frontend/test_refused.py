@@ -402,6 +402,7 @@ CASES = {
     "own array from a string": ("MF0221", thread('char «t[4] = "abc"»; a[i] = t[0];')),
     "too many values": ("MF0221", thread("int t[2] = {1, 2, «3»}; a[i] = t[0];")),
     "row of braces in a row": ("MF0221", thread("int t[2] = {1, «{2, 3}»}; a[i] = t[0];")),
+    "atomic update in a condition": ("MF0224", thread("if («meta_atomic» idx[0]++ > 3) a[i] = 1;")),
     "atomic update of a scalar": ("MF0224", thread("int k = 0; «meta_atomic k += i;» a[i] = k;")),
     "atomic update of an own array": ("MF0224", thread("int k[2] = {0}; «meta_atomic k[1] += i;» a[i] = k[1];")),
     "atomic update of floating elements": ("MF0224", thread("«meta_atomic a[0] += 1;»")),
@@ -419,7 +420,7 @@ CASES = {
     ),
     "atomic maximum of another element": ("MF0224", thread("«meta_atomic idx[0] = idx[1] < i ? i : idx[1];»")),
     "atomic declaration": ("MF0224", thread("«meta_atomic int k = 3;» a[i] = k;")),
-    "atomic update used": ("MF0010", thread("int k = meta_atomic «idx»[0]++;")),
+    "atomic update used": ("MF0224", thread("int k = «meta_atomic» idx[0]++;")),
     "atomic update at block level": (
         "MF0108",
         block("meta_atomic «idx[0]» += 1; meta_for (int j = 0; j < m; j++) a[j] = 1;"),
