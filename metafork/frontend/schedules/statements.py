@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from metafork.frontend.schedules.expressions import ExpressionBuilder
-from metafork.frontend.schedules.inlining.calls import Calls, is_still, lone_call
+from metafork.frontend.schedules.inlining.calls import Calls, is_still
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.inlining.returns import RETURNED, ReturnLowering, own_jumps
 from metafork.frontend.schedules.local_arrays import LocalArrays, number_of
@@ -324,7 +324,7 @@ class StatementBuilder:
         initial = declarator.value
         if isinstance(initial, syntax.Assignment) and is_still(initial.target):
             before, initial = self._effect(initial, initial.span, level), initial.target
-        self._calls.alone = None if initial is None else lone_call(initial)
+        self._calls.alone = None if initial is None else self._calls.apart(initial)
         value = None if initial is None else self._value(initial, level)
         number = None if value is None or not symbol.const else number_of(value, scalar)
         if number is not None:
@@ -406,7 +406,7 @@ class StatementBuilder:
         built: ir.Var | ir.Element | None = None
         with suppress(RefusedError):
             built = self._target(target, level)
-        self._calls.alone = lone_call(value, target) if not op else None
+        self._calls.alone = self._calls.apart(value, target, updated=bool(op))
         right = self._value(value, level)
         if built is None:
             raise RefusedError

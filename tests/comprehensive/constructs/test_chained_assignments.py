@@ -97,6 +97,7 @@ static uint32_t pcg(struct generator *g)
 }
 static uint64_t split(uint64_t *s) { uint64_t z = (*s += 0x9e3779b97f4a7c15ULL); return z ^ (z >> 30); }
 static uint32_t shifted(uint32_t *s) { uint32_t x = *s; x ^= x << 13; x ^= x >> 17; return *s = x ^ (x << 5); }
+static uint32_t beside(uint32_t k, uint32_t *s) { return k + shifted(s); }
 static int narrowed(signed char *c, int k) { return *c = k * 100; }
 
 void drawn(int n, int m, int B, uint32_t y[n][m], uint64_t z[n], int t[n][2])
@@ -118,6 +119,10 @@ void drawn(int n, int m, int B, uint32_t y[n][m], uint64_t z[n], int t[n][2])
         last[i % 2] = shifted(&w);
         last[1 - i % 2] = shifted(&w);
         t[i][0] = (i + 1) * -narrowed(&c, i);
+        t[i][0] += z[i] % 9 + shifted(&w) % 5;
+        z[i] -= beside(w + 1, &w);
+        uint32_t more = beside(w, &w);
+        z[i] ^= more;
         int again = last[0] = last[1] / 3;
         t[i][1] = again + c;
       }
@@ -156,9 +161,15 @@ def test_refused():
     assert_refused(thread("const int k = 3; a[i] = --«k»;"), "MF0305")
     assert_refused(thread("int k = 3; a[i] = («k %= 1.5f») + 1;"), "MF0306")
     draw = "static int draw(int *s) { return *s = *s * 5 + 1; }\n"
-    for place, given in (("s", "s"), ("idx[0]", "s"), ("idx[0]", "idx[0]"), ("t + s", "s"), ("t ? 1 : 0", "s")):
+    for place, given in (("s", "s"), ("idx[s]", "s"), ("idx[0]", "idx[0]"), ("t + s", "s"), ("t ? 1 : 0", "s")):
         assert_refused(draw + thread(f"int s = i, t = i; a[{place}] = «draw(&{given})»;"), "MF0223")
-    beside = ("a[i] += «draw(&s)»", "t = s + «draw(&s)»", "t = t && «draw(&s)»", "t = idx[0] + «draw(&s)»")
+    beside = (
+        "idx[s] += «draw(&s)»",
+        "s += «draw(&s)»",
+        "t = s + «draw(&s)»",
+        "t = t && «draw(&s)»",
+        "t = idx[0] + «draw(&idx[1])»",
+    )
     for one in beside:
         assert_refused(draw + thread(f"int s = i, t = i; {one};"), "MF0223")
     assert_refused(draw + thread("int s = i, t = i; t = «draw(&s)» - «draw(&t)»;"), "MF0223", "MF0223")

@@ -34,7 +34,7 @@ class Calls:
     """Puts calls in line.
 
     ``statements`` builds statements in the innermost scope, with the origin of their scalars.  ``origin`` is that of
-    scalars where the call stands, ``alone`` the one call of its statement that may write (``lone_call``).
+    scalars where the call stands, ``alone`` the one call of its statement that may write (``apart``).
     """
 
     def __init__(
@@ -134,6 +134,55 @@ class Calls:
                 reason="C does not say whether the rest of the expression is evaluated before or after it.",
                 way_out=f"call it in a statement of its own: `{name}(...);` or `x = {name}(...);` with a scalar `x`.",
             )
+
+    def apart(
+        self, value: syntax.Expression, target: syntax.Expression | None = None, *, updated: bool = False
+    ) -> syntax.Invocation | None:
+        """Return the one call in a value where it is all the same whether it is before or after all around it.
+
+        That is made of numbers and of scalars that the call is not given the addresses of, and of elements of arrays
+        where it is given scalars alone; so are indices of the ``target`` to which the value is assigned, or the target
+        itself where it is ``updated``.
+        """
+        around, calls, elements = [value], list[syntax.Invocation](), False
+        if updated and target is not None:
+            around.append(target)
+        while isinstance(target, syntax.Subscript | syntax.Member):
+            around += [target.index] if isinstance(target, syntax.Subscript) else []
+            target = target.base
+        if target is not None and not isinstance(target, syntax.Name):
+            return None
+        names: set[str] = set()
+        while around:
+            match around.pop():
+                case syntax.Invocation() as call:
+                    calls.append(call)
+                case syntax.Name(name=name):
+                    names.add(name)
+                case syntax.Constant():
+                    pass
+                case syntax.Infix(op=op, left=left, right=right) if op not in ir.LOGICAL:
+                    around += [left, right]
+                case syntax.Prefix(op="+" | "-" | "~" | "!", operand=operand) | syntax.Conversion(operand=operand):
+                    around.append(operand)
+                case syntax.Subscript(base=base, index=index):
+                    around += [base, index]
+                    elements = True
+                case _:
+                    return None
+        if len(calls) != 1:
+            return None
+        parts = [part for argument in calls[0].arguments for part in syntax.walk(argument)]
+        given = {
+            part.name
+            for address in parts
+            if isinstance(address, syntax.Prefix) and address.op == "&"
+            for part in syntax.walk(address)
+            if isinstance(part, syntax.Name)
+        }
+        handed = [self._scopes.resolve(part.name) for part in parts if isinstance(part, syntax.Name)]
+        scalars = all(isinstance(one, ScalarSymbol | ValueSymbol) for one in handed)
+        return calls[0] if not names & given and (scalars or not elements) else None
 
     def _writes(self, function: FileFunction) -> bool:
         """Return whether a function, or one that it calls, writes to anything but its own scalars."""
@@ -312,7 +361,8 @@ class Calls:
     def _body(self, function: FileFunction, returns: ScalarType | None) -> ir.Expr | None:
         """Build what a function does, ahead of the statement, and return its value."""
         items = _assigned_first(_items(function.body))
-        if returns is not None and _chooses(items):
+        alone = len(items) == 1 and isinstance(items[0], syntax.Jump)
+        if returns is not None and not alone and _chooses(items):
             return self._chosen(items, returns)
         last = items[-1] if items else None
         if isinstance(last, syntax.Jump) and not any(has_return(item) for item in items[:-1]):
@@ -320,7 +370,7 @@ class Calls:
             self._check_return(last, returns)
             if last.value is None or returns is None:
                 return None
-            self.alone = lone_call(last.value)
+            self.alone = None if last.value is None else self.apart(last.value)
             return converted(self._expressions.build(last.value), returns)
         lowering = ReturnLowering(function.span)
         lowered = lowering.body(items)
@@ -395,44 +445,6 @@ def is_still(expression: syntax.Expression) -> bool:
         or (isinstance(part, syntax.Prefix) and part.op in ("++", "--"))
         for part in syntax.walk(expression)
     )
-
-
-def lone_call(value: syntax.Expression, target: syntax.Expression | None = None) -> syntax.Invocation | None:
-    """Return the one call in a value where it is all the same whether it is before or after all around it.
-
-    That is made of numbers and of scalars that the call is not given the addresses of; so are indices of the ``target``
-    to which the value is assigned.
-    """
-    around, calls = [value], list[syntax.Invocation]()
-    while isinstance(target, syntax.Subscript | syntax.Member):
-        around += [target.index] if isinstance(target, syntax.Subscript) else []
-        target = target.base
-    if target is not None and not isinstance(target, syntax.Name):
-        return None
-    names: set[str] = set()
-    while around:
-        match around.pop():
-            case syntax.Invocation() as call:
-                calls.append(call)
-            case syntax.Name(name=name):
-                names.add(name)
-            case syntax.Constant():
-                pass
-            case syntax.Infix(op=op, left=left, right=right) if op not in ir.LOGICAL:
-                around += [left, right]
-            case syntax.Prefix(op="+" | "-" | "~" | "!", operand=operand) | syntax.Conversion(operand=operand):
-                around.append(operand)
-            case _:
-                return None
-    given = {
-        part.name
-        for call in calls
-        for address in syntax.walk(call)
-        if isinstance(address, syntax.Prefix) and address.op == "&"
-        for part in syntax.walk(address)
-        if isinstance(part, syntax.Name)
-    }
-    return calls[0] if len(calls) == 1 and not names & given else None
 
 
 def _chooses(items: Sequence[syntax.Statement]) -> bool:
