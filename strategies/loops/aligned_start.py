@@ -15,11 +15,12 @@ vector accesses need multiples.
 
 Legality.  The program depends on p and q through ``c = p*B + q`` alone: each integer in which they occur is c plus what
 does not depend on them.  One condition is around all that reads, writes, calls or divides, and does not hold from
-``c = rest`` on (polynomials, equal).  The blocks there were had each c below that (proved), and so have the new ones,
-which are as many as from ``start`` to ``k + 1 + rest``; columns that are new, below ``k + 1``, fail the new test.
+``c = rest`` on (polynomials, equal).  The blocks there were had each c below that, for they were as many as ``rest`` or
+more columns need; and so have the new ones, as many as from ``start`` to ``k + 1 + rest``.  Columns that are new, below
+``k + 1``, fail the new test.
 
-Overflow.  ``start`` is not negative (proved), and what is computed outside the condition stays below ``past``, which
-the host computes: where that leaves its type, it takes another leaf.
+Overflow.  ``start`` is not negative, for its terms are not, and what is computed outside the condition stays below
+``past``, which the host computes: where that leaves its type, it takes another leaf.
 """
 
 from __future__ import annotations
@@ -28,12 +29,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial, reduce
 
-from metafork.algebra.polynomial import Polynomial, at_most
-from metafork.algebra.prover import Prover
+from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.facts import Facts, Scope
 from metafork.analysis.memory.block_shape import phases
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.polynomial_code import code_of
+from metafork.ir.polynomial_code import code_of, may_be_negative
 from metafork.ir.program import (
     COMPARISONS,
     LOGICAL,
@@ -67,17 +67,17 @@ INT = ScalarType.INT
 Body = tuple[Stmt, ...]
 
 
-def with_aligned_start(program: Program, multiple: int, facts: Facts, prover: Prover) -> Program | None:
+def with_aligned_start(program: Program, multiple: int, facts: Facts) -> Program | None:
     """Return the program whose innermost loops begin at a multiple; ``None`` where that is not proved, or is so."""
     for position in reversed(range(len(program.grid))):
         nest = _nest(program, position, facts)
         end = None if nest is None else nest.end()
-        if nest is None or end is None or not prover.derives(at_most(end.column, nest.columns)):
+        if nest is None or end is None or may_be_negative(nest.covered - end.column):
             continue
         for first in (end.first, nest.first_stored()):
             if first is None or (first.is_constant and first.constant_value() % multiple == 0):
                 continue
-            if prover.derives(at_most(0, first)):
+            if not may_be_negative(first):
                 try:
                     return nest.moved(first, end.column, multiple)
                 except _NoColumnError:
@@ -101,15 +101,15 @@ class _NoColumnError(Exception):
 class _Nest:
     """A grid loop and the innermost thread loop that number columns, and the one condition around all work.
 
-    The blocks have ``columns`` of them, each block ``size``.  ``before`` are declarations in front of the condition;
-    ``scope`` has their values, ``scalars`` is what the host knows.
+    A block has ``size`` of them; there are as many blocks as take ``covered`` columns, rounded up.  ``before`` are
+    declarations in front of the condition; ``scope`` has their values, ``scalars`` is what the host knows.
     """
 
     program: Program
     position: int
     phase: Phase
     size: Polynomial
-    columns: Polynomial
+    covered: Polynomial
     before: tuple[Declare, ...]
     work: If
     scope: Scope
@@ -232,9 +232,10 @@ def _nest(program: Program, position: int, facts: Facts) -> _Nest | None:
     scope = Scope.of(facts)
     extent = phase.threads[-1].extent
     size, blocks = scope.polynomial(extent), scope.polynomial(loop.extent)
+    covered = None if size is None or blocks is None else _rounded_up(blocks, size, facts)
     of_int = all(one is INT for one in (loop.type, loop.extent.type, phase.threads[-1].type, extent.type))
     *before, work = phase.body or (None,)
-    if size is None or blocks is None or not of_int or not isinstance(work, If) or work.otherwise:
+    if size is None or covered is None or not of_int or not isinstance(work, If) or work.otherwise:
         return None
     around = tuple(one for one in program.body if one is not phase)
     if loop.var in names_in(around):
@@ -250,7 +251,15 @@ def _nest(program: Program, position: int, facts: Facts) -> _Nest | None:
         declared.append(stmt)
     scalars = {one.name: Var(one.name, INT) for one in program.parameters if one.type is INT}
     scalars |= {one.name: Var(one.name, INT) for one in program.derived if one.type is INT}
-    return _Nest(program, position, phase, size, size * blocks, tuple(declared), work, scope, scalars)
+    return _Nest(program, position, phase, size, covered, tuple(declared), work, scope, scalars)
+
+
+def _rounded_up(blocks: Polynomial, size: Polynomial, facts: Facts) -> Polynomial | None:
+    """Return x where the number of blocks is x divided by their size, rounded up."""
+    for symbol in facts.derived:
+        if symbol.name == blocks.only_symbol and symbol.kind in ("floor", "ceiling") and symbol.operands[1] == size:
+            return symbol.operands[0] - (size - 1 if symbol.kind == "floor" else 0)
+    return None
 
 
 def _conjuncts(condition: Expr) -> Iterator[Expr]:

@@ -91,8 +91,7 @@ class ThreadColumns:
 
 
 def _from_multiples(program: Program, analyses: Analyses) -> Program | None:
-    facts = analyses.facts(program)
-    return with_aligned_start(program, COLUMNS[0], facts, analyses.prover(facts.constraints, facts.derived))
+    return with_aligned_start(program, COLUMNS[0], analyses.facts(program))
 
 
 STRATEGY = ThreadColumns()

@@ -44,6 +44,11 @@ MOVED = {
 LEFT = {
     "a_multiple": ("(m - 8 + C - 1) / C", f"int c = j * C + u + 8; if (y < n && c < m) {UPDATE}"),
     "too_few_blocks": ("rest / C", f"int c = k + 1 + j * C + u; if (y < n && c < m) {UPDATE}"),
+    "blocks_as_given": ("n", f"int c = k + 1 + j * C + u; if (y < n && c < k + 2) {UPDATE}"),
+    "perhaps_before_the_first_column": (
+        "(m - k + C - 1) / C",
+        f"int c = k - 1 + j * C + u; if (y < n && c < m - 1) {UPDATE}",
+    ),
     "no_end": (COVERING, f"int c = k + 1 + j * C + u; if (y < n && c != m) {UPDATE}"),
     "an_end_of_rows": (COVERING, f"int c = k + 1 + j * C + u; if (y < n && c < m - y) {UPDATE}"),
     "otherwise": (COVERING, f"int c = k + 1 + j * C + u; if (y < n && c < m) {UPDATE} else if (y < n) x[y] = 1;"),
@@ -71,9 +76,7 @@ def before(name, blocks, body):
 
 
 def moved(one, multiple=4):
-    analyses = Analyses()
-    facts = analyses.facts(one)
-    return with_aligned_start(one, multiple, facts, analyses.prover(facts.constraints, facts.derived))
+    return with_aligned_start(one, multiple, Analyses().facts(one))
 
 
 def test_moved_programs_compute_what_they_did(tmp_path):
