@@ -163,6 +163,10 @@ def test_refused():
     draw = "static int draw(int *s) { return *s = *s * 5 + 1; }\n"
     for place, given in (("s", "s"), ("idx[s]", "s"), ("idx[0]", "idx[0]"), ("t + s", "s"), ("t ? 1 : 0", "s")):
         assert_refused(draw + thread(f"int s = i, t = i; a[{place}] = «draw(&{given})»;"), "MF0223")
+    through = "float G[9];\nvoid put(float *g) { g[1] = 2; }\n"
+    for body in ("G[0] = 5; return *s = 1;", "put(G); return *s = 1;", "put(&G[2]); return *s = 1;"):
+        drawn = f"{through}int draw(int *s) {{ {body} }}\n"
+        assert_refused(drawn + thread("int s = i; a[i] = G[0] + «draw(&s)»;"), "MF0223")
     beside = (
         "idx[s] += «draw(&s)»",
         "s += «draw(&s)»",

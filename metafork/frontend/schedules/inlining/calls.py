@@ -141,8 +141,8 @@ class Calls:
         """Return the one call in a value where it is all the same whether it is before or after all around it.
 
         That is made of numbers and of scalars that the call is not given the addresses of, and of elements of arrays
-        where it is given scalars alone; so are indices of the ``target`` to which the value is assigned, or the target
-        itself where it is ``updated``.
+        where it is given scalars alone, and reaches nothing else; so are indices of the ``target`` to which the value
+        is assigned, or the target itself where it is ``updated``.
         """
         around, calls, elements = [value], list[syntax.Invocation](), False
         if updated and target is not None:
@@ -182,7 +182,15 @@ class Calls:
         }
         handed = [self._scopes.resolve(part.name) for part in parts if isinstance(part, syntax.Name)]
         scalars = all(isinstance(one, ScalarSymbol | ValueSymbol) for one in handed)
-        return calls[0] if not names & given and (scalars or not elements) else None
+        harmless = not elements or (scalars and not self._reaches_beyond(calls[0]))
+        return calls[0] if harmless and not names & given else None
+
+    def _reaches_beyond(self, call: syntax.Invocation) -> bool:
+        """Say whether a call may come to memory that it is not given: to arrays of the file."""
+        function = self._function(call.callee.name) if isinstance(call.callee, syntax.Name) else None
+        if function is None or self._functions is None:
+            return True
+        return any(_names_beyond(one) for one in (function, *self._functions.reached(function.body)))
 
     def _writes(self, function: FileFunction) -> bool:
         """Return whether a function, or one that it calls, writes to anything but its own scalars."""
@@ -513,6 +521,22 @@ def _stores(statement: syntax.Statement, own: frozenset[str] = frozenset()) -> b
 def _values(function: FileFunction) -> frozenset[str]:
     """Return the parameters of a function that are its own: scalars and structures."""
     return frozenset(one.name for one in function.parameters if not (one.type.pointers or one.type.extents))
+
+
+def _names_beyond(function: FileFunction) -> set[str]:
+    """Return what a function may take an element of, or hand on, that is neither a parameter nor its own."""
+    declared = [one for one in syntax.walk_statements(function.body) if isinstance(one, syntax.Declaration)]
+    own = {one.name for one in (*function.parameters, *(one for each in declared for one in each.declarators))}
+    found: set[str] = set()
+    for part in _expressions_in(function.body):
+        match part:
+            case syntax.Subscript() | syntax.Member() | syntax.Prefix(op="*" | "&"):
+                found |= {one.name for one in syntax.walk(part) if isinstance(one, syntax.Name)}
+            case syntax.Invocation(arguments=arguments):
+                found |= {one.name for one in arguments if isinstance(one, syntax.Name)}
+            case _:
+                pass
+    return found - own
 
 
 def _base(target: syntax.Expression) -> str:
