@@ -82,7 +82,8 @@ _SILENT = frozenset(
 )
 """Functions that touch nothing which has a name in a program, but what they get the address of."""
 _CERTAIN = frozenset({*C_WORDS, *_OTHER_WORDS, *HEADER_TYPES, *OTHER_TYPES})
-_OF_HEADERS = frozenset({*_LIBRARY.split(), *_HARMLESS, *SCANNING_FUNCTIONS, *CONSTANTS})
+OF_HEADERS = frozenset({*_LIBRARY.split(), *_HARMLESS, *SCANNING_FUNCTIONS, *CONSTANTS})
+"""Names of C and POSIX that mean what they mean there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class KnownNames:
 
     def knows(self, name: str) -> bool:
         """Return whether a name that is no variable in scope is one whose meaning is known."""
-        return name in _CERTAIN or name in self.declared or (self.trusted and name in _OF_HEADERS)
+        return name in _CERTAIN or name in self.declared or (self.trusted and name in OF_HEADERS)
 
     def harmless(self, name: str) -> bool:
         """Return whether a call of a function, which nothing in scope hides, leaves all variables as they are."""

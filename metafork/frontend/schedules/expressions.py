@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from metafork.frontend.host.known_names import OF_HEADERS
 from metafork.frontend.schedules.symbols import (
     ArraySymbol,
     PointedSymbol,
@@ -484,7 +485,8 @@ class ExpressionBuilder:
         if known is None or found is not None:
             if known is None and name.lower() in ("min", "max") and len(call.arguments) == 2:
                 self._refuse_minimum(call, name)
-            meant = similar(name, [*MATH_FUNCTIONS, *self.functions], 0.75) if known is None else None
+            spelled = known is not None or name in OF_HEADERS
+            meant = None if spelled else similar(name, [*MATH_FUNCTIONS, *self.functions], 0.75)
             hint = f"; did you mean `{meant}`?" if meant else ""
             raise self._reporter.refuse(
                 "MF0206", call.callee.span, f"`{name}` is no function that can be called in a schedule{hint}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.metafork.frontend.marked import assert_refused, block, loops, small, thread
+from tests.metafork.frontend.marked import assert_refused, block, diagnostics_of, loops, small, thread
 
 
 def static(text):
@@ -495,3 +495,9 @@ def test_refused(name):
     if len(codes) > 1:
         marked = marked.replace("«", "«" * len(codes)).replace("»", "»" * len(codes))
     assert_refused(marked, *codes)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("sqrft", "sqrtf"), ("printf", ""), ("puts", ""), ("rand", "")])
+def test_what_is_spelled_right_has_no_other_spelling(name, meant):
+    (one,) = diagnostics_of(thread(f"a[i] = {name}(alpha);"))
+    assert one.message.partition("did you mean ")[2] == (f"`{meant}`?" if meant else "")
