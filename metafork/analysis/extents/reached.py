@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import combinations
 from random import Random
 
-from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.analysis.facts import Facts
 from metafork.analysis.hidden_values import HiddenValues
 from metafork.analysis.loop_ranges import LoopRange
@@ -111,21 +111,49 @@ def _touches(access: Reference, value: int | Fraction, values: Launch, hidden: H
     (index,) = access.indices
     assert index is not None
     bound = set(values)
-    asked: list[tuple[LoopRange, list[Guard]]] = []
-    left = list(access.guards)
+    asked: list[tuple[LoopRange, list[_Condition]]] = []
+    left = [one for guard in access.guards for one in _Condition.parts(guard, hidden)]
     for loop in access.loops:
         bound.add(loop.var)
-        asked.append((loop, [guard for guard in left if guard.symbols <= bound]))
-        left = [guard for guard in left if not guard.symbols <= bound]
+        asked.append((loop, [one for one in left if one.of <= bound]))
+        left = [one for one in left if not one.of <= bound]
     search = _Search(_at_least(index, access.loops, values), value)
-    named = {name for guard in left for name in guard.symbols}
     for point in search.iterations(asked, dict(values)):
         there = hidden.numbers(index.symbols, point)
-        if there is not None and index.evaluate(there) == value:
-            here = hidden.numbers(named, there)
-            if here is not None and all(guard.holds(here) for guard in left):
-                return True
+        if there is not None and index.evaluate(there) == value and all(one.holds(there) for one in left):
+            return True
     return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """A part of a guard: one of the ``cases`` holds, and did in all iterations before, where it ``lasts``.
+
+    ``names`` are its symbols, which are quotients of the symbols ``of`` which it is, or these; where there are any,
+    ``quotients`` knows them.
+    """
+
+    cases: Sequence[Sequence[Constraint]]
+    lasts: bool
+    names: frozenset[str]
+    of: frozenset[str]
+    quotients: HiddenValues | None
+
+    @staticmethod
+    def parts(guard: Guard, hidden: HiddenValues) -> Iterator[_Condition]:
+        """Yield the conditions that together are a guard."""
+        for choice in guard.meaning.choices:
+            for cases in [[[one]] for one in choice[0]] if len(choice) == 1 else [choice]:
+                names = frozenset([name for case in cases for one in case for name in one.symbols])
+                behind = hidden.behind(names)
+                own = {name for one in behind for name in one.symbols}
+                of = frozenset([*names, *(name for one in behind for name in one.of)]) - own
+                yield _Condition(cases, guard.lasts, names, of, hidden if behind else None)
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Say whether it is known to hold at a point."""
+        here = values if self.quotients is None else self.quotients.numbers(self.names, values)
+        return here is not None and any(all(one.holds(here) for one in case) for case in self.cases)
 
 
 def _at_least(index: Polynomial, loops: Sequence[LoopRange], values: Launch) -> Mapping[str, Polynomial]:
@@ -158,13 +186,13 @@ class _Search:
     left: int = ITERATIONS
 
     def iterations(
-        self, loops: Sequence[tuple[LoopRange, list[Guard]]], values: dict[str, int]
+        self, loops: Sequence[tuple[LoopRange, list[_Condition]]], values: dict[str, int]
     ) -> Iterator[dict[str, int]]:
         """Yield the iterations in which what is asked of each loop's own holds."""
         if not loops:
             yield values
             return
-        (first, guards), *others = loops
+        (first, conditions), *others = loops
         trips = FARTHEST if first.trips is None else int(first.trips.evaluate(values))
         for number in reversed(range(trips)):
             self.left -= 1
@@ -173,8 +201,8 @@ class _Search:
             values[first.var] = number
             if first.var in self.at_least and self.at_least[first.var].evaluate(values) > self.value:
                 continue
-            if not all(one.holds(values) for one in first.inside) or not all(guard.holds(values) for guard in guards):
+            if not all(one.holds(values) for one in first.inside) or not all(one.holds(values) for one in conditions):
                 continue
-            lasting = [guard for guard in guards if guard.lasts and first.var in guard.symbols]
-            if all(guard.holds({**values, first.var: before}) for guard in lasting for before in range(number)):
+            lasting = [one for one in conditions if one.lasts and first.var in one.of]
+            if all(one.holds({**values, first.var: before}) for one in lasting for before in range(number)):
                 yield from self.iterations(others, values)

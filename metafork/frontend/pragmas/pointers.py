@@ -4,6 +4,8 @@
 an array where a pragma in front of its function, or within, gives its extent, a promise of whoever calls the function::
 
     #pragma metafork extents(p[n * m], q[n])
+
+Of a pointer to rows, ``float (*p)[m]``, it gives those too: ``extents(p[n][m])``.
 """
 
 from __future__ import annotations
@@ -62,13 +64,36 @@ def _read(
     found: dict[str, syntax.Expression] = {}
     for first, behind in split_commas(tokens, 1, len(tokens) - 1):
         piece = tokens[first:behind]
-        if len(piece) < 4 or piece[0].kind is not TokenKind.NAME or partners.get(first + 1) != behind - 1:
+        groups = _brackets(partners, first + 1, behind)
+        if len(piece) < 4 or piece[0].kind is not TokenKind.NAME or not groups:
             raise ValueError("`extents` lists names with an extent each: `extents(p[n * m], q[n])`")
         name = piece[0].text
         if name not in variables or variables[name].pointed is None:
             raise ValueError(f"`{name}` is no parameter that points to elements of a scalar type")
-        found[name] = grammar.expression(expand(piece[2:-1]), frozenset())
+        rows = variables[name].rows
+        outer, *inner = (grammar.expression(expand(tokens[start + 1 : end]), frozenset()) for start, end in groups)
+        if [_spelled(one) for one in inner] != [_spelled(one) for one in rows]:
+            raise ValueError(f"`{name}` needs {1 + len(rows)} extents, the last {len(rows)} as in its declaration")
+        found[name] = outer
     return found
+
+
+def _brackets(partners: Mapping[int, int], first: int, behind: int) -> list[tuple[int, int]]:
+    """Return the pairs of brackets that follow each other from a token to another, none where others stand between."""
+    found: list[tuple[int, int]] = []
+    while first < behind:
+        end = partners.get(first, first)
+        if end <= first + 1:
+            return []
+        found.append((first, end))
+        first = end + 1
+    return found
+
+
+def _spelled(expression: syntax.Expression) -> list[tuple[type, str]]:
+    """Return what tells an expression from others: its operations, names and numbers."""
+    parts = syntax.walk(expression)
+    return [(type(one), str(getattr(one, "name", getattr(one, "text", getattr(one, "op", ""))))) for one in parts]
 
 
 def single_elements(body: Sequence[Token], variables: Mapping[str, Variable]) -> set[str]:

@@ -108,7 +108,7 @@ void planes(int n, int m, float (*a)[n][m], const float b[][N], const vec (*p)[m
 void first(int n, int m, float (*a)[m], int h[][2]) {
   meta_schedule meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < m; j++) if (i == 0) a[0][j] += h[0][1];
 }
-#pragma metafork extents(a[2 * n], idx[n])
+#pragma metafork extents(a[2 * n][m], idx[n])
 void promised(int n, int m, float (*a)[m], int *idx) {
   meta_schedule meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < m; j++) if (i == j) a[idx[i] % n][j] += 1;
 }
@@ -176,6 +176,17 @@ def test_rows_that_a_pointer_leads_to_are_counted():
 def test_what_else_a_pointer_may_lead_to_is_refused(declaration):
     with pytest.raises(DiagnosticsError):
         parse(Source("pointers.mf", loops("v[p][j] = 1;", declaration)))
+
+
+@pytest.mark.parametrize(
+    "extents", ["v[n * m]", "v[n][n]", "v[n][m + 1]", "v[n][m][1]", "v[n]m[1]", "v[n][]", "out[n][m]"]
+)
+def test_a_promise_about_rows_gives_their_extents(extents):
+    """``v[n * m]`` would be as many rows."""
+    text = loops("out[p] = v[p][j];", "int m, const float (*v)[m], float *out")
+    parse(Source("pointers.mf", f"#pragma metafork extents(v[n][m])\n{text}"))
+    with pytest.raises(DiagnosticsError, match="MF0321"):
+        parse(Source("pointers.mf", f"#pragma metafork extents({extents})\n{text}"))
 
 
 def test_exchanged_pointers_of_unlike_extents_are_told_so():
@@ -301,6 +312,18 @@ def test_indices_of_what_a_number_is_decoded_to(body):
         f"{{ int p = i * B + j; if (p < h * w) {{ int x = p % w, y = p / w; {body} }} }} }}"
     )
     assert extent_of_v(text) == NUMBERED[body]
+
+
+def test_windows_of_an_image_by_their_number():
+    """Of launches with large windows few iterations lie inside."""
+    text = (
+        "void f(int c, int h, int w, int k, float *v, float *out) { meta_schedule "
+        "meta_for (int b = 0; b < c * k * k; b++) meta_for (int i = 0; i < h; i++) meta_for (int t = 0; t < 1; t++) meta_for (int j = 0; j < w; j++) { "
+        "int y = i + b / k % k - 1, x = j + b % k - 1; float s = 0; "
+        "if (y >= 0 && y < h && x >= 0 && x < w) s = v[(b / (k * k) * h + y) * w + x]; "
+        "out[(b * h + i) * w + j] = s; } }"
+    )
+    assert extent_of_v(text) == "c * h * w"
 
 
 @pytest.mark.parametrize("threads", [256, 1024])
