@@ -319,7 +319,8 @@ def test_windows_of_an_image_by_their_number():
     text = (
         "void f(int c, int h, int w, int k, float *v, float *out) { meta_schedule "
         "meta_for (int b = 0; b < c * k * k; b++) meta_for (int i = 0; i < h; i++) "
-        "meta_for (int t = 0; t < 1; t++) meta_for (int j = 0; j < w; j++) { int y = i + b / k % k - 1, x = j + b % k - 1; float s = 0; "
+        "meta_for (int t = 0; t < 1; t++) meta_for (int j = 0; j < w; j++) { "
+        "int y = i + b / k % k - 1, x = j + b % k - 1; float s = 0; "
         "if (y >= 0 && y < h && x >= 0 && x < w) s = v[(b / (k * k) * h + y) * w + x]; "
         "out[(b * h + i) * w + j] = s; } }"
     )
