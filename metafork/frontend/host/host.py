@@ -125,16 +125,17 @@ class HostFunction:
             case syntax.ExpressionStatement(expression=expression, span=span):
                 self._effect(expression, scope, span, place)
             case syntax.IfStatement(condition=condition, then=then, otherwise=otherwise, span=span):
+                asked = self._next()
                 self._effects(condition, scope, span)
-                self._visit_where(condition, then, dict(scope), loops)
+                self._visit_where(condition, asked, then, dict(scope), loops)
                 if otherwise is not None:
                     self._visit(otherwise, dict(scope), loops, None)
             case syntax.ForStatement():
                 self._for(statement, dict(scope), loops)
             case syntax.WhileStatement(condition=condition, body=body, span=span):
-                around = self._loop()
+                around, asked = self._loop(), self._next()
                 self._effects(condition, scope, span)
-                self._visit_where(None if statement.is_do else condition, body, dict(scope), (*loops, statement))
+                self._visit_where(None if statement.is_do else condition, asked, body, dict(scope), (*loops, statement))
                 around.last = self._next()
             case syntax.SwitchStatement(value=value, body=body, span=span):
                 self._effects(value, scope, span)
@@ -177,9 +178,10 @@ class HostFunction:
             self._declare(loop.init, scope, None)
         elif loop.init is not None:
             self._effect(loop.init, scope, loop.init.span, None)
+        asked = self._next()
         if loop.condition is not None:
             self._effects(loop.condition, scope, loop.span)
-        self._visit_where(loop.condition, loop.body, scope, (*loops, loop))
+        self._visit_where(loop.condition, asked, loop.body, scope, (*loops, loop))
         if loop.step is not None:
             self._effect(loop.step, scope, loop.step.span, None)
         around.last = self._next()
@@ -187,14 +189,18 @@ class HostFunction:
     def _visit_where(
         self,
         condition: syntax.Expression | None,
+        asked: int,
         body: syntax.Statement,
         scope: dict[str, Variable],
         loops: tuple[syntax.ForStatement | syntax.WhileStatement, ...],
     ) -> None:
-        """Visit what runs only where a condition was found to hold: as good as an ``assert`` at its beginning."""
+        """Visit what runs only where a condition was found to hold: as good as an ``assert`` where it was ``asked``.
+
+        What the condition itself changes, it changes after that.
+        """
         inside = Stretch(self._next())
         if condition is not None and self._certain(condition.span):
-            self.assertions.append(Assertion(condition, self._next(), inside, dict(scope)))
+            self.assertions.append(Assertion(condition, asked, inside, dict(scope)))
         self._conditions += 1
         self._visit(body, scope, loops, None)
         self._conditions -= 1
