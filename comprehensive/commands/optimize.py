@@ -315,9 +315,7 @@ def _summary(result: Result, folder: Path) -> str:
         if tree.remarks:
             lines.append(f"  {in_one_line(tree.remarks)}")
         if not leaves:
-            lines.append(
-                "  nothing satisfies all that it assumes, on no machine that is asked for: the serial code runs"
-            )
+            lines.append("  no parameters, on no machine asked for, satisfy all that it assumes: the serial code runs")
         for leaf in schedule.leaves:
             text = " and ".join(schedule.text(c) for c in leaf.systems[0]) or "always"
             more = len(leaf.systems) - 1

@@ -65,17 +65,6 @@ class FileChecks:
                 message = f"`{token.text}` is a name that the generated code uses"
                 raise self.reporter.refuse("MF0313", token.span, message)
 
-    def values_of_updates(self) -> None:
-        """Refuse ``meta_atomic`` as a part of an expression."""
-        tokens = self.preprocessed.tokens
-        for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
-            if token.text == "meta_atomic" and after.kind is TokenKind.NAME and before.text not in _BEFORE_STATEMENT:
-                message = "an atomic update has no value: what stood there before depends on the order of threads"
-                way_out = (
-                    "make it a statement of its own; places in a list come from sums of counts, one after the other."
-                )
-                raise self.reporter.refuse("MF0224", token.span, message, way_out=way_out)
-
     def schedules(self) -> list[int]:
         """Return the tokens that begin a schedule: ``meta_schedule``, and macros with one in them."""
         tokens = self.preprocessed.tokens

@@ -121,7 +121,6 @@ class UnitParser:
         checks.spelling()
         checks.hidden([hull(tokens[one.open_brace].span, tokens[one.close_brace].span) for one in functions])
         checks.taken()
-        checks.values_of_updates()
         if not functions and self._reporter.failed:
             raise RefusedError  # it is no fragment
         keywords = checks.schedules()

@@ -25,11 +25,12 @@ within one iteration, and each row has its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
 
 from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.counted_loops import conjuncts
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.names import fresh
 from metafork.ir.program import (
@@ -186,7 +187,7 @@ def rows_of(body: Body, loops: Set[str]) -> Rows:
         for one in scalars
         if isinstance(one, Declare) and one.value is not None and one.name not in changing and _is_plain(one.value)
     }
-    parts = list(_conjuncts(condition))
+    parts = list(conjuncts(condition))
     same = tuple(part for part in parts if _is_plain(part) and not variables(part) & names)
     own = tuple(part for part in parts if part not in same)
     sizes = dict.fromkeys(loops, 1)
@@ -205,15 +206,6 @@ def rows_of(body: Body, loops: Set[str]) -> Rows:
 def _size(expr: Expr, sizes: Mapping[str, int]) -> int:
     """Return how large an expression is with scalars replaced by what they are."""
     return sum(sizes.get(part.name, 1) if isinstance(part, Var) else 1 for part in walk_expression(expr))
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    match condition:
-        case Binary(op="&&", left=left, right=right):
-            yield from _conjuncts(left)
-            yield from _conjuncts(right)
-        case _:
-            yield condition
 
 
 def _is_plain(expr: Expr) -> bool:

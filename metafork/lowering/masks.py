@@ -28,7 +28,7 @@ do not depend on the column are those of another column, and one at least runs. 
 in their array as a whole, and of which a neighbour reads a part.  Elements are not stored as they were: others may read
 them meanwhile.
 
-A row that a condition leaves out loads and computes what its neighbour does, and does not store.
+A row that a condition leaves out loads and computes what another one does that runs, and does not store.
 
 A condition around one store of an element that the same iteration has read in any case becomes a choice of values:
 iterations of thread loops are independent, so no other one writes the element before the next barrier, and who reads it
@@ -92,7 +92,7 @@ def stored_in_any_case(body: Body) -> Body:
 class ColumnMask:
     """The first column, and the test that may leave out columns: that ``every`` one runs, and each ``one`` of them.
 
-    It leaves out one at most, or, from a ``start`` on, none that follows another one, nor the last.
+    It leaves out one at most; where there is a ``start``, all before some column, and never the last.
     """
 
     first: Var

@@ -30,6 +30,7 @@ from dataclasses import replace
 from functools import partial, reduce
 
 from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.counted_loops import conjuncts
 from metafork.analysis.facts import Facts, Scope
 from metafork.analysis.memory.block_shape import phases
 from metafork.ir.arithmetic.types import ScalarType
@@ -139,7 +140,7 @@ class _Nest:
 
     def end(self) -> _End | None:
         """Return where the condition ends, as the host knows it."""
-        for test in _conjuncts(self.work.condition):
+        for test in conjuncts(self.work.condition):
             match test:
                 case Binary(op="<" | "<=" as op, left=less, right=more):
                     pass
@@ -178,7 +179,7 @@ class _Nest:
         named = [one.name for one in self.before if self.scope.values[one.name] == self._column(first)]
         column = Var(named[0], INT) if named else code_of(self._column(start), symbols)
         tests: list[Expr] = [binary(">=", column, code_of(first, symbols))]
-        tests += _conjuncts(map_expression(self.work.condition, changed))
+        tests += conjuncts(map_expression(self.work.condition, changed))
         work = If(reduce(partial(binary, "&&"), tests), map_body(self.work.then, changed), (), self.work.span)
         phase = replace(self.phase, body=(*map_body(self.before, changed), work))
         grid = list(self.program.grid)
@@ -260,11 +261,3 @@ def _rounded_up(blocks: Polynomial, size: Polynomial, facts: Facts) -> Polynomia
         if symbol.name == blocks.only_symbol and symbol.kind in ("floor", "ceiling") and symbol.operands[1] == size:
             return symbol.operands[0] - (size - 1 if symbol.kind == "floor" else 0)
     return None
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    if isinstance(condition, Binary) and condition.op == "&&":
-        yield from _conjuncts(condition.left)
-        yield from _conjuncts(condition.right)
-    else:
-        yield condition

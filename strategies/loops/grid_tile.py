@@ -12,6 +12,7 @@ from typing import assert_never
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import Positivity
+from metafork.analysis.counted_loops import conjuncts
 from metafork.analysis.facts import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType, promoted
 from metafork.ir.program import (
@@ -226,7 +227,7 @@ class Tile:
 
     def _if(self, stmt: If, scope: Scope) -> Body:
         kept: list[Expr] = []
-        for conjunct in _conjuncts(stmt.condition):
+        for conjunct in conjuncts(stmt.condition):
             try:
                 kept.append(self._root(conjunct, scope))
             except _NoFitError:
@@ -347,14 +348,6 @@ def _only_last_constant_negative(expr: Expr, value: Polynomial) -> bool:
     terms = summands(expr)
     last_negative, last = terms[-1]
     return negative == [()] and last_negative and isinstance(last, IntConst) and not any(n for n, _ in terms[:-1])
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    if isinstance(condition, Binary) and condition.op == "&&":
-        yield from _conjuncts(condition.left)
-        yield from _conjuncts(condition.right)
-    else:
-        yield condition
 
 
 def without_zeros(body: Body) -> Body:

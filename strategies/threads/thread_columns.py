@@ -14,8 +14,8 @@ too) and where their own elements lie side by side, so that those of a thread ar
 has no more requests than one with a result a thread, and asks for no more sectors (``metafork.lowering.vectors`` counts
 them).  Where an outer thread loop shares loads too, a thread runs several of its iterations with it.
 
-Where vectors are not aligned as the program stands, and it may be one that begins anywhere, tiles begin at a multiple
-instead (``strategies.loops.aligned_start``).
+Where vectors are not aligned as the program stands, its tiles begin at a multiple instead, if that computes the same
+(``strategies.loops.aligned_start``).
 
 Blocks that keep something in shared memory, or elements of a thread in registers across a block-level loop, stay as
 they are: there the threads that share a window are what saves loads.  As with ``thread_coarsening``, leaves are split

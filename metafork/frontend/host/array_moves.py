@@ -9,7 +9,7 @@ checked when the program runs.
 from __future__ import annotations
 
 from metafork.frontend.host.host import HostFunction
-from metafork.frontend.host.variables import Change, Site, Variable, Write
+from metafork.frontend.host.variables import Change, Site, Variable, Write, key_of
 from metafork.frontend.text import syntax
 from metafork.lazy_dataclass import dataclass
 
@@ -58,7 +58,7 @@ def _one_shape(host: HostFunction, site: Site, array: Variable, other: Variable)
     if array.element is None or array.element is not other.element or len(array.extents) != len(other.extents):
         return False
     for ours, theirs in zip(array.extents, other.extents, strict=True):
-        if _key(ours, array) != _key(theirs, other):
+        if key_of(ours, array) != key_of(theirs, other):
             return False
         for node in syntax.walk(theirs):
             if isinstance(node, syntax.Name) and node.name in other.scope:
@@ -66,22 +66,3 @@ def _one_shape(host: HostFunction, site: Site, array: Variable, other: Variable)
                 if any(not change.unknown for change in host.changes(size, other.since, site)):
                     return False
     return True
-
-
-def _key(extent: syntax.Expression, array: Variable) -> list[object]:
-    """Return what tells an expression from others, wherever it stands."""
-    found: list[object] = []
-    for node in syntax.walk(extent):
-        found.append(type(node))
-        match node:
-            case syntax.Name(name=name):
-                found.append(id(array.scope.get(name)))
-            case syntax.Constant(text=text):
-                found.append(text)
-            case syntax.Infix(op=op) | syntax.Prefix(op=op) | syntax.Postfix(op=op):
-                found.append(op)
-            case syntax.Ternary() | syntax.Comma() | syntax.Subscript():
-                pass
-            case _:
-                found.append(object())  # a type, a call: never taken to be equal
-    return found

@@ -85,7 +85,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """An ``assert`` of the host."""
+    """An ``assert`` of the host, or a condition under which a statement stands."""
 
     condition: syntax.Expression
     order: int
@@ -157,6 +157,25 @@ def columns_of(structure: StructureType, span: Span) -> syntax.Expression:
 def rank_of(variable: Variable) -> int:
     """Return how many indices an element of an array has for C, to which a structure is one element."""
     return len(variable.extents) - (variable.structure is not None and bool(variable.extents))
+
+
+def key_of(extent: syntax.Expression, array: Variable) -> list[object]:
+    """Return what tells an expression from others, wherever it stands."""
+    found: list[object] = []
+    for node in syntax.walk(extent):
+        found.append(type(node))
+        match node:
+            case syntax.Name(name=name):
+                found.append(id(array.scope.get(name)))
+            case syntax.Constant(text=text):
+                found.append(text)
+            case syntax.Infix(op=op) | syntax.Prefix(op=op) | syntax.Postfix(op=op):
+                found.append(op)
+            case syntax.Ternary() | syntax.Comma() | syntax.Subscript():
+                pass
+            case _:
+                found.append(object())  # a type, a call: never taken to be equal
+    return found
 
 
 def declare_under_condition(variable: Variable, other: Variable | None) -> None:

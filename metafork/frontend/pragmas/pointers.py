@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from metafork.frontend.host.variables import Variable
+from metafork.frontend.host.variables import Variable, key_of
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.definitions import split_commas
@@ -70,9 +70,9 @@ def _read(
         name = piece[0].text
         if name not in variables or variables[name].pointed is None:
             raise ValueError(f"`{name}` is no parameter that points to elements of a scalar type")
-        rows = variables[name].rows
+        array, rows = variables[name], variables[name].rows
         outer, *inner = (grammar.expression(expand(tokens[start + 1 : end]), frozenset()) for start, end in groups)
-        if [_spelled(one) for one in inner] != [_spelled(one) for one in rows]:
+        if [key_of(one, array) for one in inner] != [key_of(one, array) for one in rows]:
             raise ValueError(f"`{name}` needs {1 + len(rows)} extents, the last {len(rows)} as in its declaration")
         found[name] = outer
     return found
@@ -88,12 +88,6 @@ def _brackets(partners: Mapping[int, int], first: int, behind: int) -> list[tupl
         found.append((first, end))
         first = end + 1
     return found
-
-
-def _spelled(expression: syntax.Expression) -> list[tuple[type, str]]:
-    """Return what tells an expression from others: its operations, names and numbers."""
-    parts = syntax.walk(expression)
-    return [(type(one), str(getattr(one, "name", getattr(one, "text", getattr(one, "op", ""))))) for one in parts]
 
 
 def single_elements(body: Sequence[Token], variables: Mapping[str, Variable]) -> set[str]:

@@ -291,7 +291,7 @@ class Structure:
             self._trust(index, end + 1, inside)
             simple = self._grammar.simple_statement(self._tokens[index : end + 1], self._types)
         except GrammarError as error:
-            self._syntax_error(error, inside)
+            self._syntax_error(error, index, end, inside)
             return self._unknown(index, end)
         except TooDeepError:
             self._too_deep(index, end, inside)
@@ -431,7 +431,7 @@ class Structure:
             self._trust(index, stop + 1, inside)
             simple = self._declaration_or_expression(tokens)
         except GrammarError as error:
-            self._syntax_error(error, inside)
+            self._syntax_error(error, index, stop, inside)
             mistake = self._nameless(index, stop) or (error.message, error.span)
             return self._opaque(index, stop + 1, inside, mistake), stop + 1
         except TooDeepError:
@@ -492,7 +492,7 @@ class Structure:
             self._trust(index, end, inside)
             return self._grammar.expression(self._tokens[index:end], self._types)
         except GrammarError as error:
-            self._syntax_error(error, inside)
+            self._syntax_error(error, index, end, inside)
         except TooDeepError:
             self._too_deep(index, end, inside)
         except RefusedError:
@@ -507,9 +507,15 @@ class Structure:
             if token.fault:
                 raise self._reporter.refuse("MF0008", token.span, f"{token.fault}, so it cannot be used in a schedule")
 
-    def _syntax_error(self, error: GrammarError, inside: bool) -> None:
-        if inside:
-            self._reporter.error("MF0010", error.span, error.message)
+    def _syntax_error(self, error: GrammarError, index: int, end: int, inside: bool) -> None:
+        if not inside:
+            return
+        for here in range(index, end - 1):
+            if is_atomic_keyword(self._tokens, here, end, self._partners):
+                message = "an atomic update has no value: what stood there before depends on the order of threads"
+                way_out = "make it a statement of its own; places in a list come from sums of counts, one by one."
+                raise self._reporter.refuse("MF0224", self._tokens[here].span, message, way_out=way_out)
+        self._reporter.error("MF0010", error.span, error.message)
 
     def _too_deep(self, index: int, end: int, inside: bool) -> None:
         if inside:

@@ -168,6 +168,14 @@ def test_select_walks_the_tree(run, optimized):
     assert "B <= block_dim_x does not hold: 2048 > 1024" in outside.output
 
 
+def test_a_schedule_that_can_never_run_is_told(run):
+    loops = "meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < 4; j++) a[i] += j;"
+    Path("never.mf").write_text(f"void f(int n, int a[n]) {{ if (n < 0) meta_schedule {{ {loops} }} }}")
+    told = run("optimize", "never.mf", *QUICK, "-o", "never.out").output
+    assert "never_k0: 0 leaves" in told
+    assert "  no parameters, on no machine asked for, satisfy all that it assumes: the serial code runs" in told
+
+
 def test_instances_are_told(run):
     result = run("optimize", EXAMPLE, *QUICK, "--static", "s=2,4", "-o", "static.out")
     assert "    also compiled for s = 2; s = 4" in result.output

@@ -212,6 +212,14 @@ def test_what_is_updated_may_stand_in_parentheses(update):
     assert [one.atomic for one in updated] == [True]
 
 
+def test_an_update_may_stand_behind_and_in_a_macro():
+    """There, nothing says before macros are expanded whether it begins a statement."""
+    macros = "#define LOOP for (int k = 0; k < 2; k++)\n#define BOTH(a, b) { a; b; }\n"
+    text = macros + within("LOOP meta_atomic g[k]++; BOTH(int z = 2, meta_atomic g[0] += z)")
+    updated = [stmt for stmt in walk_statements(program(text).body) if isinstance(stmt, Assign) and stmt.atomic]
+    assert len(updated) == 2
+
+
 def test_the_word_may_be_a_name_elsewhere():
     text = within("int meta_atomic = x[p]; meta_atomic++; meta_atomic = meta_atomic * 2; g[p % 1] = meta_atomic;")
     assert not any(isinstance(stmt, Assign) and stmt.atomic for stmt in walk_statements(program(text).body))

@@ -132,15 +132,18 @@ def test_extents_are_those_of_the_accesses():
     assert found == EXTENTS
 
 
-def test_extents_of_structures_count_structures():
-    unit = parse(Source("pointers.mf", STRUCTURES))
-    found = {
+def extents_in(text):
+    """All extents of each array that a function of the text takes."""
+    return {
         function.name: {
             p.name: [expression(one) for one in p.array.extents] for p in function.parameters if p.array is not None
         }
-        for function in unit.functions
+        for function in parse(Source("pointers.mf", text)).functions
     }
-    assert found == {
+
+
+def test_extents_of_structures_count_structures():
+    assert extents_in(STRUCTURES) == {
         "move": {"p": ["n", "3"], "q": ["n", "3"]},
         "swap": {
             "p": ["2 * B * (n / B)", "3"],
@@ -152,14 +155,7 @@ def test_extents_of_structures_count_structures():
 
 
 def test_rows_that_a_pointer_leads_to_are_counted():
-    unit = parse(Source("pointers.mf", ROWS))
-    found = {
-        function.name: {
-            p.name: [expression(one) for one in p.array.extents] for p in function.parameters if p.array is not None
-        }
-        for function in unit.functions
-    }
-    assert found == {
+    assert extents_in(ROWS) == {
         "jacobi": {"u": ["n", "m"], "v": ["n - 1", "m"]},
         "planes": {"a": ["2 * (n / 2)", "n", "m"], "b": ["n / 2 + 1", "5"], "p": ["n / 2", "m", "2"]},
         "first": {"a": ["1", "m"], "h": ["1", "2"]},
@@ -174,8 +170,10 @@ def test_rows_that_a_pointer_leads_to_are_counted():
     "declaration", ["float *v[n]", "float (*v)[]", "float v[][n][]", "float **v", "float (**v)[n]"]
 )
 def test_what_else_a_pointer_may_lead_to_is_refused(declaration):
-    with pytest.raises(DiagnosticsError):
+    with pytest.raises(DiagnosticsError) as caught:
         parse(Source("pointers.mf", loops("v[p][j] = 1;", declaration)))
+    assert {one.code for one in caught.value.diagnostics} <= {"MF0201", "MF0208"}
+    assert all("`v`" in one.message for one in caught.value.diagnostics)
 
 
 @pytest.mark.parametrize(
