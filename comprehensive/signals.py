@@ -9,11 +9,13 @@ has ``least`` seconds of processor time in any case: as much on a busy machine a
 
 A handler may run between any two instructions of Python, also of a library that is just handing an object to C.  An
 exception there would have the object counted wrongly, be taken for another one, or be dropped with a traceback.
-Handlers of this module wait until such code is over.
+Handlers of this module wait until such code is over.  Where what a deadline raises is dropped all the same, it is
+raised again.
 """
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -24,8 +26,10 @@ from types import FrameType
 from typing import NoReturn
 
 _LEAST = 0.001
+_AGAIN = 0.25
+"""Seconds until a deadline that passed is told again: more than it takes to leave a computation."""
 
-_NOT_WITHIN = frozenset({"z3", "llvmlite", "ctypes", "importlib", "weakref"})
+_NOT_WITHIN = frozenset({"z3", "llvmlite", "ctypes", "importlib", "weakref", "_weakrefset", "contextlib"})
 """Packages that would be left half done."""
 
 
@@ -45,11 +49,14 @@ def until(deadline: float | None, least: float = 0.0) -> Iterator[None]:
         return
 
     enough = time.process_time() + least
-    block = sys._getframe(2)  # behind ``__enter__``
+    block, over = sys._getframe(2), False  # behind ``__enter__``
 
     def ended(_number: int, frame: FrameType | None) -> None:
         lacking = enough - time.process_time()
+        if over:
+            return
         if lacking <= 0.0 and _may_end(frame, block):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN)
             raise OutOfTimeError
         signal.setitimer(signal.ITIMER_REAL, max(_LEAST, lacking))
 
@@ -58,6 +65,7 @@ def until(deadline: float | None, least: float = 0.0) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, max(_LEAST, deadline - time.monotonic()))
         yield
     finally:
+        over = True  # before the timer is stopped: a signal that comes between must not start it again
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
 
@@ -88,9 +96,10 @@ def _raise(number: int) -> NoReturn:
 
 def _may_end(frame: FrameType | None, block: FrameType | None) -> bool:
     """Say whether an exception from ``frame`` reaches ``block`` (the process) and leaves nothing between half done."""
+    of_collector = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     while frame is not None and frame is not block:
         package = str(frame.f_globals.get("__name__")).partition(".")[0]
-        if package in _NOT_WITHIN or frame.f_code.co_name == "__del__":
+        if package in _NOT_WITHIN or frame.f_code.co_name == "__del__" or frame.f_code in of_collector:
             return False
         frame = frame.f_back
     return True

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,17 @@ PLACES = {
             come()
             print("finished")
     Finalized()
+""",
+    "a callback of the collector": """
+    import gc
+    def called(phase, _):
+        if phase == "start":
+            come()
+        else:
+            print("finished")
+            gc.callbacks.clear()
+    gc.callbacks.append(called)
+    gc.collect()
 """,
     "z3, handing an object to C": """
     made = z3.z3.Z3_mk_config
@@ -107,6 +119,24 @@ def test_a_deadline_waits_for_a_finalizer():
     with pytest.raises(OutOfTimeError):
         work()
     assert finished == [True]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_deadline_whose_exception_is_dropped_comes_again():
+    def wait(_):
+        time.sleep(60)
+
+    def work():
+        with until(time.monotonic() + 0.05):
+            last = Finalized()
+            last.finished = []
+            kept = weakref.ref(last, wait)  # Python drops what is raised in there
+            del last
+            assert kept() is None
+            time.sleep(60)
+
+    with pytest.raises(OutOfTimeError):
+        work()
 
 
 def test_nothing_is_raised_behind_the_block():
