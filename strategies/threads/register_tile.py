@@ -21,7 +21,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from metafork.analysis.analyses import Analyses
-from metafork.ir.program import Program, Version
+from metafork.analysis.memory.block_shape import phases
+from metafork.ir.kernel import Space
+from metafork.ir.program import For, Program, Version, walk_statements
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, NotApplied
@@ -51,12 +53,23 @@ class RegisterTile:
             return NotApplied("loops run several iterations together already")
         tiled = program.mapped(jammed=self.most)
         try:
-            if _code(tiled, analyses) == _code(program, analyses):
+            if not _may_share(program, analyses) or _code(tiled, analyses) == _code(program, analyses):
                 return NotApplied("no loop of a thread is proved to have independent iterations that share loads")
         except CannotLowerError as reason:
             return NotApplied(str(reason))
         note = f"{self.most} iterations of a loop run together, and share what loops in it load"
         return Applied(Version(tiled, version.ir_strategies), note, Effect("register tiles"))
+
+
+def _may_share(program: Program, analyses: Analyses) -> bool:
+    """Say whether there is a loop in a loop of a thread, or shared memory, of which several elements are read at once.
+
+    Without either the kernel with jammed loops is the kernel, and need not be made.
+    """
+    loops = (loop for phase in phases(program) for loop in walk_statements(phase.body) if isinstance(loop, For))
+    if any(isinstance(inner, For) for loop in loops for inner in walk_statements(loop.body)):
+        return True
+    return any(memory.space is Space.SHARED for memory in lower(program, program.name, analyses).memories)
 
 
 def _code(program: Program, analyses: Analyses) -> object:
