@@ -1,15 +1,17 @@
 """The loops of a kernel's PTX, and how ``ptxas`` unrolls them.
 
 ``ptxas`` unrolls loops of its own accord: one with a constant and small number of iterations whole, and an innermost
-counted one inside another by four.  A loop is counted where its one exit tests a value that grows by a constant in each
-iteration against one that the loop leaves alone; loops over blocks, whose step is the size of the grid, are not, and
-loops that divide, wait at a barrier or call are left as they are.
+counted one inside another by four; conditions in it become predicates, except conditions in conditions.  What is the
+same in all iterations it computes before the loop.  A loop is counted where its one exit tests a value that grows by a
+constant in each iteration against one that the loop leaves alone; loops over blocks, whose step is the size of the
+grid, are not, and loops that divide, wait at a barrier or call are left as they are.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from evaluators.registers.code import PtxBlock, PtxInstruction
 from metafork.lazy_dataclass import dataclass
@@ -29,6 +31,10 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 # iterations.
 _MOST_WHOLE = 200
 _MOST_ITERATIONS = 64
+_WITHOUT_EFFECT = frozenset(
+    ("add", "sub", "mul", "mad", "fma", "neg", "abs", "min", "max", "shl", "shr", "and", "or", "xor", "not", "bfe",
+     "mov", "cvt", "cvta", "setp", "selp")
+)  # fmt: skip
 # Stands in no name of PTX.
 _COPY = "~"
 UNKNOWN = 0
@@ -66,7 +72,11 @@ def natural_loops(blocks: Sequence[PtxBlock]) -> Loops:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A loop whose blocks follow each other in one way only, from the header on, and that is left at one place."""
+    """A loop whose blocks follow each other, from the header on, and that is left at one place.
+
+    Blocks that a condition skips stand between the others; the branches to them are no part of the body, and what they
+    leave to others is *guarded* there.
+    """
 
     blocks: tuple[int, ...]
     exit: int
@@ -74,22 +84,97 @@ class Chain:
 
 
 def chain_of(blocks: Sequence[PtxBlock], header: int, members: frozenset[int]) -> Chain | None:
-    """Return the loop as a chain, ``None`` where it branches or is left at several places."""
+    """Return the loop as a chain, ``None`` where conditions stand in conditions or it is left at several places."""
+    entries: dict[int, int] = {}
+    for member in members:
+        for one in blocks[member].successors:
+            entries[one] = entries.get(one, 0) + 1
     sequence: list[int] = []
     exits: list[int] = []
+    body: list[PtxInstruction] = []
     block = header
     while True:
         sequence.append(block)
         inside = [one for one in blocks[block].successors if one in members]
         exits.extend(one for one in blocks[block].successors if one not in members)
-        if len(inside) != 1:
-            return None
-        (block,) = inside
+        if len(inside) == 1:
+            body += blocks[block].instructions
+            (block,) = inside
+        else:
+            join, skipped = _skipped(blocks, inside, entries)
+            if join is None or join == header:
+                return None
+            body += [one for one in blocks[block].instructions if one.form.opcode != "bra"]
+            for one in skipped:
+                sequence.append(one)
+                body += _guarded(blocks, one)
+            block = join
         if block == header:
             break
     if len(sequence) != len(members) or len(exits) != 1:
         return None
-    return Chain(tuple(sequence), exits[0], tuple(one for block in sequence for one in blocks[block].instructions))
+    return Chain(tuple(sequence), exits[0], tuple(body))
+
+
+def _skipped(
+    blocks: Sequence[PtxBlock], ways: Sequence[int], entries: Mapping[int, int]
+) -> tuple[int | None, tuple[int, ...]]:
+    """Return the block in which two ways meet again, and the single blocks between; no block where there are more."""
+    if len(ways) != 2:
+        return None, ()
+    (left, right), after = ways, [blocks[way].successors for way in ways]
+    alone = [entries[way] == 1 for way in ways]
+    if after[0] == (right,) and alone[0]:
+        return right, (left,)
+    if after[1] == (left,) and alone[1]:
+        return left, (right,)
+    if len(after[0]) == 1 and after[0] == after[1] and all(alone):
+        return after[0][0], (left, right)
+    return None, ()
+
+
+def _guarded(blocks: Sequence[PtxBlock], skipped: int) -> Iterator[PtxInstruction]:
+    """Yield the instructions of a block that may be skipped; values that others use may stay what they were."""
+    instructions = blocks[skipped].instructions
+    defined: set[str] = set()
+    left = {name for place, block in enumerate(blocks) if place != skipped for one in block.instructions
+            for name in one.uses}  # fmt: skip
+    for one in instructions:
+        left.update(name for name in one.uses if name not in defined)
+        defined.update(one.defines)
+    for one in instructions:
+        if one.form.opcode != "bra":
+            yield replace(one, guarded=True) if left.intersection(one.defines) else one
+
+
+def without_invariants(body: Sequence[PtxInstruction]) -> tuple[list[PtxInstruction], frozenset[str]]:
+    """Return what of a loop's body depends on the iteration, and the values that it uses of the rest."""
+    definitions: dict[str, int] = {}
+    for one in body:
+        for name in one.defines:
+            definitions[name] = definitions.get(name, 0) + 1
+    varying = set(definitions)
+    left = list(body)
+    before = len(left) + 1
+    while len(left) < before:
+        before = len(left)
+        kept = []
+        for one in left:
+            if _is_invariant(one, definitions, varying):
+                varying.difference_update(one.defines)
+            else:
+                kept.append(one)
+        left = kept
+    return left, frozenset({name for one in left for name in one.uses} & (definitions.keys() - varying))
+
+
+def _is_invariant(one: PtxInstruction, definitions: Mapping[str, int], varying: Collection[str]) -> bool:
+    return (
+        one.form.opcode in _WITHOUT_EFFECT
+        and not one.guarded
+        and all(definitions[name] == 1 for name in one.defines)
+        and not any(name in varying for name in one.uses)
+    )
 
 
 def iterations(blocks: Sequence[PtxBlock], chain: Chain) -> int | None:

@@ -23,7 +23,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction, Slow, liveness
 from evaluators.registers.list_scheduling import scheduled
-from evaluators.registers.loops import CopiedWeights, chain_of, copies, iterations, natural_loops, unrolled_whole
+from evaluators.registers.loops import (
+    CopiedWeights,
+    chain_of,
+    copies,
+    iterations,
+    natural_loops,
+    unrolled_whole,
+    without_invariants,
+)
 from evaluators.registers.operations import Operations, in_order, operations
 from evaluators.registers.pressure import weights
 from metafork.lazy_dataclass import dataclass
@@ -46,11 +54,15 @@ _MOST_UNROLLED = 52
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Straight-line code, the registers that live after it, and whether it stands for a loop unrolled by four."""
+    """Straight-line code, the registers that live after it, and whether it stands for a loop unrolled by four.
+
+    ``varying``: for a loop without what is the same in all iterations.
+    """
 
     body: Sequence[PtxInstruction]
     live_out: frozenset[str]
     unrolled: bool = False
+    varying: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +85,8 @@ def arrangement(code: PtxCode, weight: Mapping[str, int] | None = None) -> Arran
     weight = CopiedWeights(weight or weights(code))
     taken = weight.__getitem__
     found = list(_regions(unrolled_whole(code.blocks)))
-    loads = max((sum(one.form.loads for one in region.body) for region in found if not region.unrolled), default=0)
+    as_they_are = [region for region in found if not region.unrolled and not region.varying]
+    loads = max((sum(one.form.loads for one in region.body) for region in as_they_are), default=0)
     slow = dict.fromkeys(Slow, 0)
     regions = []
     for region in found:
@@ -91,14 +104,16 @@ def arrangement(code: PtxCode, weight: Mapping[str, int] | None = None) -> Arran
         most = max(values + FREE_MORE, *(max(values + more, least) for more, least in temporaries), 0)
         regions.append((most, region, temporaries))
     wanted = 0
-    for most, region, temporaries in sorted(regions, key=lambda item: -item[0]):
-        if most <= wanted:
-            break
+    for most, region, temporaries in sorted(regions, key=lambda item: (item[1].varying, -item[0])):
+        if most <= wanted or (region.varying and wanted >= ALL_WARPS):
+            continue
         straight = operations(region.body, region.live_out, weight)
         needed = in_order(straight)
         if temporaries or max(ALL_WARPS, needed + TIGHT_MORE) > wanted:
-            wanted = max(wanted, _wanted(straight, needed, temporaries))
-    across = max((sum(map(taken, region.live_out)) for region in found), default=0)
+            takes = _wanted(straight, needed, temporaries)
+            if not region.varying or takes <= ALL_WARPS:
+                wanted = max(wanted, takes)
+    across = max((sum(map(taken, region.live_out)) for region in as_they_are), default=0)
     return Arrangement(wanted, loads, across, slow)
 
 
@@ -133,6 +148,9 @@ def _regions(blocks: Sequence[PtxBlock]) -> Iterator[Region]:
         }
         live = frozenset(live_in[header] | left)
         yield Region(body, live)
+        varying, invariants = without_invariants(body)
+        if invariants:
+            yield Region(varying, live | invariants, varying=True)
         if (
             chain is not None
             and len(body) <= _MOST_UNROLLED
@@ -140,7 +158,7 @@ def _regions(blocks: Sequence[PtxBlock]) -> Iterator[Region]:
             and not any(one.form.is_sequence for one in body)
             and iterations(blocks, chain) is not None
         ):
-            yield Region(copies(body, _UNROLLS_BY, "u"), live, unrolled=True)
+            yield Region(copies(chain.body, _UNROLLS_BY, "u"), live, unrolled=True)
     for block in loops.position:
         if block not in inside and blocks[block].instructions:
             yield Region(blocks[block].instructions, frozenset(live_out[block]))

@@ -3,7 +3,14 @@
 import pytest
 
 from evaluators.registers.code import read_code
-from evaluators.registers.loops import UNKNOWN, chain_of, iterations, natural_loops, unrolled_whole
+from evaluators.registers.loops import (
+    UNKNOWN,
+    chain_of,
+    iterations,
+    natural_loops,
+    unrolled_whole,
+    without_invariants,
+)
 from metafork.ir.ir_strategies import passes_of
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, optimize
@@ -76,3 +83,76 @@ def test_a_float_that_grows_by_a_constant_is_no_counter():
     loops = natural_loops(blocks)
     (header,) = loops.innermost()
     assert iterations(blocks, chain_of(blocks, header, loops.members[header])) is None
+
+
+def loop_with(inside, step="\tadd.s32 \t%r1, %r1, 1;\n"):
+    """A loop over blocks around a counted loop with this body; its back edge follows ``$LATCH``."""
+    head = "\tmov.u32 \t%r0, %ctaid.x;\n\tld.param.b64 \t%rd1, [k_param_0];\n\tld.param.b32 \t%r9, [k_param_1];\n"
+    outer = "$OUTER:\n\tmov.u32 \t%r2, %tid.x;\n\tmov.b32 \t%r1, 0;\n\tmov.b32 \t%r5, 0;\n"
+    latch = f"$LATCH:\n{step}\tsetp.lt.s32 \t%p1, %r1, %r9;\n\t@%p1 bra \t$INNER;\n"
+    end = "\tst.global.b32 \t[%rd1], %r5;\n\tmov.u32 \t%r8, %nctaid.x;\n\tadd.s32 \t%r0, %r0, %r8;\n"
+    end += "\tsetp.lt.u32 \t%p2, %r0, %r9;\n\t@%p2 bra \t$OUTER;\n"
+    return code_of_body(f"{head}{outer}$INNER:\n{inside}{latch}{end}").blocks
+
+
+def chain_in(inside):
+    blocks = loop_with(inside)
+    loops = natural_loops(blocks)
+    (header,) = loops.innermost()
+    chain = chain_of(blocks, header, loops.members[header])
+    return chain, chain and iterations(blocks, chain)
+
+
+TEST = "\tsetp.lt.s32 \t%p0, %r2, %r1;\n\t@%p0 bra \t"
+LOAD = "\tld.global.b32 \t%r3, [%rd1];\n"
+ADD = "\tadd.s32 \t%r5, %r5, %r3;\n"
+
+
+def test_a_condition_becomes_predicates():
+    chain, times = chain_in(f"{TEST}$LATCH;\n{LOAD}{ADD}")
+    assert times == UNKNOWN
+    # The sum stays what it was where the condition does not hold; the value loaded matters nowhere else.
+    assert {one.defines[0]: one.guarded for one in chain.body if one.form.opcode in ("ld", "add") and one.defines} == {
+        "%r3": False,
+        "%r5": True,
+        "%r1": False,
+    }
+    assert sum(one.form.opcode == "bra" for one in chain.body) == 1
+
+
+def test_what_a_condition_defines_from_itself_may_stay_what_it_was():
+    chain, _ = chain_in(f"{TEST}$LATCH;\n\tadd.s32 \t%r6, %r6, 2;\n\tst.global.b32 \t[%rd1], %r6;\n")
+    assert any(one.guarded and one.defines == ("%r6",) for one in chain.body)
+
+
+def test_both_sides_of_a_condition_become_predicates():
+    chain, times = chain_in(f"{TEST}$ELSE;\n{LOAD}{ADD}\tbra.uni \t$LATCH;\n$ELSE:\n\tadd.s32 \t%r5, %r5, 7;\n")
+    assert times == UNKNOWN
+    assert sum(one.guarded and one.defines == ("%r5",) for one in chain.body) == 2
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        f"{TEST}$LATCH;\n{LOAD}\tsetp.gt.s32 \t%p3, %r3, 0;\n\t@%p3 bra \t$LATCH;\n{ADD}",
+        f"{TEST}$A;\n{LOAD}\tbra.uni \t$B;\n$A:\n\tmov.b32 \t%r3, 1;\n\tsetp.gt.s32 \t%p3, %r2, 9;\n"
+        f"\t@%p3 bra \t$LATCH;\n$B:\n{ADD}",
+        f"\tsetp.lt.s32 \t%p0, %r2, %r1;\n\t@%p0 bra \t$GONE;\n{LOAD}{ADD}\tbra.uni \t$LATCH;\n$GONE:\n\tret;\n",
+    ],
+    ids=["a condition in a condition", "ways that cross", "two exits"],
+)
+def test_other_branches_are_no_predicates(inside):
+    assert chain_in(inside) == (None, None)
+
+
+def test_what_is_the_same_in_all_iterations_leaves_a_loop():
+    code = code_of_body(
+        "\tadd.s32 \t%r3, %r2, 1;\n\tmul.wide.s32 \t%rd3, %r3, 4;\n\tadd.s64 \t%rd4, %rd1, %rd3;\n"
+        "\tld.global.b32 \t%r4, [%rd4];\n\tadd.s32 \t%r5, %r4, %r1;\n\tadd.s32 \t%r6, %r2, 2;\n"
+        "\tadd.s32 \t%r1, %r1, 1;\n\tst.global.b32 \t[%rd4], %r5;\n\tmov.b32 \t%r7, 0;\n\tadd.s32 \t%r7, %r7, %r3;\n"
+    )
+    left, invariants = without_invariants(code.instructions())
+    # No load leaves it, nor what is written twice or depends on either.
+    assert [one.defines for one in left] == [("%r4",), ("%r5",), ("%r1",), (), ("%r7",), ("%r7",), ()]
+    # %r6 is not used in the loop, %rd3 only by what left it as well.
+    assert invariants == {"%rd4", "%r3"}

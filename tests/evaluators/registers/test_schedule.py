@@ -19,6 +19,53 @@ def test_a_small_counted_loop_wants_the_registers_of_four(pipeline):
     assert divided.slow[Slow.DIVIDE_FLOAT] == 1
 
 
+@pytest.mark.parametrize("pipeline", ROLLED)
+def test_a_loop_with_a_condition_wants_the_registers_of_four(pipeline):
+    def wanted(inside):
+        return arrangement(
+            code_of(
+                "void k(int n, int s, int m, const float *a, float *b) {"
+                " for (unsigned p = blockIdx.x; p < n; p += gridDim.x)"
+                f" for (int k = 0; k < s; k++) if (p * s + k * m < n) {{ {inside} }} }}",
+                pipeline,
+            )
+        ).wanted
+
+    plain = wanted("b[p * s + k * m] = a[p * s + k * m] * 2.0f;")
+    nested = wanted("if (a[p * s + k * m] > 0.0f) b[p * s + k * m] = a[p * s + k * m] * 2.0f;")
+    divided = wanted("b[p * s + k * m] = 2.0f / a[p * s + k * m];")
+    assert nested < plain
+    assert divided < plain
+
+
+def kernel_with_rows(rows, of="%r1"):
+    """A loop over blocks that reads one element of each of so many rows, by default the same rows for all blocks."""
+    places = "".join(
+        f"	add.s32 \t%r{10 + k}, {of}, {k};\n	mul.wide.s32 \t%rd{10 + k}, %r{10 + k}, %r4;\n"
+        f"	add.s64 \t%rd{40 + k}, %rd1, %rd{10 + k};\n	mul.wide.s32 \t%rd9, %r3, 4;\n"
+        f"	add.s64 \t%rd{70 + k}, %rd{40 + k}, %rd9;\n	ld.global.b32 \t%r{100 + k}, [%rd{70 + k}];\n"
+        f"	st.global.b32 \t[%rd{70 + k}], %r2;\n"
+        for k in range(rows)
+    )
+    return code_of_body(
+        "	ld.param.b64 \t%rd1, [k_param_0];\n	ld.param.b32 \t%r4, [k_param_1];\n	mov.u32 \t%r1, %tid.y;\n"
+        "	mov.u32 \t%r2, %tid.x;\n	mov.u32 \t%r3, %ctaid.x;\n"
+        f"$LOOP:\n{places}	mov.u32 \t%r5, %nctaid.x;\n	add.s32 \t%r3, %r3, %r5;\n"
+        "	setp.lt.u32 \t%p1, %r3, %r4;\n	@%p1 bra \t$LOOP;\n"
+    )
+
+
+def test_what_leaves_a_loop_wants_registers_while_all_warps_have_them():
+    def wanted(rows, of):
+        return arrangement(kernel_with_rows(rows, of)).wanted
+
+    block = "%r3"
+    # Each row's place takes two registers all through the loop, where it is the same for all blocks.
+    assert wanted(4, block) + 4 <= wanted(4, "%r1") < ALL_WARPS
+    # Twenty rows would take forty: they are computed where they are used.
+    assert wanted(20, "%r1") == wanted(20, block) <= ALL_WARPS
+
+
 def chain_of_sums(count):
     """Loads that are summed one after the other."""
     loads = "".join(f"\tld.global.nc.b32 \t%r{k + 1}, [%rd1+{4 * k}];\n" for k in range(count))
