@@ -58,13 +58,13 @@ def _extents(unit: TranslationUnit) -> tuple[dict[str, Mapping[str, str]], list[
         endless = {
             array.whole or array.name: array for one in programs for array in one.arrays if array.extents[0] == _ENDLESS
         }
-        own = {one.name: len(one.array.extents) for one in function.parameters if one.array is not None}
+        own = {one.name: len(one.array.extents) for one in function.values if one.array is not None}
         rows = {
             name: f"`{name}` leads to rows of another array"
             for name, one in endless.items()
             if len(one.extents) > own.get(name, 1 + bool(one.members))
         }
-        names = [one.name for one in function.parameters if one.type is not None and one.type.integer]
+        names = [one.name for one in function.values if one.type is not None and one.type.integer]
         found = extents_of(programs, [name for name in endless if name not in rows], names)
         extents[function.name] = found.known
         if why := {**rows, **found.unknown}:

@@ -28,6 +28,7 @@ from comprehensive.verification.driver import (
     SERIAL_PREFIX,
     SUPPORT_DIRECTORY,
     driver_text,
+    flat_functions,
     telling_reference_text,
 )
 from comprehensive.verification.instrumented import instrumented
@@ -121,6 +122,10 @@ class Build:
         if raced:
             told = rendered_files(self.result, code_of=raced_code_of(self.code_of), generation=generation)
             files["metafork_raced.cu"] = told[generated]
+        host = f"{unit.name}_host.c"
+        if flat := flat_functions(unit):
+            files["metafork_flat.c"] = f'#include "{host}"\n{flat}'
+            host = "metafork_flat.c"
         drivers = [f"metafork_driver_{number}" for number in range(len(self.functions))]
         for name, function in zip(drivers, self.functions, strict=True):
             files[f"{name}.c"] = driver_text(unit, function)
@@ -130,7 +135,7 @@ class Build:
         init = self._init()
         steps = [
             self._cxx(generated, "checked.o", (self.optimization, *SANITIZERS)),
-            self._cc(f"{unit.name}_host.c", "host.o", SANITIZERS, ("-Dmain=metafork_host_main",)),
+            self._cc(host, "host.o", SANITIZERS, ("-Dmain=metafork_host_main",)),
             self._cc(
                 "metafork_reference.c", "reference.o", SANITIZERS, (*ELISION_FLAGS, "-Dmain=metafork_serial_main")
             ),
@@ -139,7 +144,7 @@ class Build:
         if raced:
             steps.insert(1, self._cxx("metafork_raced.cu", "raced.o"))
             steps += [
-                self._cc(f"{unit.name}_host.c", "host_raced.o", (), ("-Dmain=metafork_host_main",)),
+                self._cc(host, "host_raced.o", (), ("-Dmain=metafork_host_main",)),
                 self._cc(
                     "metafork_reference.c", "reference_raced.o", (), (*ELISION_FLAGS, "-Dmain=metafork_serial_main")
                 ),

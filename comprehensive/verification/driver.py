@@ -15,6 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from comprehensive.emit.header_file import OWN_HEADERS, shadows_a_header
+from comprehensive.emit.host.members import (
+    FLAT_SUFFIX,
+    flat_function,
+    flat_parameters,
+    is_flattened,
+    member_declarations,
+)
 from comprehensive.emit.host.stated_order import in_order, places
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Expr, IntConst, Var
@@ -94,6 +101,8 @@ def edited(unit: TranslationUnit, changes: Mapping[int, tuple[int, str]]) -> str
     """
     edits = [(start, end, more) for start, (end, more) in changes.items()]
     edits += [(span.start, span.end, "") for function in unit.functions for span in function.dropped]
+    entered = [(function.body.start + 1, member_declarations(function)) for function in unit.functions]
+    edits += [(start, start, declarations) for start, declarations in entered if declarations]
     text = unit.source.text
     for start, end, more in sorted(edits, reverse=True):
         text = text[:start] + more + text[end:]
@@ -111,10 +120,16 @@ def as_reference(unit: TranslationUnit, text: str, prefix: str = SERIAL_PREFIX) 
             for header, used in (("assert.h", "assert"), ("math.h", ""))
             if used in unit.source.text and f"<{header}>" not in unit.source.text
         )
-        return f"{included}{renaming}#line 1 {quoted(unit.source.name)}\n{text}\n"
+        return f"{included}{renaming}#line 1 {quoted(unit.source.name)}\n{text}\n{flat_functions(unit, prefix)}"
     function = unit.functions[0]
     declarations = ", ".join(parameter.declaration for parameter in function.parameters)
     return f"#include <assert.h>\n#include <math.h>\n{renaming}void {function.name}({declarations})\n{{\n{text}\n}}\n"
+
+
+def flat_functions(unit: TranslationUnit, prefix: str = "") -> str:
+    """Return functions that drivers call in the place of those which are given structures; empty where none are."""
+    given = [one for one in unit.functions if is_flattened(one) and not one.static]
+    return "".join(flat_function(one, prefix) for one in given)
 
 
 def driver_text(unit: TranslationUnit, function: Function) -> str:
@@ -122,19 +137,21 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
 
     Raises ``CannotDriveError`` for other parameters that are no scalars or arrays.
     """
-    arrays = [parameter for parameter in function.parameters if parameter.array is not None]
-    scalars = [parameter for parameter in function.parameters if parameter.type is not None]
-    idle = {p.name for p in function.parameters if p.array is None and p.type is None}
-    for parameter in function.parameters:
+    given = flat_parameters(function)
+    suffix = FLAT_SUFFIX if is_flattened(function) else ""
+    arrays = [parameter for parameter in given if parameter.array is not None]
+    scalars = [parameter for parameter in given if parameter.type is not None]
+    idle = {p.name for p in given if p.array is None and p.type is None}
+    for parameter in given:
         if parameter.name in idle and not _is_idle_pointer(unit, function, parameter):
             raise CannotDriveError(f"{function.name}: no values for the parameter {parameter.declaration}")
     # What the extents of an array are in the file's words, the driver need not know.
-    declared = ["void *" if parameter.type is None else parameter.declaration for parameter in function.parameters]
+    declared = ["void *" if parameter.type is None else parameter.declaration for parameter in given]
     declarations = ", ".join(declared) or "void"
     prefixes = (("ours", ""), ("theirs", SERIAL_PREFIX), ("checked", CONTRACT_PREFIX))
     # Functions are called under names of the driver's own, whatever the file calls them.
     called = [
-        f'extern {function.returns} driver_run_{mine}({declarations}) __asm__("{prefix}{function.name}");'
+        f'extern {function.returns} driver_run_{mine}({declarations}) __asm__("{prefix}{function.name}{suffix}");'
         for mine, prefix in prefixes
     ]
     lines = [
@@ -161,9 +178,9 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
     for parameter in arrays:
         lines += [f"    {line}" for line in _buffers(parameter)]
     # The user may fill arrays that the function only reads: C does not see their qualifiers here.
-    names = {p.name: "NULL" if p.name in idle else _of(p.name) for p in function.parameters}
-    ours = ", ".join(f"{names[p.name]}_ours" if p.array is not None else names[p.name] for p in function.parameters)
-    theirs = ", ".join(f"{names[p.name]}_theirs" if p.array is not None else names[p.name] for p in function.parameters)
+    names = {p.name: "NULL" if p.name in idle else _of(p.name) for p in given}
+    ours = ", ".join(f"{names[p.name]}_ours" if p.array is not None else names[p.name] for p in given)
+    theirs = ", ".join(f"{names[p.name]}_theirs" if p.array is not None else names[p.name] for p in given)
     copies = [f"    memcpy({names[p.name]}_theirs, {names[p.name]}_ours, {names[p.name]}_bytes);" for p in arrays]
     release = " ".join(f"free({names[p.name]}_ours); free({names[p.name]}_theirs);" for p in arrays)
     lines += [

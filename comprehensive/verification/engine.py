@@ -17,6 +17,7 @@ from os import PathLike
 from pathlib import Path
 from random import Random
 
+from comprehensive.emit.host.members import flat_parameters
 from comprehensive.optimize import Result, optimize
 from comprehensive.options import MachineLike, Order, Static
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree, values_text
@@ -236,7 +237,7 @@ class _Run:
         random = Random(f"{point.text()} {attempt}" if attempt else point.text())
         integers = self._constants if attempt else (1, 2, 3)
         values: list[str | int | float] = []
-        for parameter in function.parameters:
+        for parameter in flat_parameters(function):
             if parameter.type is None:
                 continue
             if parameter.name in point.parameters:

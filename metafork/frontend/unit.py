@@ -22,11 +22,18 @@ from metafork.frontend.host.fragment import is_argument, left_out
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.known_names import C_WORDS
 from metafork.frontend.host.residency import host_accesses
+from metafork.frontend.host.structure_values import Paths, member_types, named_members, only_returns
 from metafork.frontend.host.transfers import transfers
 from metafork.frontend.host.variables import Site, Variable, columns_of, declared
 from metafork.frontend.pragmas.contraction import contraction_at
 from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
-from metafork.frontend.pragmas.pointers import one_element, promised_extents, read_extent, single_elements
+from metafork.frontend.pragmas.pointers import (
+    one_element,
+    promised_extents,
+    read_extent,
+    said_in_promises,
+    single_elements,
+)
 from metafork.frontend.pragmas.promises import promises_within
 from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.inlining.functions import Functions
@@ -54,6 +61,7 @@ from metafork.frontend.text.tokens import (
 from metafork.frontend.text.vocabulary import HEADER_TYPES
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
+from metafork.ir.names import fresh
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, StatedOrder, Transfer, TranslationUnit
 
 PointerExtents = Callable[[str, str], str | None]
@@ -88,6 +96,7 @@ class UnitParser:
         self._transfers: list[Transfer] = []
         self._called: Functions | None = None
         self._callees = Callees()
+        self._returning: Collection[str] = ()
         self._callers: list[Function] = []
         self._constants = ConstantMemory()
 
@@ -148,6 +157,8 @@ class UnitParser:
         self._declare(preprocessed, scope, functions, outside)
         self._called = Functions(preprocessed, self._grammar, self._reporter, scope, functions)
         announcing = {tokens[one.name].text for one in holding}
+        bodies = {tokens[one.name].text: tokens[one.open_brace + 1 : one.close_brace] for one in functions}
+        self._returning = {name for name, body in bodies.items() if only_returns(body, scope.known)}
         self._callees = Callees(announcing, HostCallees(preprocessed, self._grammar, scope, functions).find)
         for definition in functions:
             if definition not in holding:
@@ -229,10 +240,11 @@ class UnitParser:
         visible = {
             name: one for name, one in scope.variables.items() if one.span.start < whole.start or one.fault == "MF0206"
         }
-        parameters, variables = self._parameters(preprocessed, text, scope, visible)
         body = self._expand(preprocessed, tokens[text.open_brace + 1 : text.close_brace])
+        parameters, variables, members = self._parameters(preprocessed, text, scope, visible, body)
+        body = named_members(body, members)
         name = tokens[text.name].text
-        parameters = self._pointers(preprocessed, whole, body, scope, visible, parameters, variables, name)
+        parameters = self._pointers(preprocessed, whole, body, scope, visible, parameters, variables, name, members)
         host = self._host(preprocessed, body, body_span, scope, visible, variables)
         head = self._expand(preprocessed, tokens[text.first : text.name])
         head = [token for token in head if token.text not in ("static", "inline")]
@@ -305,9 +317,16 @@ class UnitParser:
         return host
 
     def _parameters(
-        self, preprocessed: Preprocessed, text: FunctionText, scope: FileScope, visible: dict[str, Variable]
-    ) -> tuple[tuple[FunctionParameter, ...], dict[str, Variable]]:
+        self,
+        preprocessed: Preprocessed,
+        text: FunctionText,
+        scope: FileScope,
+        visible: dict[str, Variable],
+        body: Sequence[Token],
+    ) -> tuple[tuple[FunctionParameter, ...], dict[str, Variable], Paths]:
+        """Return what a function is given, its variables, and the names of members that are parameters."""
         tokens = preprocessed.tokens
+        members: dict[tuple[str, ...], str] = {}
         inside = (text.open_paren + 1, text.close_paren)
         pieces = split_commas(tokens, *inside)
         parameters: list[FunctionParameter] = []
@@ -323,7 +342,7 @@ class UnitParser:
                 # The generated header knows nothing of the file's macros and types.
                 spelled = self._text(expanded, scope)
             with contextlib.suppress(GrammarError, TooDeepError):
-                declarator = self._grammar.parameter(expanded, scope.types)
+                declarator = self._grammar.parameter(named_members(expanded, members), scope.types)
             if declarator is None:
                 named = declared_name(piece)
                 name = "" if named is None else named.text
@@ -351,10 +370,44 @@ class UnitParser:
                 assert structure.element is not None
                 spelled = f"{const}{structure.element.spelling} {flat}[{structure.columns}]"
                 one = replace(one, declaration=spelled, structure=tag, members=structure.members, slots=structure.slots)
+            later = self._expand(preprocessed, tokens[behind : text.close_paren])
+            for member, (part, declaration) in self._members(preprocessed, declarator, scope, later, body).items():
+                part.is_parameter = True
+                variables[part.name] = part
+                members[(one.name, *member.split("."))] = part.name
+                joint = "->" if declarator.type.pointers else "."
+                own = FunctionParameter(part.name, declaration, part.type, member=f"{one.name}{joint}{member}")
+                written = self._source.text[piece[0].span.start : piece[-1].span.end]
+                one = replace(one, parts=(*one.parts, own), text=written)
             parameters.append(one)
         for variable in variables.values():
             variable.scope = {**visible, **variables}
-        return tuple(parameters), variables
+        return tuple(parameters), variables, members
+
+    def _members(
+        self,
+        preprocessed: Preprocessed,
+        declarator: syntax.Declarator,
+        scope: FileScope,
+        head: Sequence[Token],
+        body: Sequence[Token],
+    ) -> dict[str, tuple[Variable, str]]:
+        """Return the members of a structure that are parameters, as variables and as C declares them."""
+        others = [
+            name
+            for name, one in scope.variables.items()
+            if one.type is None and (one.element is None or one.structure is not None)
+        ]
+        head = [*head, *said_in_promises(preprocessed.directives)]
+        types = member_types(declarator, scope.typedefs, head, body, scope.known, self._returning, others)
+        taken = {token.text for token in (*preprocessed.tokens, *head, *body)} if types else set()
+        found: dict[str, tuple[Variable, str]] = {}
+        for path, type_ in types.items():
+            name = fresh(f"{declarator.name}_{path.replace('.', '_')}", taken)
+            part = replace(declarator, name=name, type=replace(type_, span=declarator.type.span))
+            words = " ".join((*sorted(type_.qualifiers), *type_.words))
+            found[path] = declared(part, scope.typedefs, 0), f"{words} {'*' * type_.pointers}{name}"
+        return found
 
     def _pointers(
         self,
@@ -366,6 +419,7 @@ class UnitParser:
         parameters: tuple[FunctionParameter, ...],
         variables: dict[str, Variable],
         function: str,
+        members: Paths,
     ) -> tuple[FunctionParameter, ...]:
         """Give the pointers that schedules use as arrays their extents, and return the parameters with them."""
         promised = promised_extents(
@@ -376,23 +430,24 @@ class UnitParser:
             self._grammar,
             partial(self._expand, preprocessed),
             self._reporter,
+            members,
         )
         promised |= {
             name: one_element(variables[name].span) for name in single_elements(body, variables) - promised.keys()
         }
         promised |= self._followed(function, variables, promised)
-        found: list[FunctionParameter] = []
-        for parameter in parameters:
+
+        def leading(parameter: FunctionParameter) -> FunctionParameter:
             variable = variables.get(parameter.name)
-            if variable is not None and parameter.name in promised:
-                variable.fault, variable.message = "", ""
-                variable.element, variable.extents = variable.pointed, (promised[parameter.name], *variable.rows)
-                if variable.structure is not None:
-                    variable.extents += (columns_of(variable.structure, variable.span),)
-                array = self._parameter_array(variable, {**visible, **variables}, scope)
-                parameter = replace(parameter, array=array)
-            found.append(parameter)
-        return tuple(found)
+            if variable is None or parameter.name not in promised:
+                return replace(parameter, parts=tuple(map(leading, parameter.parts)))
+            variable.fault, variable.message = "", ""
+            variable.element, variable.extents = variable.pointed, (promised[parameter.name], *variable.rows)
+            if variable.structure is not None:
+                variable.extents += (columns_of(variable.structure, variable.span),)
+            return replace(parameter, array=self._parameter_array(variable, {**visible, **variables}, scope))
+
+        return tuple(map(leading, parameters))
 
     def _followed(
         self, function: str, variables: dict[str, Variable], promised: Collection[str]

@@ -21,6 +21,9 @@ class FunctionParameter:
     both are ``None`` for one that no schedule can use (a pointer to a structure of several types, say).  Of an array of
     structures, ``structure`` is what C calls their type, empty where that has no tag, and ``members`` are theirs, with
     ``slots`` where they are of several types; the declaration is that of the array of scalars.
+
+    Of a structure, or a pointer to one, ``parts`` are the members that schedules may use, as parameters by names of
+    their own; ``text`` is its declaration as it was written, and ``member`` what C calls one of them (``g.nx``).
     """
 
     name: str
@@ -31,6 +34,9 @@ class FunctionParameter:
     structure: str = ""
     members: tuple[str, ...] = ()
     slots: tuple[Slot, ...] = ()
+    parts: tuple[FunctionParameter, ...] = ()
+    text: str = ""
+    member: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +122,11 @@ class Function:
     fragment: bool = False
     dropped: tuple[Span, ...] = ()
     accesses: HostAccesses | None = None
+
+    @property
+    def values(self) -> tuple[FunctionParameter, ...]:
+        """The parameters, and the members of structures among them that are parameters to schedules."""
+        return tuple(one for parameter in self.parameters for one in (parameter, *parameter.parts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from comprehensive.emit.header_file import OWN_HEADERS, declarations, shadows_a_header, source_name
 from comprehensive.emit.host.host_touches import Edit, byte_size, entry_sizes, touches
+from comprehensive.emit.host.members import member_declarations
 from comprehensive.emit.host.stated_order import in_order, places
 from comprehensive.emit.identifiers import c_comment, c_string
 from comprehensive.emit.launch_text import run_types
@@ -188,10 +189,10 @@ def _entry(unit: TranslationUnit, function: Function) -> str:
     """Return what stands at the beginning of a function: what some parameters are then, and that it will be left."""
     prefix = _prefix(unit)
     frame = f" const char {prefix}frame __attribute__((cleanup(metafork_leave))) = metafork_enter();"
-    values = _entry_values(unit, function)
+    values = member_declarations(function) + _entry_values(unit, function)
     if function.accesses is None:
         return f"{frame}{values} metafork_settle();"
-    return f"{frame}{entry_sizes(function, function.accesses, prefix)}{values}"
+    return f"{frame}{values}{entry_sizes(function, function.accesses, prefix)}"
 
 
 def _entry_values(unit: TranslationUnit, function: Function) -> str:

@@ -65,7 +65,7 @@ def byte_size(array: Array) -> str:
 
 
 def _sized(function: Function) -> dict[str, Array]:
-    return {one.name: one.array for one in function.parameters if one.array is not None}
+    return {one.name: one.array for one in function.values if one.array is not None}
 
 
 def _call(access: HostAccess, sized: dict[str, Array], prefix: str) -> str:

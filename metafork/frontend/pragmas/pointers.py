@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from metafork.frontend.host.structure_values import Paths, named_members
 from metafork.frontend.host.variables import Variable, key_of
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
@@ -32,10 +33,11 @@ def promised_extents(
     grammar: Grammar,
     expand: Callable[[Sequence[Token]], list[Token]],
     reporter: Reporter,
+    members: Paths,
 ) -> dict[str, syntax.Expression]:
     """Return the extents that the pragmas of a function, in front of it and within, promise; reports MF0321.
 
-    ``expand`` expands the macros in tokens.
+    ``expand`` expands the macros in tokens; ``members`` are those of structures that are parameters.
     """
     last = max((token.span.end for token in tokens if token.span.start < whole.start), default=0)
     found: dict[str, syntax.Expression] = {}
@@ -43,11 +45,17 @@ def promised_extents(
         words = directive.rest.replace("(", " ").split()[:2]
         if directive.word == "pragma" and last <= directive.span.start < whole.end and words == ["metafork", "extents"]:
             try:
-                found.update(_read(directive, variables, grammar, expand))
+                found.update(_read(directive, variables, grammar, expand, members))
             except (ValueError, GrammarError, TooDeepError, BracketError) as reason:
                 message = str(reason) if isinstance(reason, ValueError) else "this is no list of extents"
                 reporter.error("MF0321", directive.span, message)
     return found
+
+
+def said_in_promises(directives: Sequence[Directive]) -> list[Token]:
+    """Return the tokens of all pragmas that promise extents."""
+    texts = [one.rest for one in directives if one.word == "pragma" and one.rest.split()[:1] == ["metafork"]]
+    return [token for text in texts if "extents" in text for token in tokenize(text, LineMap(text))]
 
 
 def _read(
@@ -55,9 +63,11 @@ def _read(
     variables: Mapping[str, Variable],
     grammar: Grammar,
     expand: Callable[[Sequence[Token]], list[Token]],
+    members: Paths,
 ) -> dict[str, syntax.Expression]:
     text = directive.rest.split("extents", 1)[1]
     tokens = [replace(token, span=directive.span) for token in tokenize(text, LineMap(text))]
+    tokens = named_members(tokens, members)
     partners = match_brackets(tokens)
     if not tokens or tokens[0].text != "(" or partners[0] != len(tokens) - 1:
         raise ValueError("`extents` is followed by a list in parentheses")

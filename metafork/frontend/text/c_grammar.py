@@ -360,6 +360,8 @@ class Grammar:
             structure = None if plain else self._structure(inner.type)
             return syntax.MemberName(name, words, what, tuple(extents), structure)
         what = "a pointer" if isinstance(inner, c_ast.PtrDecl) else "a union or enumeration"
+        if what == "a pointer" and not extents:
+            return syntax.MemberName(name, (), what, pointed=self._type(node, _Extent(0, 1)))
         return syntax.MemberName(name, (), f"an array of {what}s" if extents else what)
 
     def _unsupported(self, what: str, extent: _Extent) -> syntax.Unsupported:

@@ -17,6 +17,7 @@ from metafork.frontend.text import syntax
 from metafork.frontend.text.counted_braces import number_of
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Span
 from metafork.ir.program import Slot
 from metafork.lazy_dataclass import dataclass
 
@@ -29,7 +30,7 @@ class StructureType:
     """A structure: what a declaration calls it, its members, and their type; ``fault`` says why no schedule takes it.
 
     Where members are of several types, ``slots`` are theirs, and ``element`` is the type of the first; ``size`` counts
-    bytes.
+    bytes.  ``parts`` are the members as they are declared, also of one with a fault.
     """
 
     name: str
@@ -38,6 +39,7 @@ class StructureType:
     fault: str = ""
     slots: tuple[Slot, ...] = ()
     size: int = 0
+    parts: tuple[syntax.MemberName, ...] = field(default=(), compare=False)
 
     @property
     def columns(self) -> int:
@@ -78,6 +80,27 @@ def enter_structure(name: str, structure: StructureType, names: TypeNames) -> No
     names.structures[name] = structure
 
 
+def single_members(
+    structure: StructureType, names: TypeNames, before: str = ""
+) -> Iterator[tuple[str, syntax.TypeName]]:
+    """Yield the members that are scalars or pointers to scalars, those of structures in it too: paths and types."""
+    for member in structure.parts:
+        path = f"{before}{member.name}"
+        if member.pointed is not None:
+            type_ = member.pointed
+            if type_.pointers == 1 and not type_.function and scalar_type(type_.words, names) is not None:
+                yield path, type_
+        elif not member.what and not member.extents:
+            inner = names.structures.get(member.words[0]) if len(member.words) == 1 else None
+            if member.structure is not None:
+                inner = _named(member.structure, names)
+            if inner is not None:
+                yield from single_members(inner, names, f"{path}.")
+            elif scalar_type(member.words, names) is not None:
+                nothing: frozenset[str] = frozenset()
+                yield path, syntax.TypeName(member.words, nothing, nothing, (), 0, False, Span(1, 1, 1, 1, 0, 0))
+
+
 def _named(structure: syntax.StructureName, names: TypeNames) -> StructureType | None:
     if structure.members is None:
         return names.structures.get(f"struct {structure.tag}")
@@ -105,12 +128,13 @@ def _defined(structure: syntax.StructureName, names: TypeNames) -> StructureType
             if len(members) > MOST_MEMBERS:
                 raise _FaultError(f"it has more than {MOST_MEMBERS} members")
     except _FaultError as fault:
-        return StructureType(name, fault=str(fault))
+        return StructureType(name, fault=str(fault), parts=structure.members or ())
     if not slots:
         return StructureType(name, fault="its members are not understood")
     size = -(-end // widest) * widest
     one_type = all(slot.type is slots[0].type for slot in slots)
-    return StructureType(name, tuple(members), slots[0].type, "", () if one_type else tuple(slots), size)
+    own = () if one_type else tuple(slots)
+    return StructureType(name, tuple(members), slots[0].type, "", own, size, structure.members or ())
 
 
 def _parts(member: syntax.MemberName, names: TypeNames) -> tuple[int, list[tuple[str, Slot]], int]:

@@ -171,7 +171,8 @@ Expression = (
 class MemberName:
     """A member of a structure: its name and specifiers, and ``what`` it is where no schedule has such a thing.
 
-    ``extents`` are those of an array, ``structure`` is the structure that it is.
+    ``extents`` are those of an array, ``structure`` is the structure that it is.  Where it is a pointer to a scalar,
+    ``pointed`` is the type of the member.
     """
 
     name: str
@@ -179,6 +180,7 @@ class MemberName:
     what: str = ""
     extents: tuple[Expression | None, ...] = ()
     structure: StructureName | None = None
+    pointed: TypeName | None = None
 
 
 @dataclass(frozen=True, slots=True)

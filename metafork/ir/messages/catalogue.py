@@ -209,8 +209,9 @@ _ENTRIES = (
         "MF0205",
         "a structure that is no row of scalars",
         "scalars, and arrays and structures of them, are rows of arrays; what else it may hold has no place there.",
-        "use members that are scalars, or one array for each member; in expressions, name a member; hand members of a "
-        "single structure as scalars to a function that has the schedule, `f_of(p.n, p.x, ...)`.",
+        "use members that are scalars, or one array for each member; in expressions, name a member. Members of a "
+        "parameter are parameters too (`g.n`, `a->data[i]`) where nothing in the function may change them; else hand "
+        "them to a function that has the schedule, `f_of(p.n, p.x, ...)`.",
     ),
     Entry(
         "MF0206",

@@ -322,7 +322,7 @@ CASES = {
     "struct definition": ("MF0205", thread("«struct p { int x; };»")),
     "member": (
         "MF0205",
-        "struct s { int x; };\nvoid f(int n, struct s q, int a[n]) { meta_schedule { "
+        "struct s { int x; };\nvoid f(int n, struct s q, int a[n]) { q.x++; meta_schedule { "
         + loops("i")
         + "meta_for (int j = 0; j < 1; j++) a[i] = «q».x; } }",
     ),

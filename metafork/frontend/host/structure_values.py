@@ -1,0 +1,229 @@
+"""Structures that a function is given: to a schedule, members that stay what they are, are parameters.
+
+``void f(Grid g, ...)``, in which ``g.nx`` stands, is read as if it had a parameter ``int g_nx`` as well; a member that
+is a pointer leads to elements, like a parameter that is one (``a.data[i * a.cols + j]``).  Whoever prints the host's
+text keeps ``g`` and declares the others where the function begins.
+
+That needs members that nothing in the function changes, as far as its tokens show: it assigns to none of them and takes
+no address.  Behind a pointer (``g->nx``) others may change them: there the function stores to elements and variables
+only, and calls nothing that could.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from metafork.frontend.host.known_names import C_WORDS, KnownNames
+from metafork.frontend.text import syntax
+from metafork.frontend.text.structures import TypeNames, single_members, structure_of
+from metafork.frontend.text.tokens import WRITING, BracketError, Token, TokenKind, hull, match_brackets
+
+Paths = Mapping[tuple[str, ...], str]
+"""The names of members that are parameters, by the names that lead there: ``{("g", "nx"): "g_nx"}``."""
+
+_IN_FRONT = frozenset({"(", ",", "=", "return"})
+_BEHIND = frozenset({")", ",", ";"})
+
+
+def member_types(
+    declarator: syntax.Declarator,
+    types: TypeNames,
+    head: Sequence[Token],
+    body: Sequence[Token],
+    known: KnownNames,
+    returning: Collection[str],
+    others: Collection[str],
+) -> dict[str, syntax.TypeName]:
+    """Return the types of the members that a function uses of a parameter, by their paths (``size.x``).
+
+    None for what is no structure and no pointer to one, and where members may change.  ``head`` are the function's
+    other parameters, ``returning`` functions that do nothing but return a value, ``others`` variables of the file that
+    are neither numbers nor arrays of them.
+    """
+    type_ = declarator.type
+    structure = structure_of(type_, types)
+    if structure is None or type_.pointers > 1 or type_.extents or type_.function or "volatile" in type_.qualifiers:
+        return {}
+    members = dict(single_members(structure, types))
+    used: dict[str, syntax.TypeName] = {}
+    try:
+        unknown = _in_unknown_calls(body, known)
+    except BracketError:
+        return {}  # reported where the body is parsed
+    if type_.pointers and not (
+        _stores_to_numbers(head, body, types, others) and _calls_nothing(body, known, returning)
+    ):
+        return {}
+    for first, behind in _uses(head, declarator.name):
+        used |= {path: members[path] for path in [_path(head, first, behind)] if path in members}
+    for first, behind in _uses(body, declarator.name):
+        stays = _is_asked(body, first) if type_.pointers and behind == first + 1 else _stays(body, first, behind)
+        if (
+            first in unknown
+            or not stays
+            or (behind > first + 1 and (body[first + 1].text == "->") != (type_.pointers == 1))
+        ):
+            return {}
+        used |= {path: members[path] for path in [_path(body, first, behind)] if path in members}
+    return used
+
+
+def only_returns(body: Sequence[Token], known: KnownNames) -> bool:
+    """Say whether a function's body returns the value of an expression without side effects, and does nothing else."""
+    texts = [token.text for token in body]
+    one = texts[:1] == ["return"] and texts[-1:] == [";"] and texts.count(";") == 1
+    return one and WRITING.isdisjoint(texts) and _calls_nothing(body, known, ())
+
+
+def named_members(tokens: Sequence[Token], names: Paths) -> list[Token]:
+    """Return tokens in which members are single names."""
+    owners = {path[0] for path in names}
+    result: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        behind = _member_end(tokens, at) if tokens[at].text in owners and not _is_member(tokens, at) else at + 1
+        path = tuple(token.text for token in tokens[at:behind:2])
+        if path in names:
+            span = hull(tokens[at].span, tokens[behind - 1].span)
+            result.append(replace(tokens[at], text=names[path], span=span))
+        else:
+            result += tokens[at:behind]
+        at = behind
+    return result
+
+
+def _uses(tokens: Sequence[Token], name: str) -> Iterator[tuple[int, int]]:
+    """Yield where a variable stands, each with the members that follow, up to the token behind."""
+    for at, token in enumerate(tokens):
+        if token.kind is TokenKind.NAME and token.text == name and not _is_member(tokens, at):
+            yield at, _member_end(tokens, at)
+
+
+def _path(tokens: Sequence[Token], first: int, behind: int) -> str:
+    return "".join(token.text for token in tokens[first + 2 : behind])
+
+
+def _is_member(tokens: Sequence[Token], at: int) -> bool:
+    return at > 0 and tokens[at - 1].text in (".", "->")
+
+
+def _member_end(tokens: Sequence[Token], at: int) -> int:
+    behind = at + 1
+    joints: tuple[str, ...] = (".", "->")
+    while behind + 1 < len(tokens) and tokens[behind].text in joints and tokens[behind + 1].kind is TokenKind.NAME:
+        behind += 2
+        joints = (".",)
+    return behind
+
+
+def _stays(tokens: Sequence[Token], first: int, behind: int) -> bool:
+    """Say whether a use leaves a structure as it is: a member's value, or a copy of the whole."""
+
+    def text(at: int) -> str:
+        return tokens[at].text if 0 <= at < len(tokens) else ""
+
+    whole = behind == first + 1
+    if whole and not (text(first - 1) in _IN_FRONT and text(behind) in _BEHIND):
+        return False
+    called = text(first - 1) == "(" and first > 1 and tokens[first - 2].kind is TokenKind.NAME
+    while text(first - 1) == "(" and text(behind) == ")" and not called:
+        first, behind = first - 1, behind + 1
+        called = text(first - 1) == "(" and first > 1 and tokens[first - 2].kind is TokenKind.NAME
+        if whole and text(behind) in (".", "["):
+            return False
+    address = text(first - 1) == "&" and not (first > 1 and _ends_operand(tokens[first - 2]))
+    return not (address or text(first - 1) in ("++", "--") or text(behind) in WRITING)
+
+
+def _is_asked(tokens: Sequence[Token], at: int) -> bool:
+    """Say whether it is only asked whether a pointer leads anywhere."""
+    before, after = (tokens[place].text if 0 <= place < len(tokens) else "" for place in (at - 1, at + 1))
+    return before == "!" or not {before, after}.isdisjoint(("==", "!=", "&&", "||"))
+
+
+def _stores_to_numbers(
+    head: Sequence[Token], tokens: Sequence[Token], types: TypeNames, others: Collection[str]
+) -> bool:
+    """Say whether assignments are to variables and elements that are numbers, not to what pointers lead to."""
+    structures = _names_of_structures([*head, *tokens], types) | {*others}
+    led_to = {
+        path.rpartition(".")[2]
+        for structure in types.structures.values()
+        for path, type_ in single_members(structure, types)
+        if type_.pointers
+    }
+    partners = match_brackets(tokens)
+    opened = {last: first for first, last in partners.items()}
+    for at, token in enumerate(tokens):
+        if token.text not in WRITING:
+            continue
+        if at > 0 and _ends_operand(tokens[at - 1]):
+            last = at - 1
+        else:  # `++` in front of what it changes
+            last = at
+            while last + 2 < len(tokens) and (last == at or tokens[last + 1].text in (".", "->", "[")):
+                last = partners[last + 1] if tokens[last + 1].text == "[" else last + (1 if last == at else 2)
+        first = last
+        while tokens[first].text == "]":
+            first = opened[first] - 1
+        element, name = first < last, tokens[first]
+        if name.kind is not TokenKind.NAME:
+            return False
+        inside = first > 0 and tokens[first - 1].text in (".", "->")
+        if (not element or name.text not in led_to) if inside else name.text in structures:
+            return False
+        if not element and _is_led_to(tokens, first):
+            return False
+    return True
+
+
+def _names_of_structures(tokens: Sequence[Token], types: TypeNames) -> set[str]:
+    """Return the names that seem to be declared with a type of structures."""
+    found: set[str] = set()
+    for at, token in enumerate(tokens):
+        before = at - 1
+        while before > 0 and tokens[before].text in ("*", "const", "restrict"):
+            before -= 1
+        tagged = before > 0 and tokens[before - 1].text in ("struct", "union")
+        if token.kind is TokenKind.NAME and before >= 0 and (tagged or tokens[before].text in types.structures):
+            found.add(token.text)
+    return found
+
+
+def _is_led_to(tokens: Sequence[Token], at: int) -> bool:
+    """Say whether a name that is assigned to has stars that belong to no declaration."""
+    first = at
+    while first > 0 and tokens[first - 1].text in ("*", "const", "restrict"):
+        first -= 1
+    typed = first > 0 and tokens[first - 1].kind is TokenKind.NAME and tokens[first - 1].text not in ("else", "do")
+    return first < at and not typed
+
+
+def _calls_nothing(tokens: Sequence[Token], known: KnownNames, returning: Collection[str]) -> bool:
+    """Say whether nothing is called that may change what a pointer leads to."""
+    for token, after in pairwise(tokens):
+        if token.kind is not TokenKind.NAME or after.text != "(" or token.text in C_WORDS or token.text in returning:
+            continue
+        if token.text.startswith("meta_") or token.text == "cache":
+            continue
+        if not (known.harmless(token.text) or known.silent(token.text)):
+            return False
+    return not any(token.unknown or token.fault for token in tokens)
+
+
+def _ends_operand(token: Token) -> bool:
+    operand = token.kind in (TokenKind.NAME, TokenKind.NUMBER) and token.text not in ("return", "sizeof", "case")
+    return operand or token.text in (")", "]")
+
+
+def _in_unknown_calls(tokens: Sequence[Token], known: KnownNames) -> set[int]:
+    """Return the places between the parentheses of what may be a macro; raises ``BracketError``."""
+    found: set[int] = set()
+    partners = match_brackets(tokens)
+    for at, (token, after) in enumerate(pairwise(tokens)):
+        unknown = token.kind is TokenKind.NAME and not known.knows(token.text) and not _is_member(tokens, at)
+        if unknown and after.text == "(":
+            found.update(range(at, partners[at + 1]))
+    return found

@@ -1,0 +1,178 @@
+"""Members of structures that a function is given: parameters to its schedules where nothing changes them."""
+
+import pytest
+
+from comprehensive.emit.host.members import flat_function, is_flattened
+from comprehensive.emit.outputs import rendered_files
+from comprehensive.optimize import optimize
+from comprehensive.reading import parse
+from comprehensive.verification import Options, verify
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
+
+LOOPS = "meta_for (int i = 0; i < ({0} + B - 1) / B; i++) meta_for (int t = 0; t < B; t++)"
+GRID = "typedef struct { int nx, ny; float h; struct { int left; } pad; } Grid;\n"
+MATRIX = "struct matrix { int rows, cols; const char *name; float *data; };\n"
+
+PROGRAMS = {
+    "by value, with a pointer": MATRIX
+    + "void scaled(struct matrix a, const struct matrix b, int B, float w)\n{\n"
+    + "  int n = a.rows * a.cols;\n  meta_schedule { "
+    + LOOPS.format("n")
+    + "\n    { int p = i * B + t; if (p < n) b.data[p] = w * a.data[p]; } }\n}\n",
+    "arrays that members size": GRID
+    + "void smooth(Grid g, int B, const float u[g.ny][g.nx], float v[g.ny][g.nx])\n{\n  assert(g.nx > 2);\n"
+    + "  meta_schedule { "
+    + LOOPS.format("(g.nx - 2)")
+    + "\n    for (int r = 0; r < g.ny; r++) { int c = i * B + t + 1;"
+    + "\n      if (c < g.nx - 1) v[r][c] = (u[r][c - 1] + u[r][c + 1]) / (g.h * g.h); } }\n}\n",
+    "behind pointers": MATRIX
+    + "static int blocks(int n, int B) { return (n + B - 1) / B; }\n"
+    + "void added(const struct matrix *a, struct matrix *b, int B)\n{\n"
+    + "  if (!a || b == NULL) return;\n  int n = a->rows, m = a->cols;\n"
+    + "  meta_schedule { meta_for (int i = 0; i < blocks(n, B); i++) meta_for (int t = 0; t < B; t++)\n"
+    + "    if (i * B + t < n) for (int k = 0; k < m; k++)\n"
+    + "      b->data[(i * B + t) * m + k] += a->data[(i * B + t) * m + k]; }\n"
+    + "}\n",
+    "in a structure, a name that is taken, a copy of the whole": GRID
+    + "static int far(Grid g) { return g.nx + 5; }\n"
+    + "void shifted(Grid g, int g_pad_left, int n, int B, const float *u, float *v)\n{\n"
+    + "  if (far(g) < 0) return;\n  Grid copy = g;\n  copy.nx = 3;\n  assert(g.pad.left >= 0 && g_pad_left >= 0);\n"
+    + "  meta_schedule { "
+    + LOOPS.format("n")
+    + "\n    { int p = i * B + t; if (p < n) v[p + g.pad.left] = u[p + g_pad_left]; } }\n}\n",
+    "a promise": "struct box { int n, m; };\n#pragma metafork extents(a[d.n * d.m])\n"
+    + "void filled(struct box d, int B, float *a)\n{\n  assert(d.n > 0);\n  meta_schedule { "
+    + LOOPS.format("d.m")
+    + "\n    if (i * B + t < d.m) a[(i * B + t) * d.n] = (d.n & 1) - 2; }\n}\n",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_member_is_a_parameter(name):
+    text = "#include <assert.h>\n#include <stddef.h>\n" + PROGRAMS[name]
+    options = Options(points=6, jobs=1, dataflow_seconds=0, optimization="-O0")
+    found = verify(Source("input.mf", text), counters=("threads_per_block",), strategies=(), options=options)
+    assert found.passed, found.table()
+    assert "not checked" not in found.table()
+    assert all(row.points for row in found.leaves)
+
+
+def test_parameters_are_named_after_members():
+    unit = parse(Source("input.mf", PROGRAMS["in a structure, a name that is taken, a copy of the whole"]))
+    (program,) = (one.program for one in unit.schedules)
+    assert {one.name for one in program.parameters} >= {"g_pad_left", "g_pad_left_2", "n", "B"}
+    (function,) = unit.functions
+    assert [(one.name, one.member) for one in function.parameters[0].parts] == [("g_pad_left_2", "g.pad.left")]
+
+
+def test_the_host_declares_members_and_keeps_its_text():
+    result = optimize(Source("input.mf", PROGRAMS["behind pointers"]), counters=("threads_per_block",), strategies=())
+    files = rendered_files(result)
+    host = files["input_host.c"]
+    assert "const __typeof__(a->cols) a_cols __attribute__((unused)) = a ? a->cols : 0;" in host
+    assert "if (!a || b == NULL) return;" in host
+    # Without the input's types there is nothing that the header can declare.
+    assert "added(" not in files["input.h"]
+
+
+CHANGED = {
+    "assigned": "g.nx = 3;",
+    "assigned in parentheses": "(g.nx) = 3;",
+    "counted": "g.nx++;",
+    "counted in front": "--g.nx;",
+    "counted in parentheses": "++(g.nx);",
+    "its address": "int *p = &g.nx; *p = 3;",
+    "its address in parentheses": "read(&(g.nx));",
+    "the address of the whole": "read(&g);",
+    "assigned as a whole": "g = other;",
+    "a structure in it": "g.pad = other.pad;",
+    "perhaps by a macro": "UPDATE(g.nx);",
+    "perhaps by a macro, somewhere in it": "UPDATE(1 + f(g.nx, 2));",
+    "another variable of its name": "{ int g = 3; use(g); }",
+}
+
+
+@pytest.mark.parametrize("how", CHANGED)
+def test_a_member_that_changes_is_none(how):
+    text = (
+        f"{GRID}void read(void *);\nint f(int, int);\nvoid use(int);\n"
+        f"void smooth(Grid g, Grid other, int n, int B, float v[n])\n{{\n  {CHANGED[how]}\n"
+        f"  meta_schedule {{ {LOOPS.format('n')} if (i * B + t < n) v[i * B + t] = g.nx; }}\n}}\n"
+    )
+    with pytest.raises(DiagnosticsError) as refused:
+        parse(Source("input.mf", text))
+    assert {one.code for one in refused.value.diagnostics} == {"MF0205"}
+
+
+def test_whatever_leaves_members_as_they_are_is_no_change():
+    harmless = (
+        "int a = (g.nx), b = n & g.nx, c = f(n, g.nx); use(b == g.nx); int k = -g.nx; use(sizeof(g)); int *p = &c;"
+    )
+    text = (
+        f"{GRID}int f(int, int);\nvoid use(int);\nvoid smooth(Grid g, int n, int B, float v[n])\n"
+        f"{{\n  {harmless}\n  meta_schedule {{ {LOOPS.format('n')} if (i * B + t < n) v[i * B + t] = g.nx; }}\n}}\n"
+    )
+    (schedule,) = parse(Source("input.mf", text)).schedules
+    assert [one.name for one in schedule.program.values] == ["g_nx"]
+
+
+BEHIND = {
+    "assigned": "g->nx = 3;",
+    "by another pointer": "other->nx = 3;",
+    "in parentheses": "(*other).nx = 3;",
+    "by a pointer to a number": "*numbers = 3;",
+    "in a branch": "if (n > 3) *numbers = 3;",
+    "in the other branch": "if (n > 3) n = 2; else *numbers = 3;",
+    "counted": "other->nx++;",
+    "counted in front": "++other->nx;",
+    "counted behind a pointer": "(*numbers)++;",
+    "by a function": "change();",
+    "as a whole": "*other = *g;",
+    "as a whole, by an index": "other[0] = *g;",
+    "by an index": "other[0].nx = 3;",
+    "counted by an index": "++other[0].nx;",
+    "by a pointer of its own": "Grid *own = other; own[0] = *g;",
+    "a variable of the file": "here.nx = 3;",
+    "a variable of the file as a whole": "here = (Grid){0};",
+    "an array of the file": "there[1] = (Grid){0};",
+    "by a union": "union { Grid *g; int *n; } u; u.g[0].nx = 3;",
+    "it leads elsewhere": "g = other;",
+    "it is handed on": 'printf("%p", g);',
+}
+
+
+@pytest.mark.parametrize("how", BEHIND)
+def test_a_member_behind_a_pointer_that_may_change_is_none(how):
+    text = (
+        f"{GRID}Grid here, there[2];\nvoid change(void);\n"
+        "void smooth(Grid *g, Grid *other, int n, int *numbers, int B, float *v)\n{\n"
+        f"  {BEHIND[how]}\n  int m = g->nx;\n"
+        f"  meta_schedule {{ {LOOPS.format('m')} if (i * B + t < m) v[(i * B + t) * g->nx] = 1; }}\n}}\n"
+    )
+    try:
+        unit = parse(Source("input.mf", text))
+    except DiagnosticsError:
+        return
+    assert not any(one.member for function in unit.functions for one in function.values)
+
+
+def test_without_such_changes_it_is_one():
+    text = (
+        f"{GRID}void smooth(Grid *g, int n, int B, float *v)\n{{\n  int m = g->nx;\n  v[0] = 3; n = m + 1;\n"
+        f"  meta_schedule {{ {LOOPS.format('m')} if (i * B + t < m) v[(i * B + t) * g->nx] = 1; }}\n}}\n"
+    )
+    (function,) = parse(Source("input.mf", text)).functions
+    assert [one.member for one in function.values if one.member] == ["g->nx"]
+
+
+def test_a_flat_function_puts_structures_together():
+    (function,) = parse(Source("input.mf", PROGRAMS["by value, with a pointer"])).functions
+    assert is_flattened(function)
+    assert flat_function(function, "serial_") == (
+        "void metafork_flat_scaled(int a_rows, int a_cols, void *a_data, void *b_data, int B, float w)"
+        ' __asm__("serial_scaled_metafork_flat");\n'
+        "void metafork_flat_scaled(int a_rows, int a_cols, void *a_data, void *b_data, int B, float w)"
+        " { struct matrix a = {.rows = a_rows, .cols = a_cols, .data = a_data};"
+        " const struct matrix b = {.data = b_data}; return scaled(a, b, B, w); }\n"
+    )
