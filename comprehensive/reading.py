@@ -7,16 +7,20 @@ follow.  Where one is not found, the refusal stands, and says why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from metafork import frontend
 from metafork.analysis.exactness import exact_unit
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.control import variables_of
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 from metafork.ir.messages.source import Source, Span
-from metafork.ir.program import IntConst
+from metafork.ir.program import Expr, IntConst, Program
+from metafork.ir.rewriting import substitute
 from metafork.ir.translation_unit import TranslationUnit
+from metafork.printing.expressions import expression
 
 ENDLESS = 1 << 40
 """The extent of a pointer while its own is looked for."""
@@ -65,11 +69,33 @@ def _extents(unit: TranslationUnit) -> tuple[dict[str, Mapping[str, str]], list[
             if len(one.extents) > own.get(name, 1 + bool(one.members))
         }
         names = [one.name for one in function.values if one.type is not None and one.type.integer]
-        found = extents_of(programs, [name for name in endless if name not in rows], names)
-        extents[function.name] = found.known
+        derived = _derived(programs, names)
+        found = extents_of(programs, [name for name in endless if name not in rows], [*names, *derived])
+        extents[function.name] = {name: _written_out(text, derived) for name, text in found.known.items()}
         if why := {**rows, **found.unknown}:
             unknown.append((function.span, why))
     return extents, unknown
+
+
+def _derived(programs: Sequence[Program], names: Collection[str]) -> dict[str, str]:
+    """Return what derived scalars are in terms of some names, as C; of those that mean several things nothing."""
+    found: dict[str, str] = {}
+    several: set[str] = set()
+    for program in programs:
+        known: dict[str, Expr] = {}
+        for one in program.derived:
+            value = substitute(one.definition, known)
+            if not {part.name for part in variables_of(value)} <= {*names}:
+                continue
+            known[one.name] = value
+            text = f"({expression(value)})"
+            if found.setdefault(one.name, text) != text:
+                several.add(one.name)
+    return {name: text for name, text in found.items() if name not in several and name not in names}
+
+
+def _written_out(text: str, derived: Mapping[str, str]) -> str:
+    return re.sub(r"[A-Za-z_]\w*", lambda word: derived.get(word[0], word[0]), text)
 
 
 _POINTERS = ("MF0201", "MF0208")

@@ -47,6 +47,7 @@ def member_types(
     if structure is None or type_.pointers > 1 or type_.extents or type_.function or "volatile" in type_.qualifiers:
         return {}
     members = dict(single_members(structure, types))
+    head, body = (_without_parentheses(tokens, {declarator.name}) for tokens in (head, body))
     used: dict[str, syntax.TypeName] = {}
     try:
         unknown = _in_unknown_calls(body, known)
@@ -80,6 +81,7 @@ def only_returns(body: Sequence[Token], known: KnownNames) -> bool:
 def named_members(tokens: Sequence[Token], names: Paths) -> list[Token]:
     """Return tokens in which members are single names."""
     owners = {path[0] for path in names}
+    tokens = _without_parentheses(tokens, owners) if owners else tokens
     result: list[Token] = []
     at = 0
     while at < len(tokens):
@@ -92,6 +94,27 @@ def named_members(tokens: Sequence[Token], names: Paths) -> list[Token]:
             result += tokens[at:behind]
         at = behind
     return result
+
+
+def _without_parentheses(tokens: Sequence[Token], names: Collection[str]) -> list[Token]:
+    """Return tokens without the parentheses that macros put around their arguments: ``(g)->nx``."""
+    result: list[Token] = []
+    for token in tokens:
+        if token.text in (".", "->"):
+            name = len(result) - 1
+            while name > 0 and result[name].text == ")":
+                name -= 1
+            around = len(result) - 1 - name
+            opened = [one.text for one in result[max(name - around, 0) : name]] == ["("] * around
+            called = name > around and _is_called(result[name - around - 1])
+            if around and opened and not called and result[name].text in names:
+                result[name - around :] = [result[name]]
+        result.append(token)
+    return result
+
+
+def _is_called(before: Token) -> bool:
+    return before.text == "]" or (before.kind is TokenKind.NAME and before.text not in C_WORDS)
 
 
 def _uses(tokens: Sequence[Token], name: str) -> Iterator[tuple[int, int]]:

@@ -391,6 +391,30 @@ def test_an_extent_by_what_the_function_computes_is_had_by_a_function_that_takes
     assert parse(Source("pointers.mf", f"{apart}\n{calling}")).schedules
 
 
+SIZES = {
+    "int m = p < q ? p : q;": "p < q ? p : q",
+    "int m = p < q ? p : q; m = m > 5 ? 5 : m;": None,  # `m` has two values
+    "int k = p < q ? p : q; int m = k > 5 ? 5 : k;": "(p < q ? p : q) > 5 ? 5 : p < q ? p : q",
+    "int m = p & 7;": "p & 7",
+    "p = p / 2; int m = p < q ? p : q;": None,
+    "int m = p < sizes[0] ? p : q;": None,
+}
+
+
+@pytest.mark.parametrize("before", SIZES)
+def test_an_extent_is_a_size_that_the_host_computes_from_parameters(before):
+    text = (
+        f"void f(const int *sizes, int p, int q, int B, float *v) {{ {before} meta_schedule "
+        "{ meta_for (int i = 0; i < (m + B - 1) / B; i++) meta_for (int t = 0; t < B; t++)"
+        " if (i * B + t < m) v[i * B + t] = 1; } }"
+    )
+    if SIZES[before] is None:
+        with pytest.raises(DiagnosticsError):
+            parse(Source("pointers.mf", text))
+    else:
+        assert extent_of_v(text) == SIZES[before]
+
+
 def test_other_faults_stand_as_they_are():
     with pytest.raises(DiagnosticsError) as caught:
         parse(Source("pointers.mf", loops("out[p] = v[p] + w;")))

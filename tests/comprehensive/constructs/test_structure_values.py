@@ -34,6 +34,13 @@ PROGRAMS = {
     + "    if (i * B + t < n) for (int k = 0; k < m; k++)\n"
     + "      b->data[(i * B + t) * m + k] += a->data[(i * B + t) * m + k]; }\n"
     + "}\n",
+    "by macros, of the lesser size": "#define AT(v, i) ((v))->data[(i) * (v)->cols]\n"
+    + MATRIX
+    + "void moved(const struct matrix *a, struct matrix *b, int B)\n{\n"
+    + "  int n = a->rows < b->rows ? a->rows : b->rows;\n  assert(a->cols > 0 && b->cols > 0);\n"
+    + "  meta_schedule { "
+    + LOOPS.format("n")
+    + "\n    if (i * B + t < n) AT(b, i * B + t) = AT(a, i * B + t); }\n}\n",
     "in a structure, a name that is taken, a copy of the whole": GRID
     + "static int far(Grid g) { return g.nx + 5; }\n"
     + "void shifted(Grid g, int g_pad_left, int n, int B, const float *u, float *v)\n{\n"
