@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from comprehensive.emit.header_file import OWN_HEADERS, declarations, shadows_a_header, source_name
 from comprehensive.emit.host.host_touches import Edit, byte_size, entry_sizes, touches
-from comprehensive.emit.host.members import member_declarations
+from comprehensive.emit.host.members import member_declarations, member_test
 from comprehensive.emit.host.stated_order import in_order, places
 from comprehensive.emit.identifiers import c_comment, c_string
 from comprehensive.emit.launch_text import run_types
@@ -217,6 +217,8 @@ def _unchanged(unit: TranslationUnit, schedule: Schedule) -> list[str]:
     for name in schedule.entry_values:
         type_ = "const void *" if name in arrays else "long long"
         found.append(f"({type_}){name} == {_prefix(unit)}entry_{name}")
+    used = {*arrays, *signature_of(schedule.program).parameters, *signature_of(schedule.program).values}
+    found += [test for one in _function_of(unit, schedule).values if one.name in used and (test := member_test(one))]
     for name in schedule.sized_arrays:
         array = arrays[name]
         for rank in range(len(array.extents)):

@@ -18,9 +18,17 @@ def member_declarations(function: Function) -> str:
 
 
 def _declared(member: FunctionParameter) -> str:
+    return f" const __typeof__({member.member}) {member.name} __attribute__((unused)) = {_value(member)};"
+
+
+def _value(member: FunctionParameter) -> str:
     pointer, arrow, _ = member.member.partition("->")
-    value = f"{pointer} ? {member.member} : 0" if arrow else member.member
-    return f" const __typeof__({member.member}) {member.name} __attribute__((unused)) = {value};"
+    return f"{pointer} ? {member.member} : 0" if arrow else member.member
+
+
+def member_test(member: FunctionParameter) -> str:
+    """Return a condition under which a member behind a pointer is what it was, empty for any other one."""
+    return f"({_value(member)}) == {member.name}" if "->" in member.member else ""
 
 
 def is_flattened(function: Function) -> bool:

@@ -6,7 +6,8 @@ text keeps ``g`` and declares the others where the function begins.
 
 That needs members that nothing in the function changes, as far as its tokens show: it assigns to none of them and takes
 no address.  Behind a pointer (``g->nx``) others may change them: there the function stores to elements and variables
-only, and calls nothing that could.
+only, and calls nothing that could.  What is left, that a number which it stores to is such a member, is asked at run
+time.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ def member_types(
     members = dict(single_members(structure, types))
     head, body = (_without_parentheses(tokens, {declarator.name}) for tokens in (head, body))
     used: dict[str, syntax.TypeName] = {}
+    if any(token.text in ("asm", "__asm", "__asm__") for token in body):
+        return {}
     try:
         unknown = _in_unknown_calls(body, known)
     except BracketError:
@@ -156,7 +159,8 @@ def _stays(tokens: Sequence[Token], first: int, behind: int) -> bool:
         called = text(first - 1) == "(" and first > 1 and tokens[first - 2].kind is TokenKind.NAME
         if whole and text(behind) in (".", "["):
             return False
-    address = text(first - 1) == "&" and not (first > 1 and _ends_operand(tokens[first - 2]))
+    # Behind a parenthesis, which may be a cast, `&` may take an address.
+    address = text(first - 1) == "&" and (text(first - 2) == ")" or not _ends_operand(tokens[first - 2]))
     return not (address or text(first - 1) in ("++", "--") or text(behind) in WRITING)
 
 

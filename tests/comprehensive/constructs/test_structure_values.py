@@ -79,6 +79,7 @@ def test_the_host_declares_members_and_keeps_its_text():
     host = files["input_host.c"]
     assert "const __typeof__(a->cols) a_cols __attribute__((unused)) = a ? a->cols : 0;" in host
     assert "if (!a || b == NULL) return;" in host
+    assert "metafork_unchanged((a ? a->rows : 0) == a_rows && " in host
     # Without the input's types there is nothing that the header can declare.
     assert "added(" not in files["input.h"]
 
@@ -90,6 +91,8 @@ CHANGED = {
     "counted in front": "--g.nx;",
     "counted in parentheses": "++(g.nx);",
     "its address": "int *p = &g.nx; *p = 3;",
+    "its address in another type": "read((void *)&g.nx);",
+    "in assembly": '__asm__("" : "+r"(g.nx));',
     "its address in parentheses": "read(&(g.nx));",
     "the address of the whole": "read(&g);",
     "assigned as a whole": "g = other;",
