@@ -22,7 +22,8 @@ from metafork.frontend.host.fragment import is_argument, left_out
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.known_names import C_WORDS
 from metafork.frontend.host.residency import host_accesses
-from metafork.frontend.host.structure_values import Paths, member_types, named_members, only_returns
+from metafork.frontend.host.returning import Returning, returning, written_out
+from metafork.frontend.host.structure_values import Paths, member_types, named_members
 from metafork.frontend.host.transfers import transfers
 from metafork.frontend.host.variables import Site, Variable, columns_of, declared
 from metafork.frontend.pragmas.contraction import contraction_at
@@ -96,7 +97,7 @@ class UnitParser:
         self._transfers: list[Transfer] = []
         self._called: Functions | None = None
         self._callees = Callees()
-        self._returning: Collection[str] = ()
+        self._returning: dict[str, Returning] = {}
         self._callers: list[Function] = []
         self._constants = ConstantMemory()
 
@@ -157,8 +158,12 @@ class UnitParser:
         self._declare(preprocessed, scope, functions, outside)
         self._called = Functions(preprocessed, self._grammar, self._reporter, scope, functions)
         announcing = {tokens[one.name].text for one in holding}
-        bodies = {tokens[one.name].text: tokens[one.open_brace + 1 : one.close_brace] for one in functions}
-        self._returning = {name for name, body in bodies.items() if only_returns(body, scope.known)}
+        for one in functions:
+            with contextlib.suppress(ExpansionError):  # told where it is called
+                value = preprocessed.expand(tokens[one.open_brace + 1 : one.close_brace])
+                found = returning(tokens, one, value, scope.typedefs, scope.known, self._returning)
+                if found is not None:
+                    self._returning[tokens[one.name].text] = found
         self._callees = Callees(announcing, HostCallees(preprocessed, self._grammar, scope, functions).find)
         for definition in functions:
             if definition not in holding:
@@ -241,6 +246,9 @@ class UnitParser:
             name: one for name, one in scope.variables.items() if one.span.start < whole.start or one.fault == "MF0206"
         }
         body = self._expand(preprocessed, tokens[text.open_brace + 1 : text.close_brace])
+        given = {token.text for token in tokens[text.open_paren : text.close_paren]}
+        seen = {name: function for name, function in self._returning.items() if name not in given}
+        body = written_out(body, seen, scope.known)
         parameters, variables, members = self._parameters(preprocessed, text, scope, visible, body)
         body = named_members(body, members)
         name = tokens[text.name].text

@@ -17,6 +17,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from metafork.frontend.host.known_names import C_WORDS, KnownNames
+from metafork.frontend.host.returning import Returning, calls_nothing
 from metafork.frontend.text import syntax
 from metafork.frontend.text.structures import TypeNames, single_members, structure_of
 from metafork.frontend.text.tokens import WRITING, BracketError, Token, TokenKind, hull, match_brackets
@@ -34,7 +35,7 @@ def member_types(
     head: Sequence[Token],
     body: Sequence[Token],
     known: KnownNames,
-    returning: Collection[str],
+    returning: Mapping[str, Returning],
     others: Collection[str],
 ) -> dict[str, syntax.TypeName]:
     """Return the types of the members that a function uses of a parameter, by their paths (``size.x``).
@@ -56,9 +57,7 @@ def member_types(
         unknown = _in_unknown_calls(body, known)
     except BracketError:
         return {}  # reported where the body is parsed
-    if type_.pointers and not (
-        _stores_to_numbers(head, body, types, others) and _calls_nothing(body, known, returning)
-    ):
+    if type_.pointers and not (_stores_to_numbers(head, body, types, others) and calls_nothing(body, known, returning)):
         return {}
     for first, behind in _uses(head, declarator.name):
         used |= {path: members[path] for path in [_path(head, first, behind)] if path in members}
@@ -72,13 +71,6 @@ def member_types(
             return {}
         used |= {path: members[path] for path in [_path(body, first, behind)] if path in members}
     return used
-
-
-def only_returns(body: Sequence[Token], known: KnownNames) -> bool:
-    """Say whether a function's body returns the value of an expression without side effects, and does nothing else."""
-    texts = [token.text for token in body]
-    one = texts[:1] == ["return"] and texts[-1:] == [";"] and texts.count(";") == 1
-    return one and WRITING.isdisjoint(texts) and _calls_nothing(body, known, ())
 
 
 def named_members(tokens: Sequence[Token], names: Paths) -> list[Token]:
@@ -100,9 +92,14 @@ def named_members(tokens: Sequence[Token], names: Paths) -> list[Token]:
 
 
 def _without_parentheses(tokens: Sequence[Token], names: Collection[str]) -> list[Token]:
-    """Return tokens without the parentheses that macros put around their arguments: ``(g)->nx``."""
+    """Return tokens without the parentheses that macros put around their arguments: ``(g)->nx``; also ``(*g).nx``."""
     result: list[Token] = []
     for token in tokens:
+        stars = [one.text for one in result[-4:]]
+        called = len(result) > 4 and _is_called(result[-5])
+        if token.text == "." and stars[:2] + stars[3:] == ["(", "*", ")"] and stars[2] in names and not called:
+            result[-4:] = [result[-2], replace(token, text="->")]
+            continue
         if token.text in (".", "->"):
             name = len(result) - 1
             while name > 0 and result[name].text == ")":
@@ -226,18 +223,6 @@ def _is_led_to(tokens: Sequence[Token], at: int) -> bool:
         first -= 1
     typed = first > 0 and tokens[first - 1].kind is TokenKind.NAME and tokens[first - 1].text not in ("else", "do")
     return first < at and not typed
-
-
-def _calls_nothing(tokens: Sequence[Token], known: KnownNames, returning: Collection[str]) -> bool:
-    """Say whether nothing is called that may change what a pointer leads to."""
-    for token, after in pairwise(tokens):
-        if token.kind is not TokenKind.NAME or after.text != "(" or token.text in C_WORDS or token.text in returning:
-            continue
-        if token.text.startswith("meta_") or token.text == "cache":
-            continue
-        if not (known.harmless(token.text) or known.silent(token.text)):
-            return False
-    return not any(token.unknown or token.fault for token in tokens)
 
 
 def _ends_operand(token: Token) -> bool:

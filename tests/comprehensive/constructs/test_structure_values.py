@@ -29,7 +29,7 @@ PROGRAMS = {
     "behind pointers": MATRIX
     + "static int blocks(int n, int B) { return (n + B - 1) / B; }\n"
     + "void added(const struct matrix *a, struct matrix *b, int B)\n{\n"
-    + "  if (!a || b == NULL) return;\n  int n = a->rows, m = a->cols;\n"
+    + "  if (!a || b == NULL) return;\n  int n = (*a).rows, m = a->cols;\n"
     + "  meta_schedule { meta_for (int i = 0; i < blocks(n, B); i++) meta_for (int t = 0; t < B; t++)\n"
     + "    if (i * B + t < n) for (int k = 0; k < m; k++)\n"
     + "      b->data[(i * B + t) * m + k] += a->data[(i * B + t) * m + k]; }\n"
@@ -48,6 +48,15 @@ PROGRAMS = {
     + "  meta_schedule { "
     + LOOPS.format("n")
     + "\n    { int p = i * B + t; if (p < n) v[p + g.pad.left] = u[p + g_pad_left]; } }\n}\n",
+    "handed to functions that return an expression": GRID
+    + "static inline int at(const Grid g, int r, int c) { return r * g.nx + c; }\n"
+    + "static int down(Grid g, int r, int c) { return at(g, r + 1, c); }\n"
+    + "static float scaled(const Grid *g, float v) { return v / ((*g).h * g->h); }\n"
+    + "static double twice(double v) { return v + v; }\n"
+    + "void shifted(Grid g, int B, const float *u, float *v)\n{\n  assert(g.nx > 0 && g.h > 0);\n  meta_schedule { "
+    + LOOPS.format("g.nx")
+    + "\n    { int c = i * B + t; if (c < g.nx) for (int r = 0; r < g.ny - 1; r++)"
+    + "\n      v[at(g, r, c)] = twice(scaled(&g, u[down(g, r, c)])) + at(g, 0.75, 0); } }\n}\n",
     "a promise": "struct box { int n, m; };\n#pragma metafork extents(a[d.n * d.m])\n"
     + "void filled(struct box d, int B, float *a)\n{\n  assert(d.n > 0);\n  meta_schedule { "
     + LOOPS.format("d.m")
@@ -70,7 +79,10 @@ def test_parameters_are_named_after_members():
     (program,) = (one.program for one in unit.schedules)
     assert {one.name for one in program.parameters} >= {"g_pad_left", "g_pad_left_2", "n", "B"}
     (function,) = unit.functions
-    assert [(one.name, one.member) for one in function.parameters[0].parts] == [("g_pad_left_2", "g.pad.left")]
+    assert [(one.name, one.member) for one in function.parameters[0].parts] == [
+        ("g_nx", "g.nx"),
+        ("g_pad_left_2", "g.pad.left"),
+    ]
 
 
 def test_the_host_declares_members_and_keeps_its_text():
@@ -113,6 +125,33 @@ def test_a_member_that_changes_is_none(how):
     with pytest.raises(DiagnosticsError) as refused:
         parse(Source("input.mf", text))
     assert {one.code for one in refused.value.diagnostics} == {"MF0205"}
+
+
+CALLED = {
+    "static int at(Grid g, int i) { return i * g.nx; }": True,
+    "static int at(Grid g, int i) { return i * g.nx + n; }": False,  # another `n`, perhaps
+    "static int at(Grid g, int i) { g.nx++; return i * g.nx; }": False,
+    "static int at(Grid g, int i) { return i * g.nx++; }": False,
+    "int at(Grid g, int i);": False,
+    "static int at(Grid g, int i) { return i * rand(); }": False,
+    "static int at(Grid g, int *i) { return *i * g.nx; }": False,
+    "static Grid at(Grid g, int i) { return g; }": False,
+    "#define TIMES *\nstatic int at(Grid g, int i) { return i TIMES g.nx; }": True,
+}
+
+
+@pytest.mark.parametrize("function", CALLED)
+def test_a_function_that_is_given_a_structure_is_written_out_where_it_returns_an_expression(function):
+    text = (
+        f"#include <stdlib.h>\n{GRID}int n;\n{function}\nvoid smooth(Grid g, int m, int B, float v[m])\n{{\n"
+        f"  meta_schedule {{ {LOOPS.format('m')} if (i * B + t < m) v[i * B + t] = at(g, 2); }}\n}}\n"
+    )
+    if CALLED[function]:
+        (schedule,) = parse(Source("input.mf", text)).schedules
+        assert [one.name for one in schedule.program.values] == ["g_nx"]
+    else:
+        with pytest.raises(DiagnosticsError):
+            parse(Source("input.mf", text))
 
 
 def test_whatever_leaves_members_as_they_are_is_no_change():
