@@ -13,7 +13,8 @@ def chosen_points(finder: Points, wanted: int, tries: int) -> dict[int, list[Poi
 
     Blocks walk the grid at a third of them and more, and at the first, where such points are found; blocks of several
     threads where there are any.  Every instance of a leaf has a point, where one is found, and so has its dynamic one.
-    A leaf that has no point of a small block is looked for among full ones.
+    A leaf that has few points is looked for among larger blocks, one that has no point of a small block among full
+    ones.
     """
     pool: dict[int, list[Point]] = {leaf.id: [] for leaf in finder.tree.leaves}
     enough = 6 * wanted
@@ -33,6 +34,14 @@ def chosen_points(finder: Points, wanted: int, tries: int) -> dict[int, list[Poi
             len(points) >= enough and leaf in walked and not unseen[leaf] for leaf, points in pool.items()
         ):
             break
+    few = {leaf for leaf, points in pool.items() if 0 < len(points) < wanted}
+    if few:
+        for point in finder.parameter_points(tries, large=True):
+            for leaf, intervals in finder.leaves_at(point):
+                if leaf in few:
+                    pool[leaf] += (found for found in finder.at(point, leaf, intervals) if found not in pool[leaf])
+            if all(len(pool[leaf]) >= wanted for leaf in few):
+                break
     missing = {leaf for leaf, points in pool.items() if not points}
     if missing:
         for point in finder.parameter_points(tries, full=True):

@@ -194,20 +194,21 @@ class Points:
 
     # ---- parameters ----
 
-    def parameter_points(self, tries: int, *, full: bool = False) -> Iterator[Values]:
+    def parameter_points(self, tries: int, *, full: bool = False, large: bool = False) -> Iterator[Values]:
         """Yield different parameter points of Start (with derived symbols), at most one a try.
 
-        Where ``full``, blocks have the sizes that usual ones have, and up to ``FULL_BLOCK`` threads.
+        Where ``full``, blocks have the sizes that usual ones have, and up to ``FULL_BLOCK`` threads; where ``large``,
+        they are large in one direction or in several.
         """
         seen: set[tuple[int, ...]] = set()
         names = [parameter.name for parameter in self.tree.program.parameters]
         witnesses = [leaf.witness for leaf in self.tree.leaves if leaf.witness is not None]
         for number in range(tries):
-            if number < len(witnesses):
+            if number < len(witnesses) and not large:
                 start = {name: int(value) for name, value in witnesses[number].items() if name in names}
                 candidate = {name: start.get(name, 1) for name in names}
             else:
-                candidate = self._candidate(number, full)
+                candidate = self._candidate(number, full, large)
             key = tuple(candidate.values())
             if key in seen:
                 continue
@@ -216,12 +217,12 @@ class Points:
             if point is not None and self._small(point, FULL_BLOCK if full else MOST_THREADS):
                 yield point
 
-    def _candidate(self, number: int, full: bool) -> Values:
+    def _candidate(self, number: int, full: bool, large: bool) -> Values:
         random = self._numbers
         reach = (4, 8, len(SIZES), 4)[number % 4]
-        blocks = number % 8 == 7
+        blocks = number % 4 != 3 if large else number % 8 == 7
         programs = [one.name for one in self.tree.program.parameters if one.kind.value == "program"]
-        wide = random.choice(programs) if programs and number % 8 == 3 else None
+        widened = random.choice(programs) if programs and number % 8 == 3 else None
         values: Values = {}
         sized = []
         for parameter in self.tree.program.parameters:
@@ -231,14 +232,14 @@ class Points:
                 sizes: Sequence[int] = SIZES[:reach]
                 if full:
                     sizes = FULL_BLOCKS
-                elif parameter.name == wide:
-                    sizes = self._wide(wide)
+                elif parameter.name == widened:
+                    sizes = self._wide(widened)
                 elif blocks:
                     sizes = BLOCKS
                 values[parameter.name] = random.choice(sizes)
             else:
                 sized.append(parameter.name)
-        if self._static and number % 2:
+        if self._static and number % 2 and not large:
             values.update(self._static[number // 2 % len(self._static)])
         for name in sized:
             values[name] = random.randint(1, 12)

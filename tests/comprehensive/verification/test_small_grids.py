@@ -63,3 +63,12 @@ def test_a_leaf_that_only_full_blocks_reach_has_points():
     assert all(points[leaf.id] for leaf in tree.leaves)
     for leaf in tall:
         assert all(point.parameters["B0"] * point.parameters["B1"] >= 992 for point in points[leaf])
+
+
+def test_a_leaf_that_few_blocks_reach_has_its_points_beside_instances():
+    tree = optimize(EXAMPLES / "heat3d.mf", static="auto").schedules[0]
+    planes = [leaf.id for leaf in tree.leaves if "thread_planes" in leaf.strategies]
+    points = chosen_points(Points(tree), 24, 3000)
+    assert planes
+    assert all(len(points[leaf]) == 24 for leaf in planes)
+    assert all(len({point.text() for point in points[leaf]}) == 24 for leaf in planes)
