@@ -22,10 +22,11 @@ from metafork.frontend.host.fragment import is_argument, left_out
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.known_names import C_WORDS
 from metafork.frontend.host.residency import host_accesses
-from metafork.frontend.host.returning import Returning, returning, written_out
-from metafork.frontend.host.structure_values import Paths, member_types, named_members
 from metafork.frontend.host.transfers import transfers
 from metafork.frontend.host.variables import Site, Variable, columns_of, declared
+from metafork.frontend.members.member_parameters import member_parameters
+from metafork.frontend.members.returning import Returning, returning_functions, written_out
+from metafork.frontend.members.structure_values import Paths, named_members
 from metafork.frontend.pragmas.contraction import contraction_at
 from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
 from metafork.frontend.pragmas.pointers import (
@@ -62,7 +63,6 @@ from metafork.frontend.text.tokens import (
 from metafork.frontend.text.vocabulary import HEADER_TYPES
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
-from metafork.ir.names import fresh
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, StatedOrder, Transfer, TranslationUnit
 
 PointerExtents = Callable[[str, str], str | None]
@@ -158,12 +158,7 @@ class UnitParser:
         self._declare(preprocessed, scope, functions, outside)
         self._called = Functions(preprocessed, self._grammar, self._reporter, scope, functions)
         announcing = {tokens[one.name].text for one in holding}
-        for one in functions:
-            with contextlib.suppress(ExpansionError):  # told where it is called
-                value = preprocessed.expand(tokens[one.open_brace + 1 : one.close_brace])
-                found = returning(tokens, one, value, scope.typedefs, scope.known, self._returning)
-                if found is not None:
-                    self._returning[tokens[one.name].text] = found
+        self._returning = returning_functions(preprocessed, functions, scope)
         self._callees = Callees(announcing, HostCallees(preprocessed, self._grammar, scope, functions).find)
         for definition in functions:
             if definition not in holding:
@@ -335,6 +330,8 @@ class UnitParser:
         """Return what a function is given, its variables, and the names of members that are parameters."""
         tokens = preprocessed.tokens
         members: dict[tuple[str, ...], str] = {}
+        promised = said_in_promises(preprocessed.directives)
+        taken = {token.text for token in (*tokens, *body)}
         inside = (text.open_paren + 1, text.close_paren)
         pieces = split_commas(tokens, *inside)
         parameters: list[FunctionParameter] = []
@@ -379,43 +376,16 @@ class UnitParser:
                 spelled = f"{const}{structure.element.spelling} {flat}[{structure.columns}]"
                 one = replace(one, declaration=spelled, structure=tag, members=structure.members, slots=structure.slots)
             later = self._expand(preprocessed, tokens[behind : text.close_paren])
-            for member, (part, declaration) in self._members(preprocessed, declarator, scope, later, body).items():
-                part.is_parameter = True
-                variables[part.name] = part
-                members[(one.name, *member.split("."))] = part.name
-                joint = "->" if declarator.type.pointers else "."
-                own = FunctionParameter(part.name, declaration, part.type, member=f"{one.name}{joint}{member}")
+            own = member_parameters(declarator, scope, [*later, *promised], body, self._returning, taken)
+            members |= {path: part.name for path, (part, _) in own.items()}
+            variables |= {part.name: part for part, _ in own.values()}
+            if own:
                 written = self._source.text[piece[0].span.start : piece[-1].span.end]
-                one = replace(one, parts=(*one.parts, own), text=written)
+                one = replace(one, parts=tuple(part for _, part in own.values()), text=written)
             parameters.append(one)
         for variable in variables.values():
             variable.scope = {**visible, **variables}
         return tuple(parameters), variables, members
-
-    def _members(
-        self,
-        preprocessed: Preprocessed,
-        declarator: syntax.Declarator,
-        scope: FileScope,
-        head: Sequence[Token],
-        body: Sequence[Token],
-    ) -> dict[str, tuple[Variable, str]]:
-        """Return the members of a structure that are parameters, as variables and as C declares them."""
-        others = [
-            name
-            for name, one in scope.variables.items()
-            if one.type is None and (one.element is None or one.structure is not None)
-        ]
-        head = [*head, *said_in_promises(preprocessed.directives)]
-        types = member_types(declarator, scope.typedefs, head, body, scope.known, self._returning, others)
-        taken = {token.text for token in (*preprocessed.tokens, *head, *body)} if types else set()
-        found: dict[str, tuple[Variable, str]] = {}
-        for path, type_ in types.items():
-            name = fresh(f"{declarator.name}_{path.replace('.', '_')}", taken)
-            part = replace(declarator, name=name, type=replace(type_, span=declarator.type.span))
-            words = " ".join((*sorted(type_.qualifiers), *type_.words))
-            found[path] = declared(part, scope.typedefs, 0), f"{words} {'*' * type_.pointers}{name}"
-        return found
 
     def _pointers(
         self,

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from metafork.frontend.host.structure_values import Paths, named_members
 from metafork.frontend.host.variables import Variable, key_of
+from metafork.frontend.members.structure_values import Paths, named_members
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.definitions import split_commas

@@ -115,21 +115,26 @@ CHANGED = {
 }
 
 
+def by_value(statement, value="g.nx"):
+    """A function whose schedule uses a structure that it is given, behind a statement of the host."""
+    return Source(
+        "input.mf",
+        f"{GRID}void read(void *);\nint f(int, int);\nvoid use(int);\n"
+        f"void smooth(Grid g, Grid other, int n, int B, float v[n])\n{{\n  {statement}\n"
+        f"  meta_schedule {{ {LOOPS.format('n')} if (i * B + t < n) v[i * B + t] = {value}; }}\n}}\n",
+    )
+
+
 @pytest.mark.parametrize("how", CHANGED)
 def test_a_member_that_changes_is_none(how):
-    text = (
-        f"{GRID}void read(void *);\nint f(int, int);\nvoid use(int);\n"
-        f"void smooth(Grid g, Grid other, int n, int B, float v[n])\n{{\n  {CHANGED[how]}\n"
-        f"  meta_schedule {{ {LOOPS.format('n')} if (i * B + t < n) v[i * B + t] = g.nx; }}\n}}\n"
-    )
     with pytest.raises(DiagnosticsError) as refused:
-        parse(Source("input.mf", text))
+        parse(by_value(CHANGED[how]))
     assert {one.code for one in refused.value.diagnostics} == {"MF0205"}
 
 
 CALLED = {
     "static int at(Grid g, int i) { return i * g.nx; }": True,
-    "static int at(Grid g, int i) { return i * g.nx + n; }": False,  # another `n`, perhaps
+    "static int at(Grid g, int i) { return i * g.nx + m; }": False,  # another `m`, perhaps
     "static int at(Grid g, int i) { g.nx++; return i * g.nx; }": False,
     "static int at(Grid g, int i) { return i * g.nx++; }": False,
     "int at(Grid g, int i);": False,
@@ -142,27 +147,22 @@ CALLED = {
 
 @pytest.mark.parametrize("function", CALLED)
 def test_a_function_that_is_given_a_structure_is_written_out_where_it_returns_an_expression(function):
-    text = (
-        f"#include <stdlib.h>\n{GRID}int n;\n{function}\nvoid smooth(Grid g, int m, int B, float v[m])\n{{\n"
-        f"  meta_schedule {{ {LOOPS.format('m')} if (i * B + t < m) v[i * B + t] = at(g, 2); }}\n}}\n"
-    )
+    given = by_value("", "at(g, 2)")
+    source = Source("input.mf", given.text.replace("void read", f"#include <stdlib.h>\nint m;\n{function}\nvoid read"))
     if CALLED[function]:
-        (schedule,) = parse(Source("input.mf", text)).schedules
+        (schedule,) = parse(source).schedules
         assert [one.name for one in schedule.program.values] == ["g_nx"]
     else:
-        with pytest.raises(DiagnosticsError):
-            parse(Source("input.mf", text))
+        with pytest.raises(DiagnosticsError) as refused:
+            parse(source)
+        assert {one.code for one in refused.value.diagnostics} <= {"MF0205", "MF0206", "MF0223"}
 
 
 def test_whatever_leaves_members_as_they_are_is_no_change():
     harmless = (
         "int a = (g.nx), b = n & g.nx, c = f(n, g.nx); use(b == g.nx); int k = -g.nx; use(sizeof(g)); int *p = &c;"
     )
-    text = (
-        f"{GRID}int f(int, int);\nvoid use(int);\nvoid smooth(Grid g, int n, int B, float v[n])\n"
-        f"{{\n  {harmless}\n  meta_schedule {{ {LOOPS.format('n')} if (i * B + t < n) v[i * B + t] = g.nx; }}\n}}\n"
-    )
-    (schedule,) = parse(Source("input.mf", text)).schedules
+    (schedule,) = parse(by_value(harmless)).schedules
     assert [one.name for one in schedule.program.values] == ["g_nx"]
 
 
@@ -191,27 +191,33 @@ BEHIND = {
 }
 
 
-@pytest.mark.parametrize("how", BEHIND)
-def test_a_member_behind_a_pointer_that_may_change_is_none(how):
-    text = (
+def behind_a_pointer(statement):
+    """The same with a pointer to the structure."""
+    return Source(
+        "input.mf",
         f"{GRID}Grid here, there[2];\nvoid change(void);\n"
         "void smooth(Grid *g, Grid *other, int n, int *numbers, int B, float *v)\n{\n"
-        f"  {BEHIND[how]}\n  int m = g->nx;\n"
-        f"  meta_schedule {{ {LOOPS.format('m')} if (i * B + t < m) v[(i * B + t) * g->nx] = 1; }}\n}}\n"
+        f"  {statement}\n  int m = g->nx;\n"
+        f"  meta_schedule {{ {LOOPS.format('m')} if (i * B + t < m) v[(i * B + t) * 2] = 1; }}\n}}\n",
     )
-    try:
-        unit = parse(Source("input.mf", text))
-    except DiagnosticsError:
-        return
-    assert not any(one.member for function in unit.functions for one in function.values)
 
 
-def test_without_such_changes_it_is_one():
-    text = (
-        f"{GRID}void smooth(Grid *g, int n, int B, float *v)\n{{\n  int m = g->nx;\n  v[0] = 3; n = m + 1;\n"
-        f"  meta_schedule {{ {LOOPS.format('m')} if (i * B + t < m) v[(i * B + t) * g->nx] = 1; }}\n}}\n"
+@pytest.mark.parametrize("how", BEHIND)
+def test_a_member_behind_a_pointer_that_may_change_is_none(how):
+    # So `m` is no expression in parameters, and tells no extent of `v`.
+    with pytest.raises(DiagnosticsError) as refused:
+        parse(behind_a_pointer(BEHIND[how]))
+    assert {(one.code, one.message) for one in refused.value.diagnostics} == {("MF0201", "`v` is a pointer")}
+    assert "depends on `m`, no parameter" in refused.value.diagnostics[0].reason
+
+
+@pytest.mark.parametrize("statement", ["", "v[0] = 3; n = m_of(n) + 1;", "if (g != NULL && !other) numbers[2]++;"])
+def test_without_such_changes_it_is_one(statement):
+    source = behind_a_pointer(statement)
+    source = Source(
+        "input.mf", source.text.replace("void change", "static int m_of(int k) { return k + 1; }\nvoid change")
     )
-    (function,) = parse(Source("input.mf", text)).functions
+    (function,) = parse(source).functions
     assert [one.member for one in function.values if one.member] == ["g->nx"]
 
 

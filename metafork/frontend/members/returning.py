@@ -8,11 +8,15 @@ call.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
+from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.known_names import C_WORDS, KnownNames
 from metafork.frontend.text.definitions import FunctionText, split_commas
+from metafork.frontend.text.preprocessing.macros import ExpansionError
+from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
 from metafork.frontend.text.structures import TypeNames
 from metafork.frontend.text.tokens import WRITING, BracketError, Token, TokenKind, match_brackets
 from metafork.frontend.text.vocabulary import scalar_type
@@ -74,6 +78,21 @@ def returning(
         if free and not meant:
             return None
     return Returning(type_, tuple(parameters), tuple(value[1:-1]))
+
+
+def returning_functions(
+    preprocessed: Preprocessed, functions: Sequence[FunctionText], scope: FileScope
+) -> dict[str, Returning]:
+    """Return those functions of a file that do nothing but return an expression, by name."""
+    tokens = preprocessed.tokens
+    found: dict[str, Returning] = {}
+    for one in functions:
+        with suppress(ExpansionError):  # told where it is called
+            value = preprocessed.expand(tokens[one.open_brace + 1 : one.close_brace])
+            function = returning(tokens, one, value, scope.typedefs, scope.known, found)
+            if function is not None:
+                found[tokens[one.name].text] = function
+    return found
 
 
 def written_out(tokens: Sequence[Token], functions: Mapping[str, Returning], known: KnownNames) -> list[Token]:

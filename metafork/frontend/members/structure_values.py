@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from metafork.frontend.host.known_names import C_WORDS, KnownNames
-from metafork.frontend.host.returning import Returning, calls_nothing
+from metafork.frontend.members.returning import Returning, calls_nothing
 from metafork.frontend.text import syntax
 from metafork.frontend.text.structures import TypeNames, single_members, structure_of
 from metafork.frontend.text.tokens import WRITING, BracketError, Token, TokenKind, hull, match_brackets

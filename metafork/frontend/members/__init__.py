@@ -1,0 +1,1 @@
+"""Structures that functions are given: their members as parameters of schedules."""
