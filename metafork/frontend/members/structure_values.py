@@ -38,7 +38,7 @@ def member_types(
     returning: Mapping[str, Returning],
     others: Collection[str],
 ) -> dict[str, syntax.TypeName]:
-    """Return the types of the members that a function uses of a parameter, by their paths (``size.x``).
+    """Return the types of the members that a function uses of a parameter, in order, by their paths (``size.x``).
 
     None for what is no structure and no pointer to one, and where members may change.  ``head`` are the function's
     other parameters, ``returning`` functions that do nothing but return a value, ``others`` variables of the file that
@@ -50,7 +50,7 @@ def member_types(
         return {}
     members = dict(single_members(structure, types))
     head, body = (_without_parentheses(tokens, {declarator.name}) for tokens in (head, body))
-    used: dict[str, syntax.TypeName] = {}
+    used: set[str] = set()
     if any(token.text in ("asm", "__asm", "__asm__") for token in body):
         return {}
     try:
@@ -60,7 +60,7 @@ def member_types(
     if type_.pointers and not (_stores_to_numbers(head, body, types, others) and calls_nothing(body, known, returning)):
         return {}
     for first, behind in _uses(head, declarator.name):
-        used |= {path: members[path] for path in [_path(head, first, behind)] if path in members}
+        used.add(_path(head, first, behind))
     for first, behind in _uses(body, declarator.name):
         stays = _is_asked(body, first) if type_.pointers and behind == first + 1 else _stays(body, first, behind)
         if (
@@ -69,8 +69,8 @@ def member_types(
             or (behind > first + 1 and (body[first + 1].text == "->") != (type_.pointers == 1))
         ):
             return {}
-        used |= {path: members[path] for path in [_path(body, first, behind)] if path in members}
-    return used
+        used.add(_path(body, first, behind))
+    return {path: type_ for path, type_ in members.items() if path in used}
 
 
 def named_members(tokens: Sequence[Token], names: Paths) -> list[Token]:

@@ -74,6 +74,18 @@ def test_a_member_is_a_parameter(name):
     assert all(row.points for row in found.leaves)
 
 
+def test_members_are_filled_by_a_function_that_is_given_them(tmp_path):
+    (tmp_path / "init.c").write_text(
+        "void scaled_init(int a_rows, int a_cols, float *a_data, float *b_data, int B, float w)\n"
+        "{ for (int i = 0; i < a_rows * a_cols; i++) a_data[i] = b_data[i] = w; }\n"
+    )
+    source = Source("input.mf", PROGRAMS["by value, with a pointer"])
+    options = Options(points=3, jobs=1, dataflow_seconds=0, optimization="-O0", init=tmp_path / "init.c")
+    found = verify(source, counters=("threads_per_block",), strategies=(), options=options)
+    assert found.passed, found.table()
+    assert all(row.points for row in found.leaves)
+
+
 def test_parameters_are_named_after_members():
     unit = parse(Source("input.mf", PROGRAMS["in a structure, a name that is taken, a copy of the whole"]))
     (program,) = (one.program for one in unit.schedules)
