@@ -19,7 +19,7 @@ from comprehensive.emit.targets.target import Attempt, Handles, Target, handles_
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import VECTOR_BYTES, Argument, Kernel, Space
-from metafork.ir.program import Derived, Phase, Program, Var, walk_expression, walk_statements
+from metafork.ir.program import Derived, IntConst, Phase, Program, Var, walk_expression, walk_statements
 
 _MAX_ARRAYS = 64
 
@@ -349,12 +349,13 @@ def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
         "{",
         "    int metafork_failed = 0;",
         f"    int64_t metafork_bytes[{max(count, 1)}] = {{0}}, metafork_v[{values}] = {{0}};",
-        "    bool metafork_empty = false, metafork_nothing = false;",
+        "    bool metafork_empty = false, metafork_nothing = false, metafork_blocks = true;",
         f"    {_inputs_variable(signature)}",
         *_empty(program, signature),
         *(f"    {line}" for line in sizes),
         f"    return metafork_dispatch(&{name}_schedule, metafork_arrays, metafork_bytes, metafork_failed != 0,",
-        f"        metafork_empty, metafork_nothing, metafork_v, &metafork_i, {name}_chosen, {name}_attempt);",
+        f"        metafork_empty, metafork_nothing && metafork_blocks, metafork_v, &metafork_i, {name}_chosen, "
+        f"{name}_attempt);",
         "}",
     ]
 
@@ -362,9 +363,11 @@ def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
 def _empty(program: Program, signature: Signature) -> list[str]:
     """Return the test for a trip count less than 1; extents that the host cannot compute are left to the launch.
 
-    Where it is one of the grid and computed in signed numbers, which do not wrap around, the serial code does nothing.
+    Where it is one of the grid and computed in signed numbers, which do not wrap around, the serial code does nothing;
+    unless a block has no threads: loops over elements may have been cut into blocks by a shape that is none.
     """
     inner = [loop for stmt in walk_statements(program.body) if isinstance(stmt, Phase) for loop in stmt.threads]
+    threads = {loop.extent for loop in inner}
     signed_grid = {loop.extent for loop in program.grid if loop.type.signed}
     lines: list[str] = []
     for extent in dict.fromkeys(loop.extent for loop in (*program.grid, *inner)):
@@ -375,9 +378,12 @@ def _empty(program: Program, signature: Signature) -> list[str]:
             definitions = _definitions(through, known)
             text = checked(extent, known)
         except ComputationError:
+            if extent in threads:
+                lines.append("    metafork_blocks = false;")
             continue
         parts = [part for one in (extent, *(one.definition for one in through)) for part in walk_expression(one)]
         signed = extent in signed_grid and not any(part.type.integer and not part.type.signed for part in parts)
+        shaped = extent in threads and not (isinstance(extent, IntConst) and extent.value >= 1)
         # The flag is a local one: a trip count that cannot be computed is not an empty nest.
         lines += [
             "    {",
@@ -387,6 +393,7 @@ def _empty(program: Program, signature: Signature) -> list[str]:
             "        const bool metafork_none = !metafork_failed && metafork_extent < 1;",
             "        metafork_empty = metafork_empty || metafork_none;",
             *(["        metafork_nothing = metafork_nothing || metafork_none;"] if signed else []),
+            *(["        metafork_blocks = metafork_blocks && !metafork_failed && !metafork_none;"] if shaped else []),
             "    }",
         ]
     return lines

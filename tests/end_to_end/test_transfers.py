@@ -112,7 +112,7 @@ def programs(tmp_path_factory):
     run(*cxx, "-c", "cases.out/cases.cu", "-o", "device.o", cwd=folder)
     run(*c, "-c", "driver.c", "-o", "driver.o", cwd=folder)
     run("g++", *sanitize, "host.o", "device.o", "driver.o", "-lm", "-o", "ours", cwd=folder)
-    elision = ["-Dmeta_for=for", "-Dmeta_schedule=", "-DELISION", "-include", "assert.h"]
+    elision = ["-Dmeta_for=for", "-Dmeta_schedule=", "-Dmeta_block(...)=", "-DELISION", "-include", "assert.h"]
     run(*c, *elision, "-x", "c", "cases.mf", "driver.c", "-lm", "-o", "theirs", cwd=folder)
     return folder
 

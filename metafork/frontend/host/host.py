@@ -79,6 +79,11 @@ class HostFunction:
         self._leave(body.span)
         whole.last = self._order
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is known what every statement does, and in which order they run."""
+        return not (self._unstructured or self._unknown or self._uncertain)
+
     def has_unknown(self, span: Span) -> bool:
         """Return whether something in a stretch of the text is not known."""
         return any(span.start <= place.start < span.end for _, place in self._unknown)

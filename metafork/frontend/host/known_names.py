@@ -42,7 +42,7 @@ _OTHER_WORDS = frozenset(
             "__PRETTY_FUNCTION__",
             "meta_schedule",
             "meta_for",
-            *("meta_atomic", "meta_reduction", "meta_grid", "meta_static"),
+            *("meta_atomic", "meta_reduction", "meta_grid", "meta_block", "meta_static"),
             "cache",
             "bool",
         ),

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
+from metafork.frontend.nests.shape import border, items_of, meta_loops
 from metafork.frontend.schedules.expressions import integer_constant
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.ordered_sums import OrderedSums, SecondPass
@@ -46,49 +47,6 @@ class Nest:
     written: frozenset[str]
     ordered: tuple[tuple[ir.Expr, ...], ...] = ()
     second: SecondPass | None = None
-
-
-def meta_loops(statement: syntax.Statement) -> dict[int, syntax.ForStatement]:
-    """Return, for every number of ``meta_for``s that some way into the statement crosses, the innermost of one way."""
-    if isinstance(statement, syntax.ForStatement) and statement.meta:
-        below = meta_loops(statement.body)
-        return {count + 1: loop for count, loop in below.items()} or {1: statement}
-    found: dict[int, syntax.ForStatement] = {}
-    for child in syntax.direct_statements(statement):
-        for count, loop in meta_loops(child).items():
-            found.setdefault(count, loop)
-    return found
-
-
-def items_of(statement: syntax.Statement) -> list[syntax.Statement]:
-    """Return the statements of a block, or the statement alone; empty statements left out."""
-    if isinstance(statement, syntax.Block):
-        items: list[syntax.Statement] = [item for item in statement.items if not isinstance(item, syntax.Empty)]
-        return items_of(items[0]) if len(items) == 1 and isinstance(items[0], syntax.Block) else items
-    return [] if isinstance(statement, syntax.Empty) else [statement]
-
-
-def border(outermost: syntax.ForStatement, total: int) -> int | None:
-    """Return how many of a nest's ``meta_for``s are the grid's; ``None`` where nothing says it.
-
-    Serial code between two of them is the border; without such code it is half of them.  Declarations of scalars count
-    as such code only where there is no half.
-    """
-    declarations: list[int] = []
-    here = outermost
-    for depth in range(1, total):
-        items = items_of(here.body)
-        if not isinstance(items[-1], syntax.ForStatement) or not items[-1].meta:
-            return depth
-        for item in items[:-1]:
-            if not isinstance(item, syntax.Declaration) or any(one.type.extents for one in item.declarators):
-                return depth
-        if len(items) > 1:
-            declarations.append(depth)
-        here = items[-1]
-    if total % 2 == 0:
-        return total // 2
-    return declarations[0] if len(declarations) == 1 else None
 
 
 class NestBuilder:
@@ -329,7 +287,6 @@ class NestBuilder:
 
     def _meta_for(self, loop: syntax.ForStatement, origin: Origin) -> ir.MetaFor:
         """Build the head of a ``meta_for`` and declare its variable; a fault costs only the head."""
-        form = "write `meta_for (int v = 0; v < extent; v++)` and compute other indices in the body."
         init = loop.init
         if (
             not isinstance(init, syntax.Declaration)
@@ -339,17 +296,17 @@ class NestBuilder:
         ):
             at = init.span if init is not None else loop.head
             if not (isinstance(init, syntax.Unsupported) and not init.what):
-                self._reporter.error("MF0103", at, "a `meta_for` declares its variable", way_out=form)
+                self._reporter.error("MF0103", at, "a `meta_for` declares its variable")
             raise RefusedError
         declarator = init.declarators[0]
         var = declarator.name
         type_ = self._statements.expressions.named_type(declarator.type)
         if type_.floating:
-            self._reporter.error("MF0103", init.span, "the variable of a `meta_for` is an integer", way_out=form)
+            self._reporter.error("MF0103", init.span, "the variable of a `meta_for` is an integer")
         start = declarator.value
         if not (isinstance(start, syntax.Constant) and integer_constant(start.text) == (0, ScalarType.INT)):
             at = start.span if start is not None else init.span
-            self._reporter.error("MF0103", at, "a `meta_for` starts at 0", way_out=form)
+            self._reporter.error("MF0103", at, "a `meta_for` starts at 0")
         extent: ir.Expr = ir.IntConst(1)
         condition = loop.condition
         if isinstance(condition, syntax.Unsupported) and not condition.what:
@@ -364,11 +321,11 @@ class NestBuilder:
                 extent = self._statements.extent(condition.right)
         else:
             at = condition.span if condition is not None else loop.head
-            self._reporter.error("MF0103", at, f"a `meta_for` ends with `{var} < extent`", way_out=form)
+            self._reporter.error("MF0103", at, f"a `meta_for` ends with `{var} < extent`")
         step = loop.step
         if not (isinstance(step, syntax.Unsupported) and not step.what) and not _steps_by_one(step, var):
             at = step.span if step is not None else loop.head
-            self._reporter.error("MF0103", at, f"a `meta_for` steps with `{var}++`", way_out=form)
+            self._reporter.error("MF0103", at, f"a `meta_for` steps with `{var}++`")
         name = self._scopes.introduce(var, ScalarSymbol("", type_, origin, declarator.name_span), declarator.name_span)
         return ir.MetaFor(name, extent, type_, loop.head)
 

@@ -10,6 +10,9 @@ from dataclasses import replace
 from metafork.frontend.host.array_moves import moves
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
+from metafork.frontend.nests.grid_and_threads import Premise, with_grid_and_threads
+from metafork.frontend.nests.own_variables import with_own_variables
+from metafork.frontend.nests.shape import free_names
 from metafork.frontend.schedules.derived import Definition, HostValues
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.local_arrays import number_of
@@ -21,6 +24,7 @@ from metafork.frontend.schedules.tables import ConstantMemory
 from metafork.frontend.text import syntax
 from metafork.frontend.text.keywords import similar
 from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType
@@ -62,14 +66,16 @@ class ProgramBuilder:
         self.ordered: tuple[tuple[ir.Expr, ...], ...] = ()
         self.parts: tuple[ir.Array, ...] = ()
         self.second: Nest | None = None
+        self._premises: tuple[Premise, ...] = ()
         self._reassociate = reassociate
 
     def build(self, name: str, function: str) -> ir.Program:
         """Return the program; raises ``RefusedError`` after reporting everything that is wrong with the schedule."""
-        statement = self._site.statement
-        named = _free_names(statement.body)
+        statement = with_own_variables(self._host, self._site, self._reporter)
+        statement, self._premises = with_grid_and_threads(statement, self._reporter, self._may_be_unsigned)
+        named = free_names(statement.body)
         if self._functions is not None:
-            named = named.union(*(_free_names(one.body) for one in self._functions.reached(statement.body)))
+            named = named.union(*(free_names(one.body) for one in self._functions.reached(statement.body)))
         builder = NestBuilder(
             self._reporter,
             self._host.typedefs,
@@ -104,6 +110,19 @@ class ProgramBuilder:
         """Return the program that adds up what the blocks of the first have."""
         assert self.second is not None
         return self._assemble(name, function, self.second, None)
+
+    def _may_be_unsigned(self, expression: syntax.Expression) -> bool:
+        """Return whether an expression over names of the host may have an unsigned type."""
+        for one in syntax.walk(expression):
+            if isinstance(one, syntax.Constant) and "u" in one.text.lower().removeprefix("0x"):
+                return True
+            if isinstance(one, syntax.Name):
+                variable = self._site.visible.get(one.name)
+                if variable is not None and (variable.type is None or not variable.type.signed):
+                    return True
+            elif not isinstance(one, syntax.Constant | syntax.Infix | syntax.Prefix | syntax.Ternary):
+                return True
+        return False
 
     # --- names of the host ------------------------------------------------------------------------------------
 
@@ -357,7 +376,32 @@ class ProgramBuilder:
             if needed <= roots:
                 definitions.update(through)
                 found.append(integer[0])
+        for premise in self._premises:
+            found += self._premise(premise)
         return tuple(found)
+
+    def _premise(self, premise: Premise) -> list[ir.Expr]:
+        """Return what a nest needs that was brought to grid and threads, where it is not known to hold."""
+        span = premise.expression.span
+        condition = syntax.Infix("<=", syntax.Constant("0", span), premise.expression, span)
+        if premise.type is not None:
+            type_ = scalar_type(premise.type.words, self._host.typedefs)
+            if type_ is None or type_.size > ScalarType.INT.size:
+                return []
+            # Computed in 64 bits, where it does not wrap around itself.
+            most: syntax.Expression = syntax.Constant(f"{type_.greatest}L", span)
+            if premise.beyond is not None:
+                most = syntax.Infix("-", most, premise.beyond, span)
+            condition = syntax.Infix("<=", premise.expression, most, span)
+        integer = self._values.integer(condition, self._site.order, self._site.visible)
+        if integer is None or (not integer[1] and not integer_value(integer[0], {})):
+            what = (
+                "is negative"
+                if premise.type is None
+                else "exceeds its type where a block goes beyond the last iteration"
+            )
+            raise self._reporter.refuse("MF0105", span, f"it is not known whether an index {what}")
+        return [integer[0]] if integer[1] else []
 
     def _serial_variables(self) -> list[str]:
         names: list[str] = []
@@ -376,33 +420,3 @@ class ProgramBuilder:
         first = sorted((one for one in variables if one.name not in serial), key=lambda variable: variable.span)
         last = sorted((one for one in variables if one.name in serial), key=lambda one: serial.index(one.name))
         return [*first, *last]
-
-
-def _free_names(statement: syntax.Statement) -> set[str]:
-    """Return the names in a statement that no declaration in it binds."""
-    found: set[str] = set()
-
-    def expression(node: syntax.Expression, bound: set[str]) -> None:
-        for part in syntax.walk(node):
-            if isinstance(part, syntax.Name) and part.name not in bound:
-                found.add(part.name)
-
-    def visit(node: syntax.Statement, bound: set[str]) -> None:
-        inner = bound
-        if isinstance(node, syntax.Block | syntax.ForStatement):
-            inner = set(bound)
-        if isinstance(node, syntax.ForStatement) and isinstance(node.init, syntax.Declaration):
-            visit(node.init, inner)
-            for part in (node.condition, node.step):
-                if part is not None:
-                    expression(part, inner)
-        else:
-            for part in syntax.direct_expressions(node):
-                expression(part, inner)
-        if isinstance(node, syntax.Declaration):
-            bound.update(declarator.name for declarator in node.declarators)
-        for child in syntax.direct_statements(node):
-            visit(child, inner)
-
-    visit(statement, set())
-    return found

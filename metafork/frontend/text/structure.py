@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.text.definitions import split_commas
 from metafork.frontend.text.keywords import (
     AFTER_SCHEDULE,
     CLAUSES,
@@ -203,6 +204,7 @@ class Structure:
             self._reporter.error("MF0013", keyword, "a `meta_schedule` stands inside another")
         cache: tuple[syntax.Name, ...] | None = None
         grid: syntax.GridClause | None = None
+        block: syntax.BlockClause | None = None
         here = index + 1
         while self._kind(here, end) is TokenKind.NAME and self._text(here + 1, end) == "(":
             word = self._tokens[here].text
@@ -212,6 +214,9 @@ class Structure:
                 here = close + 1
             elif word == "meta_grid" and grid is None:
                 grid = self._grid_clause(here, close)
+                here = close + 1
+            elif word == "meta_block" and block is None:
+                block = self._block_clause(here, close)
                 here = close + 1
             elif word in CLAUSES:
                 self._reporter.error("MF0010", self._tokens[here].span, f"a second `{word}`")
@@ -236,7 +241,7 @@ class Structure:
         if not self._separate(index, stop):
             message = "this schedule is a part of what a macro gives, and not all of it"
             self._reporter.error("MF0017", self._tokens[stop - 1].span, message)
-        return syntax.ScheduleStatement(cache, grid, body, keyword, self._hull(index, stop)), stop
+        return syntax.ScheduleStatement(cache, grid, body, keyword, self._hull(index, stop), block=block), stop
 
     def _grid_clause(self, index: int, close: int) -> syntax.GridClause:
         """Parse ``meta_grid(loops)``; one that is reported has no loops."""
@@ -245,6 +250,15 @@ class Structure:
             return syntax.GridClause(int(self._tokens[index + 2].text), span)
         self._reporter.error("MF0010", span, "`meta_grid(...)` says how many `meta_for`s are the grid's: 1, 2 or 3")
         return syntax.GridClause(0, span)
+
+    def _block_clause(self, index: int, close: int) -> syntax.BlockClause:
+        """Parse ``meta_block(extent, ...)``; one that is reported is empty."""
+        parts = [part for part in split_commas(self._tokens, index + 2, close) if part[0] < part[1]]
+        shape = tuple(self._expression(first, behind, True) for first, behind in parts)
+        span = self._hull(index, close + 1)
+        if not 1 <= len(shape) <= 3:
+            self._reporter.error("MF0010", span, "`meta_block(...)` is the shape of a block: one to three extents")
+        return syntax.BlockClause(shape[:3], span)
 
     def _cache_clause(self, index: int, end: int) -> tuple[syntax.Name, ...]:
         names: list[syntax.Name] = []

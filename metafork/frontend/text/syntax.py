@@ -6,7 +6,8 @@ expression), or ``Opaque`` (a statement of the host, carried over verbatim, of w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from metafork.frontend.text.tokens import Token
 from metafork.ir.messages.source import Span
@@ -370,6 +371,14 @@ class GridClause:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockClause:
+    """``meta_block(extents)``: the shape of the blocks into which the innermost ``meta_for``s are cut."""
+
+    shape: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class StaticClause:
     """``name: values`` of a ``meta_static`` in front of a schedule."""
 
@@ -379,7 +388,7 @@ class StaticClause:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleStatement:
-    """``meta_schedule [cache(...)] [meta_grid(...)] body``; ``keyword`` is the span of ``meta_schedule``.
+    """``meta_schedule [cache(...)] [meta_grid(...)] [meta_block(...)] body``; ``keyword`` is its first word.
 
     ``static`` is what ``meta_static`` says in front of it, at ``static_words``; ``span`` begins behind that.
     """
@@ -391,6 +400,7 @@ class ScheduleStatement:
     span: Span
     static: tuple[StaticClause, ...] = ()
     static_words: Span | None = None
+    block: BlockClause | None = None
 
 
 Statement = (
@@ -519,3 +529,22 @@ def walk_statements(statement: Statement) -> Iterator[Statement]:
         node = pending.pop()
         yield node
         pending.extend(reversed(direct_statements(node)))
+
+
+def with_statements(statement: Statement, change: Callable[[Statement], Statement]) -> Statement:
+    """Return a statement whose direct statements are changed."""
+    match statement:
+        case Block(items=items):
+            return replace(statement, items=tuple(change(item) for item in items))
+        case IfStatement(then=then, otherwise=otherwise):
+            return replace(statement, then=change(then), otherwise=None if otherwise is None else change(otherwise))
+        case (
+            ForStatement(body=body)
+            | WhileStatement(body=body)
+            | SwitchStatement(body=body)
+            | LabelledStatement(body=body)
+            | ScheduleStatement(body=body)
+        ):
+            return replace(statement, body=change(body))
+        case Declaration() | ExpressionStatement() | Jump() | Empty() | Opaque():
+            return statement

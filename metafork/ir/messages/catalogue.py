@@ -121,7 +121,8 @@ _ENTRIES = (
         "MF0101",
         "a nest whose meta_for loops are no grid and block",
         "grid and block have one to three dimensions each; serial code is the border, or half of them are the grid's.",
-        "say how many are the grid's, `meta_schedule meta_grid(2)`, or write serial code between grid and threads.",
+        "cut loops over elements into blocks, `meta_schedule meta_block(B)`, say how many are the grid's, "
+        "`meta_schedule meta_grid(2)`, or write serial code between grid and threads.",
     ),
     Entry(
         "MF0102",
@@ -132,8 +133,8 @@ _ENTRIES = (
     Entry(
         "MF0103",
         "a meta_for of another form",
-        "its iterations become block or thread indices, which run from 0 in steps of 1.",
-        "write `meta_for (int v = 0; v < extent; v++)` and compute other indices in the body.",
+        "its iterations become block or thread indices, so their number must be known before it runs.",
+        "write `meta_for (int v = first; v < last; v++)`, with any step, and compute other indices in the body.",
     ),
     Entry(
         "MF0104",

@@ -247,7 +247,14 @@ def run(text, function, folder, name):
     source.write_text(
         "#include <stdio.h>\n#include <math.h>\n#include <assert.h>\n" + text + driver(function, prototype)
     )
-    elision = ["-Dmeta_for=for", "-Dmeta_schedule=", "-Dcache(...)=", "-Dmeta_grid(...)=", "-Dmeta_static(...)="]
+    elision = [
+        "-Dmeta_for=for",
+        "-Dmeta_schedule=",
+        "-Dcache(...)=",
+        "-Dmeta_grid(...)=",
+        "-Dmeta_block(...)=",
+        "-Dmeta_static(...)=",
+    ]
     command = [COMPILER, "-std=gnu11", "-O0", "-ffp-contract=off", "-fsanitize=undefined", *elision]
     subprocess.run([*command, "-o", folder / name, source, "-lm"], check=True, capture_output=True, text=True)
     return subprocess.run([folder / name], check=True, capture_output=True, text=True).stdout

@@ -237,12 +237,12 @@ CASES = {
             "meta_for (int v = 0; v < m; v++) meta_for (int w = 0; w < m; w++) a[v] = 1;"
         ),
     ),
-    "start": ("MF0103", thread("a[i] = 1;").replace("int j = 0", "int j = «1»")),
+    "start": ("MF0103", thread("a[i] = 1;").replace("int j = 0", "int j = «i»")),
     "no start": ("MF0103", thread("a[i] = 1;").replace("int j = 0;", "«int j;»")),
-    "variable declared before": ("MF0103", thread("a[i] = 1;", "int j;\n").replace("int j = 0; j", "«j = 0»; j")),
-    "condition": ("MF0103", thread("a[i] = 1;").replace("j < m", "«j <= m»")),
+    "variable declared before": ("MF0103", thread("a[i] = 1;").replace("int j = 0; j", "«m = 0»; m")),
+    "condition": ("MF0103", thread("a[i] = 1;").replace("j < m", "«j & m»")),
     "condition of another": ("MF0103", thread("a[i] = 1;").replace("j < m", "«i < m»")),
-    "step": ("MF0103", thread("a[i] = 1;").replace("j++", "«j += 2»")),
+    "step": ("MF0103", thread("a[i] = 1;").replace("j++", "«j *= 2»")),
     "step down": ("MF0103", thread("a[i] = 1;").replace("j++", "«j--»")),
     "head": (
         "MF0103",

@@ -17,7 +17,16 @@ from metafork.lazy_dataclass import dataclass
 
 NEVER_EXPANDED = frozenset(
     {
-        *("meta_schedule", "meta_for", "meta_grid", "meta_atomic", "meta_reduction", "meta_static", "cache"),
+        *(
+            "meta_schedule",
+            "meta_for",
+            "meta_grid",
+            "meta_block",
+            "meta_atomic",
+            "meta_reduction",
+            "meta_static",
+            "cache",
+        ),
         *("assert", "defined"),
     }
 )

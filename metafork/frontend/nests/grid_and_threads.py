@@ -1,0 +1,339 @@
+"""From nests as people write them to those that a program is built from: ``meta_for``s of a grid, and of threads.
+
+Heads are brought to ``(int v = 0; v < extent; v++)``, and the variables that people named are declared in the bodies.
+``meta_schedule meta_block(B0, B1)`` cuts the innermost loops of a nest into blocks of that shape (*strip-mining* and
+interchange; what is left over at the border is left out by a condition):
+
+    meta_for (int y = 1; y < n - 1; y++)          meta_for (y_block < (n - 1 - 1 + B0 - 1) / B0)
+      meta_for (int x = 0; x < m; x++)     -->      meta_for (x_block < (m + B1 - 1) / B1)
+        S;                                            meta_for (y_thread < B0)
+                                                        meta_for (x_thread < B1) {
+                                                          int y = 1 + (y_block * B0 + y_thread);
+                                                          int x = x_block * B1 + x_thread;
+                                                          if (y < n - 1 && x < m) S;
+                                                        }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import NamedTuple
+
+from metafork.frontend.nests.heads import (
+    Bound,
+    Head,
+    Range,
+    combined,
+    head_of,
+    infix,
+    is_number,
+    name,
+    number,
+    quotient,
+    same,
+)
+from metafork.frontend.nests.shape import border, free_names, items_of, meta_loops, written
+from metafork.frontend.text import syntax
+from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.lazy_dataclass import dataclass
+
+MayBeUnsigned = Callable[[syntax.Expression], bool]
+"""Says of an expression over names of the host whether it may have an unsigned type."""
+
+
+def with_grid_and_threads(
+    schedule: syntax.ScheduleStatement, reporter: Reporter, may_be_unsigned: MayBeUnsigned
+) -> PlainNest:
+    """Return a schedule with plain heads, cut into blocks where it says so.
+
+    What it cannot bring to that form it leaves, for a diagnostic; raises ``RefusedError`` after reporting what is wrong
+    with ``meta_block``.
+    """
+    nests = [one for one in items_of(schedule.body) if isinstance(one, syntax.ForStatement) and one.meta]
+    if len(nests) != 1 or len(items_of(schedule.body)) != 1:
+        return PlainNest(schedule)
+    rewriting = _Rewriting(schedule, reporter, may_be_unsigned)
+    if schedule.block is not None:
+        return rewriting.cut(nests[0], schedule.block)
+    return PlainNest(rewriting.plain(nests[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A loop whose head is plain, and what its body begins with for that: declarations, conditions for the rest."""
+
+    loop: syntax.ForStatement
+    declarations: tuple[syntax.Statement, ...] = ()
+    conditions: tuple[syntax.Expression, ...] = ()
+
+
+class Premise(NamedTuple):
+    """What must hold of an expression of the host: not to be negative.
+
+    With a type, that it and ``beyond`` together do not exceed that: else indices of a block left over wrap around.
+    """
+
+    expression: syntax.Expression
+    type: syntax.TypeName | None = None
+    beyond: syntax.Expression | None = None
+
+
+class PlainNest(NamedTuple):
+    """A schedule with plain heads, and what must hold for it to be what was written."""
+
+    schedule: syntax.ScheduleStatement
+    premises: tuple[Premise, ...] = ()
+
+
+class _Rewriting:
+    def __init__(self, schedule: syntax.ScheduleStatement, reporter: Reporter, may_be_unsigned: MayBeUnsigned) -> None:
+        self._schedule = schedule
+        self._reporter = reporter
+        self._may_be_unsigned = may_be_unsigned
+        self._taken = free_names(schedule.body)
+        self._inside: set[str] = set()
+        for one in syntax.walk_statements(schedule.body):
+            declaration = one.init if isinstance(one, syntax.ForStatement) else one
+            if isinstance(declaration, syntax.Declaration):
+                self._inside.update(declarator.name for declarator in declaration.declarators)
+
+    # --- plain heads ------------------------------------------------------------------------------------------
+
+    def plain(self, outermost: syntax.ForStatement) -> syntax.ScheduleStatement:
+        """Return the schedule with plain heads of its grid and its threads."""
+        schedule = self._schedule
+        counts = meta_loops(schedule.body)
+        loops = [one for one in syntax.walk_statements(outermost) if isinstance(one, syntax.ForStatement) and one.meta]
+        if len(counts) != 1 or all((head := head_of(one)) is None or head.is_plain for one in loops):
+            return schedule
+        (total,) = counts
+        grid = border(outermost, total) if schedule.grid is None else schedule.grid.loops
+        if grid is None or not 0 < grid < total:
+            return schedule
+        nest = self._chain(outermost, grid, lambda body: self._phases(body, total - grid))
+        return replace(schedule, body=nest, grid=schedule.grid or syntax.GridClause(grid, schedule.keyword))
+
+    def _phases(self, statement: syntax.Statement, loops: int) -> syntax.Statement:
+        """Return a statement of the block level with plain heads of its threads."""
+        if isinstance(statement, syntax.ForStatement) and statement.meta:
+            return self._chain(statement, loops, lambda body: body)
+        return syntax.with_statements(statement, lambda one: self._phases(one, loops))
+
+    def _chain(
+        self, outermost: syntax.ForStatement, loops: int, inside: Callable[[syntax.Statement], syntax.Statement]
+    ) -> syntax.ForStatement:
+        """Return loops that follow each other with plain heads; ``inside`` changes the body of the innermost."""
+        opened = self._opened(outermost)
+        items = items_of(outermost.body)
+        following = items[-1] if items else None
+        if loops > 1 and isinstance(following, syntax.ForStatement) and following.meta:
+            inner = self._chain(following, loops - 1, inside)
+            # What a condition leaves out it leaves out in the innermost body, so that loops follow each other.
+            if opened.conditions:
+                inner = _innermost(inner, loops - 1, lambda body: _where(opened.conditions, body))
+            body: syntax.Statement = syntax.Block((*items[:-1], inner), outermost.body.span)
+        else:
+            body = _where(opened.conditions, inside(outermost.body))
+        return replace(opened.loop, body=_behind(opened.declarations, body))
+
+    def _opened(self, loop: syntax.ForStatement) -> _Opened:
+        """Return a loop with a plain head, or as it is."""
+        head = head_of(loop)
+        if head is None or head.is_plain or self._is_strange(head):
+            return _Opened(loop)
+        counting = head.counting(self._inside)
+        if counting is None:
+            return _Opened(loop)
+        counted, count = counting
+        index = self._fresh(f"{head.name}_number")
+        others = tuple(bound for bound in head.bounds if bound is not counted or head.may_wrap)
+        return _Opened(
+            _with_head(loop, head, index, count),
+            (_declared(head, head.value(name(index, head.span))),),
+            self._conditions(head, others),
+        )
+
+    def _is_strange(self, head: Head) -> bool:
+        """Return whether the loop may compare what is negative with what is unsigned."""
+        parts = [one for part in (head.start, *(bound.limit for bound in head.bounds)) for one in syntax.walk(part)]
+        negative = head.down or any(isinstance(one, syntax.Infix | syntax.Prefix) and one.op == "-" for one in parts)
+        return negative and not head.may_wrap and any(self._may_be_unsigned(bound.limit) for bound in head.bounds)
+
+    def _conditions(self, head: Head, bounds: Sequence[Bound]) -> tuple[syntax.Expression, ...]:
+        found = [head.condition(bound) for bound in bounds]
+        if head.may_wrap and bounds and not is_number(head.start, 0):
+            found.append(infix(">=", name(head.name, head.span), head.start))
+        return tuple(found)
+
+    # --- blocks -----------------------------------------------------------------------------------------------
+
+    def cut(self, outermost: syntax.ForStatement, clause: syntax.BlockClause) -> PlainNest:
+        """Return the schedule with its innermost loops cut into blocks."""
+        schedule = self._schedule
+        loops, between, body = self._followed(outermost)
+        shape = clause.shape
+        if schedule.grid is not None:
+            raise self._reporter.refuse("MF0101", schedule.grid.span, "`meta_block` says what the grid's loops are")
+        if len(shape) > len(loops) or len(loops) > 3:
+            message = f"a block of {len(shape)} dimensions, and {len(loops)} `meta_for`s that follow each other"
+            raise self._reporter.refuse("MF0101", clause.span, message, reason=_REASON, way_out=_WAY_OUT)
+        if meta_loops(body):
+            message = "`meta_for`s that do not follow each other directly cannot be cut into blocks"
+            place = next(iter(meta_loops(body).values())).head
+            raise self._reporter.refuse("MF0101", place, message, reason=_REASON, way_out=_WAY_OUT)
+        grid: list[syntax.ForStatement] = []
+        threads: list[syntax.ForStatement] = []
+        declarations: list[syntax.Statement] = []
+        conditions: list[syntax.Expression] = []
+        ranges: dict[str, Range] = {}
+        premises: list[Premise] = []
+        for loop, size in zip(loops, (*(None,) * (len(loops) - len(shape)), *shape), strict=True):
+            head = head_of(loop)
+            box = None if head is None or self._is_strange(head) else self._box(head, ranges)
+            counting = None if box is None else box.counting(self._inside)
+            if head is None or box is None or counting is None:
+                raise self._refuse_head(loop, head)
+            counted, count = counting
+            ranges[head.name] = box.range(counted)
+            if size is None and box is head and head.is_plain:
+                grid.append(loop)
+                continue
+            block = self._fresh(f"{head.name}_block")
+            index: syntax.Expression = name(block, head.span)
+            if size is None:
+                grid.append(_with_head(loop, head, block, count))
+            else:
+                thread = self._fresh(f"{head.name}_thread")
+                grid.append(_with_head(loop, head, block, quotient(count, size)))
+                threads.append(replace(_with_head(loop, head, thread, size), reductions=()))
+                index = infix("+", infix("*", index, size), name(thread, head.span))
+                premises += self._reach(box, counted, size)
+            declarations.append(_declared(head, box.value(index)))
+            conditions += self._conditions(head, head.bounds)
+            if box is not head:
+                premises += [Premise(factor) for text, factor in head.factors.items() if text not in ranges]
+            if not same(head.start, box.start):
+                conditions.append(infix(">=", name(head.name, head.span), head.start))
+        body = _behind(declarations, _where(conditions, _behind(between, body)))
+        nest: syntax.Statement = body
+        for loop in reversed((*grid, *threads)):
+            nest = replace(loop, body=nest)
+        cut = replace(schedule, body=nest, grid=syntax.GridClause(len(grid), clause.span), block=None)
+        return PlainNest(cut, tuple(premises))
+
+    def _box(self, head: Head, ranges: Mapping[str, Range]) -> Head | None:
+        """Return a head with all iterations of one, and none of the variables of the loops around it."""
+        parts = (head.start, *(bound.limit for bound in head.bounds))
+        named = {one.name for part in parts for one in syntax.walk(part) if isinstance(one, syntax.Name)}
+        return head if named.isdisjoint(ranges) else head.within(ranges)
+
+    def _reach(self, head: Head, counted: Bound, size: syntax.Expression) -> list[Premise]:
+        """Return premises by which a type has all indices of a loop that is cut, those of what is left out included."""
+        _, last = head.range(counted)
+        beyond = combined(size.span, (True, size), constant=-1)
+        if not is_number(head.step, 1):
+            beyond = infix("*", head.step, beyond)
+        found = [Premise(last, head.declarator.type, beyond)]
+        if any(isinstance(one, syntax.Prefix | syntax.Infix) and one.op == "-" for one in syntax.walk(head.start)):
+            # Iterations are numbered from 0 wherever they start.
+            number_ = combined(last.span, (True, last), (False, head.start))
+            found.append(Premise(number_, head.declarator.type, beyond))
+        return found
+
+    def _followed(
+        self, outermost: syntax.ForStatement
+    ) -> tuple[list[syntax.ForStatement], list[syntax.Statement], syntax.Statement]:
+        """Return loops that follow each other, the declarations between them, and the body of the innermost."""
+        loops = [outermost]
+        between: list[syntax.Statement] = []
+        while True:
+            items = items_of(loops[-1].body)
+            following = next((one for one in items if isinstance(one, syntax.ForStatement) and one.meta), None)
+            if following is None:
+                return loops, between, loops[-1].body
+            changed = {one.name for one in written(following)}
+            for item in items:
+                if item is following:
+                    continue
+                if not isinstance(item, syntax.Declaration) or item.span.start > following.span.start:
+                    message = "this statement stands among loops that are to be cut into blocks"
+                    raise self._reporter.refuse("MF0106", item.span, message, way_out=_INTO_THE_LOOP)
+                for declarator in item.declarators:
+                    if declarator.type.extents or declarator.type.words == ("struct",) or declarator.name in changed:
+                        message = f"`{declarator.name}` is declared between loops that are to be cut into blocks"
+                        raise self._reporter.refuse("MF0109", declarator.span, message, way_out=_INTO_THE_LOOP)
+                between.append(item)
+            loops.append(following)
+
+    def _refuse_head(self, loop: syntax.ForStatement, head: Head | None) -> RefusedError:
+        """Report a loop that cannot be cut into blocks."""
+        if head is None or not any(one.op for one in head.bounds):
+            message = "this head does not say how many iterations there are"
+            way_out = "write `meta_for (int v = first; v < last; v++)`, with any step."
+            return self._reporter.refuse("MF0103", loop.head, message, way_out=way_out)
+        names = {
+            one.name: one.span
+            for part in (head.start, *(bound.limit for bound in head.bounds))
+            for one in syntax.walk(part)
+            if isinstance(one, syntax.Name) and one.name in self._inside
+        }
+        if not names:
+            message = "what is negative may be compared with what is unsigned here"
+            return self._reporter.refuse("MF0103", loop.head, message, way_out="use signed types for all of it.")
+        found = next(iter(names))
+        return self._reporter.refuse("MF0105", names[found], f"the number of iterations depends on `{found}`")
+
+    def _fresh(self, text: str) -> str:
+        found, number_ = text, 2
+        while found in self._taken or found in self._inside:
+            found, number_ = f"{text}_{number_}", number_ + 1
+        self._taken.add(found)
+        return found
+
+
+_REASON = "`meta_block(B0, B1)` cuts the innermost loops of a nest into blocks of this shape: three dimensions at most."
+_WAY_OUT = "give an entry for each loop of elements, outermost first; loops further out are the grid's alone."
+_INTO_THE_LOOP = "move it into the innermost `meta_for`."
+
+
+def _with_head(loop: syntax.ForStatement, head: Head, variable: str, extent: syntax.Expression) -> syntax.ForStatement:
+    """Return a loop with the head ``(type variable = 0; variable < extent; variable++)``."""
+    span = head.declarator.span
+    declarator = replace(head.declarator, name=variable, value=number(0, span))
+    return replace(
+        loop,
+        init=syntax.Declaration((declarator,), span),
+        condition=infix("<", name(variable, span), extent),
+        step=syntax.Postfix("++", name(variable, span), span),
+    )
+
+
+def _declared(head: Head, value: syntax.Expression) -> syntax.Declaration:
+    return syntax.Declaration((replace(head.declarator, value=value),), head.declarator.span)
+
+
+def _where(conditions: Sequence[syntax.Expression], body: syntax.Statement) -> syntax.Statement:
+    if not conditions:
+        return body
+    condition = reduce(lambda left, right: infix("&&", left, right), conditions)
+    return syntax.IfStatement(condition, body, None, body.span)
+
+
+def _behind(first: Sequence[syntax.Statement], body: syntax.Statement) -> syntax.Statement:
+    if not first:
+        return body
+    return syntax.Block((*first, *(body.items if isinstance(body, syntax.Block) else (body,))), body.span)
+
+
+def _innermost(
+    loop: syntax.ForStatement, loops: int, change: Callable[[syntax.Statement], syntax.Statement]
+) -> syntax.ForStatement:
+    """Return a nest of loops that follow each other with the body of the innermost changed."""
+    if loops == 1:
+        return replace(loop, body=change(loop.body))
+    items = items_of(loop.body)
+    inner = items[-1]
+    assert isinstance(inner, syntax.ForStatement)
+    return replace(loop, body=syntax.Block((*items[:-1], _innermost(inner, loops - 1, change)), loop.body.span))

@@ -1,0 +1,164 @@
+"""Variables that a schedule uses as its own, though the function declares them: ``int i, j, k;`` as in C89.
+
+A scalar local of the function that a schedule writes is declared inside the schedule instead, where nobody can tell the
+difference: its value is dead behind the schedule, and every iteration writes it before it reads it (*privatization*;
+here by live variables).  It is declared in the heads of loops that start it, where it is dead behind the loop, and
+otherwise at the beginning of the innermost ``meta_for`` that has all uses of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from metafork.frontend.host.host import HostFunction
+from metafork.frontend.host.variables import Site, Variable
+from metafork.frontend.nests.liveness import Effect, Liveness
+from metafork.frontend.nests.shape import free_names, written
+from metafork.frontend.text import syntax
+from metafork.frontend.text.reporter import Reporter
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Span
+
+
+def with_own_variables(host: HostFunction, site: Site, reporter: Reporter) -> syntax.ScheduleStatement:
+    """Return a schedule in which the variables of the function that are its own are declared.
+
+    Reports those that are not, and why; raises ``RefusedError`` where such a one is that of a ``meta_for``.
+    """
+    schedule = site.statement
+    results = {name.name for name in syntax.results_of(schedule)}
+    places: dict[str, list[syntax.Name]] = {}
+    for place in written(schedule.body):
+        places.setdefault(place.name, []).append(place)
+    heads = {
+        id(one.init.target)
+        for one in syntax.walk_statements(schedule.body)
+        if isinstance(one, syntax.ForStatement) and one.meta and isinstance(one.init, syntax.Assignment)
+    }
+    for name, writes in places.items():
+        variable = site.visible.get(name)
+        if variable is None or name in results or not _is_plain_local(variable):
+            continue
+        if not host.is_certain or name not in free_names(schedule.body):
+            continue
+        found = None
+        reason = "its value is read behind the schedule, and no value comes back from the threads."
+        way_out = "use an array of one element for a result, `meta_reduction` for a sum, else a variable of its own."
+        if _is_dead_behind(host, site, variable):
+            found = _Owner(variable).owned(schedule.body)
+            reason = "an iteration may read it before it assigns it: a value of another iteration, or an older one."
+            way_out = "assign it first in every iteration; what all of them add up is a `meta_reduction`."
+        if found is not None:
+            schedule = replace(schedule, body=found)
+            continue
+        message = f"`{name}` is declared outside the schedule and written in it"
+        related = ((variable.span, "declared here"),)
+        if any(id(place) in heads for place in writes):
+            raise reporter.refuse("MF0304", writes[0].span, message, reason=reason, way_out=way_out, related=related)
+        for place in writes:
+            reporter.error("MF0304", place.span, message, reason=reason, way_out=way_out, related=related)
+    return schedule
+
+
+def _is_plain_local(variable: Variable) -> bool:
+    ours = not (variable.is_parameter or variable.is_global or variable.const or variable.fault)
+    return ours and variable.type not in (None, ScalarType.BOOL) and variable.escapes == math.inf
+
+
+def _is_dead_behind(host: HostFunction, site: Site, variable: Variable) -> bool:
+    """Return whether nothing reads the value that a variable has behind a schedule."""
+    liveness = Liveness(variable.name, variable.span)
+    liveness.before(host.body, False)
+    return not liveness.behind.get(id(site.statement), True)
+
+
+class _Owner:
+    """Declares one variable inside a schedule."""
+
+    def __init__(self, variable: Variable) -> None:
+        self._name = variable.name
+        self._type = variable.type
+        self._span = variable.span
+
+    def owned(self, body: syntax.Statement) -> syntax.Statement | None:
+        """Return the body of a schedule with the variable declared in it, ``None`` where it is not its own."""
+        liveness = Liveness(self._name)
+        if liveness.before(body, False):
+            return None
+        body = self._in_heads(body, liveness)
+        liveness = Liveness(self._name)
+        liveness.before(body, False)
+        body = self._in_loops(body, liveness)
+        return None if self._name in free_names(body) else body
+
+    def _in_heads(self, statement: syntax.Statement, liveness: Liveness) -> syntax.Statement:
+        """Declare the variable in the heads of loops that start it, where it is dead behind them."""
+        if self._name not in free_names(statement):
+            return statement
+        if isinstance(statement, syntax.ForStatement) and not liveness.behind.get(id(statement), True):
+            init = statement.init
+            if (
+                isinstance(init, syntax.Assignment)
+                and init.op == "="
+                and isinstance(init.target, syntax.Name)
+                and init.target.name == self._name
+                and liveness.effect(init.value) is Effect.NOTHING
+            ):
+                return replace(statement, init=self._declaration(init.value, init.target.span, init.span))
+        return syntax.with_statements(statement, lambda one: self._in_heads(one, liveness))
+
+    def _in_loops(self, statement: syntax.Statement, liveness: Liveness) -> syntax.Statement:
+        """Declare the variable in the bodies of the outermost ``meta_for``s that it is dead around."""
+        if self._name not in free_names(statement):
+            return statement
+        if isinstance(statement, syntax.ForStatement) and statement.meta:
+            inside = Liveness(self._name)
+            if liveness.behind.get(id(statement), True) or inside.before(statement.body, False):
+                return statement
+            body = syntax.with_statements(statement, lambda one: self._in_loops(one, inside))
+            if self._name not in free_names(body):
+                return body
+            assert isinstance(body, syntax.ForStatement)
+            return replace(statement, body=self._with_declaration(statement.body, inside))
+        return syntax.with_statements(statement, lambda one: self._in_loops(one, liveness))
+
+    def _with_declaration(self, body: syntax.Statement, liveness: Liveness) -> syntax.Statement:
+        """Declare the variable in the innermost block that has all uses of it, where it is first assigned."""
+        if not isinstance(body, syntax.Block):
+            body = syntax.Block((body,), body.span)
+        uses = [number for number, item in enumerate(body.items) if self._name in free_names(item)]
+        first = uses[0]
+        item = body.items[first]
+        value = item.expression if isinstance(item, syntax.ExpressionStatement) and not item.atomic else None
+        if (
+            isinstance(value, syntax.Assignment)
+            and value.op == "="
+            and isinstance(value.target, syntax.Name)
+            and value.target.name == self._name
+            and liveness.effect(value.value) is Effect.NOTHING
+        ):
+            declared: tuple[syntax.Statement, ...] = (self._declaration(value.value, value.target.span, item.span),)
+        elif len(uses) == 1 and self._may_hold(item, liveness):
+            declared = (syntax.with_statements(item, lambda one: self._further(one, liveness)),)
+        else:
+            declared = (self._declaration(None, self._span, self._span), item)
+        return replace(body, items=(*body.items[:first], *declared, *body.items[first + 1 :]))
+
+    def _may_hold(self, statement: syntax.Statement, liveness: Liveness) -> bool:
+        """Return whether all uses are in statements below one, each of which can have a variable of its own."""
+        own = syntax.direct_expressions(statement)
+        below = syntax.direct_statements(statement)
+        if not isinstance(statement, syntax.Block | syntax.IfStatement | syntax.ForStatement | syntax.WhileStatement):
+            return False
+        unused = all(liveness.effect(one) is Effect.NOTHING for one in own)
+        return unused and not any(Liveness(self._name).before(one, False) for one in below)
+
+    def _further(self, statement: syntax.Statement, liveness: Liveness) -> syntax.Statement:
+        return self._with_declaration(statement, liveness) if self._name in free_names(statement) else statement
+
+    def _declaration(self, value: syntax.Expression | None, name: Span, span: Span) -> syntax.Declaration:
+        assert self._type is not None
+        words = tuple(self._type.spelling.split())
+        type_ = syntax.TypeName(words, frozenset(), frozenset(), (), 0, False, span)
+        return syntax.Declaration((syntax.Declarator(self._name, type_, value, name, span),), span)

@@ -1,0 +1,96 @@
+"""The shape of a nest as it was written: its ``meta_for``s, the border between grid and threads, the names it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from metafork.frontend.text import syntax
+
+
+def meta_loops(statement: syntax.Statement) -> dict[int, syntax.ForStatement]:
+    """Return, for every number of ``meta_for``s that some way into the statement crosses, the innermost of one way."""
+    if isinstance(statement, syntax.ForStatement) and statement.meta:
+        below = meta_loops(statement.body)
+        return {count + 1: loop for count, loop in below.items()} or {1: statement}
+    found: dict[int, syntax.ForStatement] = {}
+    for child in syntax.direct_statements(statement):
+        for count, loop in meta_loops(child).items():
+            found.setdefault(count, loop)
+    return found
+
+
+def items_of(statement: syntax.Statement) -> list[syntax.Statement]:
+    """Return the statements of a block, or the statement alone; empty statements left out."""
+    if isinstance(statement, syntax.Block):
+        items: list[syntax.Statement] = [item for item in statement.items if not isinstance(item, syntax.Empty)]
+        return items_of(items[0]) if len(items) == 1 and isinstance(items[0], syntax.Block) else items
+    return [] if isinstance(statement, syntax.Empty) else [statement]
+
+
+def border(outermost: syntax.ForStatement, total: int) -> int | None:
+    """Return how many of a nest's ``meta_for``s are the grid's; ``None`` where nothing says it.
+
+    Serial code between two of them is the border; without such code it is half of them.  Declarations of scalars count
+    as such code only where there is no half.
+    """
+    declarations: list[int] = []
+    here = outermost
+    for depth in range(1, total):
+        items = items_of(here.body)
+        if not isinstance(items[-1], syntax.ForStatement) or not items[-1].meta:
+            return depth
+        for item in items[:-1]:
+            if not isinstance(item, syntax.Declaration) or any(one.type.extents for one in item.declarators):
+                return depth
+        if len(items) > 1:
+            declarations.append(depth)
+        here = items[-1]
+    if total % 2 == 0:
+        return total // 2
+    return declarations[0] if len(declarations) == 1 else None
+
+
+def free_names(statement: syntax.Statement) -> set[str]:
+    """Return the names in a statement that no declaration in it binds."""
+    found: set[str] = set()
+
+    def expression(node: syntax.Expression, bound: set[str]) -> None:
+        for part in syntax.walk(node):
+            if isinstance(part, syntax.Name) and part.name not in bound:
+                found.add(part.name)
+
+    def visit(node: syntax.Statement, bound: set[str]) -> None:
+        inner = bound
+        if isinstance(node, syntax.Block | syntax.ForStatement):
+            inner = set(bound)
+        if isinstance(node, syntax.ForStatement) and isinstance(node.init, syntax.Declaration):
+            visit(node.init, inner)
+            for part in (node.condition, node.step):
+                if part is not None:
+                    expression(part, inner)
+        else:
+            for part in syntax.direct_expressions(node):
+                expression(part, inner)
+        if isinstance(node, syntax.Declaration):
+            bound.update(declarator.name for declarator in node.declarators)
+        for child in syntax.direct_statements(node):
+            visit(child, inner)
+
+    visit(statement, set())
+    return found
+
+
+def written(statement: syntax.Statement) -> Iterator[syntax.Name]:
+    """Yield the variables that are assigned or stepped in a statement, or whose address is taken, where they are."""
+    for one in syntax.walk_statements(statement):
+        for expression in syntax.direct_expressions(one):
+            for part in syntax.walk(expression):
+                match part:
+                    case (
+                        syntax.Assignment(target=syntax.Name() as name)
+                        | syntax.Postfix(operand=syntax.Name() as name)
+                        | syntax.Prefix(op="++" | "--" | "&", operand=syntax.Name() as name)
+                    ):
+                        yield name
+                    case _:
+                        pass
