@@ -170,12 +170,14 @@ def head_of(loop: syntax.ForStatement) -> Head | None:
         declarator.value, by, *(one.limit for one in bounds)
     ):
         return None
-    usual = (
-        isinstance(loop.condition, syntax.Infix)
-        and loop.condition.op == "<"
-        and same(loop.condition.left, name(declarator.name, loop.head))
-        and isinstance(loop.step, syntax.Postfix | syntax.Prefix)
-    )
+    match loop.condition, loop.step:
+        case (
+            syntax.Infix(op="<", left=syntax.Name(name=left)),
+            syntax.Postfix() | syntax.Prefix() | syntax.Assignment(op="+="),
+        ):
+            usual = left == declarator.name
+        case _:
+            usual = False
     return Head(declarator, declarator.value, by, down, bounds, usual, loop.head)
 
 
