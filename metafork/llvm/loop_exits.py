@@ -1,13 +1,25 @@
-"""Where the loops of LLVM's IR are left: most loops of kernels are left at one place."""
+"""Where the loops of LLVM's IR are left, and with what: most are left at one place, and their counters stay in them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from ctypes import addressof
 
 import llvmlite.binding as llvm
 
 from metafork.ptx.text import graph
+
+
+_INTEGER_BEHIND_A_LOOP = re.compile(r" = phi (?:i\d+|ptr) \[[^\[\]]*\](?:, !.*)?$", re.MULTILINE)
+
+
+def keep_counters(module: llvm.ModuleRef) -> bool:
+    """Say whether no integer and no address that a loop computes is used behind it, in IR that ``lcssa`` was run on.
+
+    In that form such a value has a ``phi`` with one origin behind the loop.
+    """
+    return _INTEGER_BEHIND_A_LOOP.search(str(module)) is None
 
 
 def leave_once(module: llvm.ModuleRef) -> bool:

@@ -18,7 +18,7 @@ from itertools import groupby
 import llvmlite.binding as llvm
 
 from metafork.ir.ir_strategies import STANDARD
-from metafork.llvm.loop_exits import leave_once
+from metafork.llvm.loop_exits import keep_counters, leave_once
 
 TRIPLE = "nvptx64-nvidia-cuda"
 _OLDEST = ("sm_20", "sm_21", "sm_30", "sm_35")
@@ -52,9 +52,10 @@ _PASSES = {
     "sroa": "sroa",
 }
 _ABORTING = frozenset({"loop-reduce"})
-"""Passes with assertions that code was seen to break: LLVM 22's loses the closed form of loops with several exits.
+"""Passes with assertions that code was seen to break: LLVM 22's loses the closed form of loops with several exits, and
+of those whose counters are used behind them.
 
-They run in a process apart where some loop has several.
+They run in a process apart where some loop is such.
 """
 
 
@@ -143,7 +144,7 @@ def _after_passes(module: llvm.ModuleRef, names: Sequence[str], machine: llvm.Ta
     if not aborting:
         return module
     passed = partial(_passed, module, names[first:], machine)
-    text = passed() if leave_once(module) else _made_apart(passed)
+    text = passed() if keep_counters(module) and leave_once(module) else _made_apart(passed)
     if text is None:
         raise TargetError(f"LLVM does not end {', '.join(sorted(aborting))} on its loops")
     return llvm.parse_assembly(text)

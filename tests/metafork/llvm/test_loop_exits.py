@@ -3,7 +3,7 @@
 import pytest
 
 from metafork.llvm.llvm_ir import module_text
-from metafork.llvm.loop_exits import leave_once
+from metafork.llvm.loop_exits import keep_counters, leave_once
 from metafork.llvm.ptx_target import optimize, parsed
 from tests.metafork.lowering.kernel_reader import read_kernel
 
@@ -29,6 +29,24 @@ def loop(body, condition="i < n"):
 )
 def test_exits_are_counted(text, expected):
     assert leave_once(parsed(optimize(module_text(read_kernel(text)), BEFORE))) is expected
+
+
+FOUR = "int i = {0}; for (; i < 4; i += 1) b[i] = 1;"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (FOUR.format("0"), True),
+        (FOUR.format("a[0]") + " for (; i < 8; i += 1) b[i] = 2;", False),
+        (FOUR.format("a[0]") + " b[0] = i;", False),
+        ("float s = 0; for (int i = 0; i < n; i += 1) s += a[i]; b[0] = (int)s;", True),
+        ("int s = 0; for (int i = 0; i < n; i += 1) s += a[i]; b[0] = s;", False),
+    ],
+)
+def test_counters_behind_their_loops_are_seen(code, expected):
+    text = f"void k(int n, const int *a, int *b) {{ {code} }}"
+    assert keep_counters(parsed(optimize(module_text(read_kernel(text)), BEFORE))) is expected
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import contextlib
 import os
 import shutil
 import subprocess
@@ -66,6 +67,15 @@ def test_an_assertion_of_llvm_is_an_error_too(monkeypatch):
     )
     with pytest.raises(TargetError, match="LLVM does not end loop-reduce on its loops"):
         optimize(module_text(read_kernel(text)), PRESSURE[1].passes)
+
+
+def test_a_loop_that_goes_on_where_another_ended_ends_no_process():
+    text = (
+        "void k(int n, const int *a, int *b) "
+        "{ int i = a[0]; for (; i < 4; i += 1) b[i] = 1; for (; i < 8; i += 1) b[i] = 2; }"
+    )
+    with contextlib.suppress(TargetError):
+        assert "br i1" in optimize(module_text(read_kernel(text)), PRESSURE[1].passes)
 
 
 def test_loops_that_are_left_at_one_place_need_no_process_apart(monkeypatch):
