@@ -10,7 +10,6 @@ import llvmlite.binding as llvm
 
 from metafork.ptx.text import graph
 
-
 _INTEGER_BEHIND_A_LOOP = re.compile(r" = phi (?:i\d+|ptr) \[[^\[\]]*\](?:, !.*)?$", re.MULTILINE)
 
 
