@@ -32,12 +32,15 @@ from comprehensive.verification.driver import (
     telling_reference_text,
 )
 from comprehensive.verification.instrumented import instrumented
+from metafork.ir.arithmetic.math_functions import INEXACT
 from metafork.ir.translation_unit import Function
 from metafork.lazy_dataclass import dataclass
 from metafork.printing.cuda import kernel_text
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 COMMON = ("-g0", "-w", "-ffp-contract=off", "-DMETAFORK_CPU", "-DMETAFORK_CHECK")
+LIBRARY = tuple(f"-fno-builtin-{name}" for name in sorted(INEXACT))
+"""Kernels and reference are compiled at two levels: neither makes `v * v` of `pow(v, 2)`, which has other last bits."""
 
 CodeOf = Callable[[Leaf], LeafCode]
 
@@ -207,12 +210,13 @@ class Build:
             done += len(runs)
 
     def _cxx(self, source: str, target: str, more: Sequence[str] = ()) -> tuple[str, ...]:
-        flags = (*COMMON, *more, f"-I{runtime_include_dir()}", "-I.")
+        flags = (*COMMON, *LIBRARY, *more, f"-I{runtime_include_dir()}", "-I.")
         return (*_compiler("CXX", "g++"), "-std=c++17", "-x", "c++", *flags, "-c", source, "-o", target)
 
     def _cc(self, source: str, target: str, more: Sequence[str] = (), defines: Sequence[str] = ()) -> tuple[str, ...]:
         flags = (
             *COMMON,
+            *LIBRARY,
             *more,
             *defines,
             f"-I{runtime_include_dir()}",

@@ -337,6 +337,8 @@ class Scope:
         for known in self.derived:
             if known.kind == kind and known.operands == (left, right):
                 return Polynomial.symbol(known.name)
+        if _never_negative(-left):
+            return None  # C rounds it upwards, and a dividend that is not negative would have to be 0
         if self.closed and not (right.is_constant and _never_negative(left) and right.constant_value() >= 1):
             return None
         symbol = DerivedSymbol(name or fresh_name(kind, (left, right)), kind, (left, right))

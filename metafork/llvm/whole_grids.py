@@ -72,7 +72,7 @@ def _straight(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
             result.append(stmt)
             continue
         inner = _straight(stmt.body)
-        if inner == stmt.body and isinstance(inner[-1], Barrier):
+        if inner == stmt.body and inner and isinstance(inner[-1], Barrier):
             inner = inner[:-1]
         if _continues(inner):
             # A loop of one trip, which LLVM takes apart.

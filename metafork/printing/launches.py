@@ -28,7 +28,7 @@ def _spelled(loop: For) -> For:
             body=body,
         ) if first.name.startswith("blockIdx."):
             inner = for_both(body)
-            if inner == body and isinstance(body[-1], Barrier):
+            if inner == body and body and isinstance(body[-1], Barrier):
                 inner = (*body[:-1], If(LARGE, (Barrier(),)))
             return For(
                 Declare(counter.name, counter.type, Call("METAFORK_FIRST", (first, extent), counter.type)),

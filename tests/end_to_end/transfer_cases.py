@@ -53,11 +53,6 @@ CASES = {
         {"A": {2304: 1}, "x": {96: 2}, "y": ONCE, "z": ONCE},
         {"A": {2304: 1}, "x": ONCE, "z": ONCE},
     ),
-    "blocks that have no threads": Case(
-        schedule("x[i] = 0.5f * y[i] + x[i];")
-        + "int C = B - 9; meta_schedule meta_block(C) { meta_for (int i = 0; i < n; i++) x[i] += 1; }"
-        + schedule("y[i] += x[i];"),
-    ),
     "gemver with vectors of its own": Case(
         "float u[n], v[n]; for (int i = 0; i < n; i++) u[i] = x[i], v[i] = i;"
         + ALL_OF_A.replace("0.5f * x[j]", "u[i] * v[j]")
@@ -413,5 +408,10 @@ CASES = {
         " for (int i = 0; i < n; i++) w[i] = s; add(n, B, x, w); add(n, B, w, x); free(v); free(w); }",
         {"x": ONCE, "y": {96: 3}},
         {"x": ONCE},
+    ),
+    "blocks that have no threads": Case(
+        schedule("x[i] = 0.5f * y[i] + x[i];")
+        + "int C = B - 9; meta_schedule meta_block(C) { meta_for (int i = 0; i < n; i++) x[i] += 1; }"
+        + schedule("y[i] += x[i];"),
     ),
 }

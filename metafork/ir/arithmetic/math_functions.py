@@ -47,3 +47,12 @@ def _signatures() -> dict[str, Signature]:
 
 SIGNATURES = _signatures()
 """Every function that CUDA has with C's meaning, by name."""
+
+_EXACT = (
+    "ceil copysign fabs fdim floor fma fmax fmin fmod logb nearbyint nextafter remainder rint round sqrt trunc ldexp "
+    "scalbn scalbln ilogb lrint lround llrint llround"
+)
+INEXACT = (
+    frozenset(SIGNATURES) - {"abs", "labs", "llabs"} - {name + end for name in _EXACT.split() for end in ("", "f")}
+)
+"""The functions of which C leaves the last bits open: a compiler that computes one itself may differ from a library."""

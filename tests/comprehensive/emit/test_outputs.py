@@ -11,8 +11,13 @@ from click.testing import CliRunner
 from comprehensive.commands.include_dir import command
 from comprehensive.emit import write_outputs
 from comprehensive.emit.condition_tables import ConditionTables, TabulationError
-from comprehensive.emit.outputs import write_files
+from comprehensive.emit.outputs import rendered_files, write_files
+from comprehensive.emit.targets.cuda import TARGET as CUDA
+from comprehensive.emit.targets.opencl import TARGET as OPENCL
+from comprehensive.emit.targets.ptx import TARGET as PTX
+from comprehensive.optimize import optimize
 from metafork.algebra.polynomial import Polynomial, at_most
+from metafork.ir.messages.source import Source
 from tests.comprehensive.emit.blend_example import code_of, example
 
 X, Y, Q = (Polynomial.symbol(name) for name in "xyq")
@@ -124,3 +129,14 @@ def test_what_the_runtime_cannot_evaluate_is_refused(polynomial):
     tables.add_slot("x")
     with pytest.raises(TabulationError):
         tables.condition(at_most(polynomial, 1))
+
+
+@pytest.mark.parametrize("body", [";", "{ int z = a[i * B + j]; }"])
+@pytest.mark.parametrize("target", [CUDA, PTX, OPENCL], ids=["cuda", "ptx", "opencl"])
+def test_a_kernel_that_does_nothing_has_code(body, target):
+    text = (
+        "void f(int n, int B, int a[n]) { meta_schedule { meta_for (int i = 0; i < n / B; i++) "
+        f"meta_for (int j = 0; j < B; j++) {body} }} }}"
+    )
+    result = optimize(Source("f.mf", text), counters=("threads_per_block",))
+    assert "f_k0_leaf1" in "".join(rendered_files(result, target=target).values())

@@ -76,3 +76,24 @@ def test_every_leaf_computes_what_the_serial_elision_does():
     assert {row.schedule for row in found.leaves} == {f"input_k{number}" for number in range(3)}
     assert all(row.points for row in found.leaves)
     assert any("caching" in row.strategies for row in found.leaves if row.schedule == "input_k1")
+
+
+LIBRARY = """
+#include <math.h>
+void f(int n, int B, const double x[n], double y[n])
+{
+  meta_schedule meta_block(B) {
+    meta_for (int i = 0; i < n; i++) {
+      double w = 4.7;
+      y[i] = pow(x[i], 2) + x[i] * tgamma(w);
+    }
+  }
+}
+"""
+
+
+def test_no_compiler_computes_a_function_of_the_library_itself():
+    # gcc makes x * x of the power, and a number of tgamma(4.7) whose last bits are others, but not at every level.
+    options = Options(points=12, jobs=1, dataflow_seconds=0)
+    found = verify(LIBRARY, counters=("threads_per_block",), strategies=(), options=options)
+    assert found.passed, found.table()

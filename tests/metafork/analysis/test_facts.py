@@ -241,3 +241,11 @@ def test_types_of_parameters_do_not_matter_to_what_is_known():
     assert facts.values["dim"] == dim
     assert ScalarType.INT.integer
     assert binary("+", index("i").value, index("j").value).type is ScalarType.INT
+
+
+def test_a_dividend_that_is_never_positive_joins_no_system():
+    text = schedule(body="for (int k = 0; k < t; k++) b[i * B + j] += k * (-t / 2);", parameters="int N, int B, int t")
+    facts = program_facts(text)
+    t = Polynomial.symbol("t")
+    assert at_most(0, -t) not in facts.constraints
+    assert Scope({"t": t}, {"t": t}).quotient("floor", -t, Polynomial.constant(2)) is None
