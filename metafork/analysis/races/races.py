@@ -6,7 +6,8 @@ the threads only between two barriers, which stand between phases and between it
 
 *Refutation*: at a few small parameter values that Start allows, every iteration is played through and its accesses are
 noted; a conflict is a race with its two iterations as witness.  Accesses under conditions that read memory, or in loops
-of unknown shape, take no part: they may not happen.
+of unknown shape, take no part: they may not happen.  Values at which some access lies outside of its array show
+nothing: no caller may give them.
 
 *Proof*: ``metafork.analysis.races.proof``, pair by pair.
 """
@@ -14,7 +15,9 @@ of unknown shape, take no part: they may not happen.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
+from math import prod
 
 from metafork.algebra.prover import sample_points
 from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_paths
@@ -90,7 +93,7 @@ def _found_races(program: Program, facts: Facts, compared: _Compared) -> tuple[R
                 values = dict(point)
                 for quotient in quotients:
                     values[quotient.name] = quotient.evaluate(values)
-                for race in _Play(path.program, accesses, values).races():
+                for race in _Play(path.program, accesses, values, _lengths(path.program, facts, values)).races():
                     found.setdefault((race.kind, race.first.array), race)
     return tuple(found.values())
 
@@ -153,6 +156,19 @@ def _on_path(path: UniformPath, facts: Facts, point: Mapping[str, int]) -> bool:
     return True
 
 
+def _lengths(program: Program, facts: Facts, point: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Return the extents of the arrays at a point, as far as they are known there."""
+    values = dict(point)
+    for name, value in facts.values.items():
+        if value.symbols <= point.keys():
+            values.setdefault(name, int(value.evaluate(point)))
+    found: dict[str, tuple[int, ...]] = {}
+    for array in program.arrays:
+        with suppress(NoValueError):
+            found[array.name] = tuple(integer_value(extent, values) for extent in array.extents)
+    return found
+
+
 _Iteration = tuple[tuple[str, int], ...]
 
 
@@ -170,12 +186,29 @@ class _Touch:
 class _Play:
     """Plays through all iterations at one point, and notes who touches what."""
 
-    def __init__(self, program: Program, accesses: Sequence[Reference], point: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        accesses: Sequence[Reference],
+        point: Mapping[str, int],
+        lengths: Mapping[str, tuple[int, ...]],
+    ) -> None:
         self._accesses = accesses
         self._point = point
+        self._lengths = lengths
         self._own = {array.name for array in program.arrays}
 
     def races(self) -> Iterator[Race]:
+        """Yield the races at this point, one for each kind and array; none where an access is outside of its array."""
+        found: list[Race] = []
+        for race in self._conflicts():
+            if race is None:
+                return
+            found.append(race)
+        yield from found
+
+    def _conflicts(self) -> Iterator[Race | None]:
+        """Yield races, and ``None`` for an access outside of its array."""
         touches: dict[tuple[str, tuple[int, ...], tuple[int, ...]], list[_Touch]] = {}
         told: set[tuple[RaceKind, str]] = set()
         count = 0
@@ -183,6 +216,9 @@ class _Play:
             for touch, element in self._touches(access):
                 count += 1
                 if count > MOST_ACCESSES:
+                    return
+                if not self._within(access.array, element):
+                    yield None
                     return
                 # An array of the block is another one in every block.
                 home = () if access.array in self._own else touch.grid
@@ -194,6 +230,16 @@ class _Play:
                         yield self._race(kind, other, touch, element)
                 if len(others) < 8:
                     others.append(touch)
+
+    def _within(self, array: str, element: Sequence[int]) -> bool:
+        """Say whether an element lies in the memory of its array, as far as its extents are known."""
+        lengths = self._lengths.get(array)
+        if lengths is None or len(lengths) != len(element):
+            return True
+        place = 0
+        for index, length in zip(element, lengths, strict=True):
+            place = place * length + index
+        return 0 <= place < prod(lengths)
 
     def _touches(self, access: Reference) -> Iterator[tuple[_Touch, tuple[int, ...]]]:
         for number, values in enumerate(_iterations(access.loops, dict(self._point))):

@@ -37,6 +37,7 @@ from metafork.frontend.nests.heads import (
 from metafork.frontend.nests.shape import border, free_names, items_of, meta_loops, written
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.syntax_changes import with_statements
 from metafork.lazy_dataclass import dataclass
 
 MayBeUnsigned = Callable[[syntax.Expression], bool]
@@ -119,7 +120,7 @@ class _Rewriting:
         """Return a statement of the block level with plain heads of its threads."""
         if isinstance(statement, syntax.ForStatement) and statement.meta:
             return self._chain(statement, loops, lambda body: body)
-        return syntax.with_statements(statement, lambda one: self._phases(one, loops))
+        return with_statements(statement, lambda one: self._phases(one, loops))
 
     def _chain(
         self, outermost: syntax.ForStatement, loops: int, inside: Callable[[syntax.Statement], syntax.Statement]

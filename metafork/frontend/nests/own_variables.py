@@ -17,6 +17,7 @@ from metafork.frontend.nests.liveness import Effect, Liveness
 from metafork.frontend.nests.shape import free_names, written
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import Reporter
+from metafork.frontend.text.syntax_changes import with_statements
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
 
@@ -106,7 +107,7 @@ class _Owner:
                 and liveness.effect(init.value) is Effect.NOTHING
             ):
                 return replace(statement, init=self._declaration(init.value, init.target.span, init.span))
-        return syntax.with_statements(statement, lambda one: self._in_heads(one, liveness))
+        return with_statements(statement, lambda one: self._in_heads(one, liveness))
 
     def _in_loops(self, statement: syntax.Statement, liveness: Liveness) -> syntax.Statement:
         """Declare the variable in the bodies of the outermost ``meta_for``s that it is dead around."""
@@ -116,12 +117,12 @@ class _Owner:
             inside = Liveness(self._name)
             if liveness.behind.get(id(statement), True) or inside.before(statement.body, False):
                 return statement
-            body = syntax.with_statements(statement, lambda one: self._in_loops(one, inside))
+            body = with_statements(statement, lambda one: self._in_loops(one, inside))
             if self._name not in free_names(body):
                 return body
             assert isinstance(body, syntax.ForStatement)
             return replace(statement, body=self._with_declaration(statement.body, inside))
-        return syntax.with_statements(statement, lambda one: self._in_loops(one, liveness))
+        return with_statements(statement, lambda one: self._in_loops(one, liveness))
 
     def _with_declaration(self, body: syntax.Statement, liveness: Liveness) -> syntax.Statement:
         """Declare the variable in the innermost block that has all uses of it, where it is first assigned."""
@@ -140,7 +141,7 @@ class _Owner:
         ):
             declared: tuple[syntax.Statement, ...] = (self._declaration(value.value, value.target.span, item.span),)
         elif len(uses) == 1 and self._may_hold(item, liveness):
-            declared = (syntax.with_statements(item, lambda one: self._further(one, liveness)),)
+            declared = (with_statements(item, lambda one: self._further(one, liveness)),)
         else:
             declared = (self._declaration(None, self._span, self._span), item)
         return replace(body, items=(*body.items[:first], *declared, *body.items[first + 1 :]))

@@ -11,6 +11,7 @@ from metafork.frontend.host.array_moves import moves
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.nests.grid_and_threads import Premise, with_grid_and_threads
+from metafork.frontend.nests.local_pointers import with_places
 from metafork.frontend.nests.own_variables import with_own_variables
 from metafork.frontend.nests.shape import free_names
 from metafork.frontend.schedules.derived import Definition, HostValues
@@ -72,6 +73,8 @@ class ProgramBuilder:
     def build(self, name: str, function: str) -> ir.Program:
         """Return the program; raises ``RefusedError`` after reporting everything that is wrong with the schedule."""
         statement = with_own_variables(self._host, self._site, self._reporter)
+        body = with_places(statement.body, self._site.visible, self._host.typedefs)
+        statement = replace(statement, body=body)
         statement, self._premises = with_grid_and_threads(statement, self._reporter, self._may_be_unsigned)
         named = free_names(statement.body)
         if self._functions is not None:

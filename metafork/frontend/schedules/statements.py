@@ -302,7 +302,10 @@ class StatementBuilder:
         if type_.function:
             raise self._reporter.refuse("MF0220", span, f"the function `{name}` is declared in a schedule")
         if type_.pointers:
-            raise self._reporter.refuse("MF0201", span, f"`{name}` is a pointer")
+            way_out = (
+                "initialise it with a place in an array of its type, and change neither; or write the elements out."
+            )
+            raise self._reporter.refuse("MF0201", span, f"`{name}` is a pointer", way_out=way_out)
         words = (type_.storage & {"static", "extern", "_Thread_local"}) | (type_.qualifiers & {"volatile", "_Atomic"})
         if words:
             raise self._reporter.refuse("MF0217", span, f"`{name}` is declared `{min(words)}` in a schedule")

@@ -6,8 +6,7 @@ expression), or ``Opaque`` (a statement of the host, carried over verbatim, of w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 
 from metafork.frontend.text.tokens import Token
 from metafork.ir.messages.source import Span
@@ -529,22 +528,3 @@ def walk_statements(statement: Statement) -> Iterator[Statement]:
         node = pending.pop()
         yield node
         pending.extend(reversed(direct_statements(node)))
-
-
-def with_statements(statement: Statement, change: Callable[[Statement], Statement]) -> Statement:
-    """Return a statement whose direct statements are changed."""
-    match statement:
-        case Block(items=items):
-            return replace(statement, items=tuple(change(item) for item in items))
-        case IfStatement(then=then, otherwise=otherwise):
-            return replace(statement, then=change(then), otherwise=None if otherwise is None else change(otherwise))
-        case (
-            ForStatement(body=body)
-            | WhileStatement(body=body)
-            | SwitchStatement(body=body)
-            | LabelledStatement(body=body)
-            | ScheduleStatement(body=body)
-        ):
-            return replace(statement, body=change(body))
-        case Declaration() | ExpressionStatement() | Jump() | Empty() | Opaque():
-            return statement

@@ -282,7 +282,7 @@ CASES = {
     "thread index written": ("MF0113", thread("«j» = 3;")),
     "grid index written": ("MF0113", thread("«i»++;")),
     # constructs
-    "pointer declared": ("MF0201", thread("float «*p = a»;")),
+    "pointer declared": ("MF0201", thread("float «*p»;")),
     "pointer parameter": (
         "MF0201",
         "void f(int n, int *p) { meta_schedule { " + loops("i") + "meta_for (int j = 0; j < 1; j++) «p»[i] = 1; } }",

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from metafork.frontend.host.file_scope import FileScope
+from metafork.frontend.host.variables import declared
+from metafork.frontend.nests.local_pointers import with_places
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.definitions import FunctionText, definitions, split_commas
@@ -135,8 +137,12 @@ class Functions:
             structure = Structure(body, self._grammar, self._reporter, self._scope.types)
         except BracketError as error:
             raise self._reporter.refuse("MF0004", error.token.span, "this bracket has no partner") from None
+        parameters = self._parameters(text)
+        given = {one.name: declared(one, self._scope.typedefs, 0) for one in parameters}
         block = structure.statements(body_span, inside=True)
-        return FileFunction(name, span, self._parameters(text), returns, block)
+        found = with_places(block, {**self._scope.variables, **given}, self._scope.typedefs)
+        assert isinstance(found, syntax.Block)
+        return FileFunction(name, span, parameters, returns, found)
 
     def _expand(self, text: _Text, first: int, behind: int) -> list[Token]:
         if first == behind:

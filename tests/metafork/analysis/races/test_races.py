@@ -167,6 +167,14 @@ def test_accesses_that_may_not_happen_refute_nothing():
     assert report.unproved
 
 
+def test_values_at_which_an_access_is_outside_of_its_array_refute_nothing():
+    # With m = 0 all rows are one, but then no row has a third element.
+    apart = report_of("a[(i * B + u) * m + 2] += a[n * m];", "float a[n * m + 1]", "int n, int m, int B")
+    assert all(race.parameters["m"] > 0 for race in apart.races)
+    inside = report_of("a[(i * B + u) * m] += 1;", "float a[n * m + 1]", "int n, int m, int B")
+    assert {race.parameters["m"] for race in inside.races} == {0}
+
+
 def test_a_path_that_may_not_be_taken_refutes_nothing():
     report = report_of("if (r > 0.5f) a[0] = 1;", parameters="int n, int B, float r")
     assert report.races == ()
