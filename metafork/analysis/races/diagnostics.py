@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
+from itertools import islice
 
+from metafork.algebra.prover import sample_points
+from metafork.analysis.facts import program_facts
 from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.races.proof import RaceKind, Unproved
-from metafork.analysis.races.races import Race, race_report
+from metafork.analysis.races.races import Race, find_races, race_report
 from metafork.analysis.references import Reference
 from metafork.ir.messages.catalogue import CATALOGUE
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
-from metafork.ir.program import IntConst, Program
+from metafork.ir.program import (
+    Expr,
+    IntConst,
+    Parameter,
+    Phase,
+    Program,
+    Var,
+    binary,
+    walk_expression,
+    walk_statements,
+)
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.printing.expressions import Spelling, as_written, expression
 
@@ -96,18 +109,64 @@ def _certain(race: Race, program: Program, source_name: str) -> Diagnostic:
         race.first.element.span,
         source_name,
         entry.reason,
-        _way_out(entry.way_out, parameters),
+        _way_out(entry.way_out, race, program),
         related,
     )
 
 
-def _way_out(usual: str, parameters: Mapping[str, int]) -> str:
-    """Return the way out of a race; where it was found with parameters of 0, also how to say that these are not 0."""
-    zeros = [name for name, value in parameters.items() if value == 0]
-    if not zeros:
+def _way_out(usual: str, race: Race, program: Program) -> str:
+    """Return the way out of a race; where a condition on parameters would end it, also how to say that it holds."""
+    indices = (index for access in (race.first, race.second) for index in access.indices if index is not None)
+    used = {symbol for index in indices for symbol in index.symbols}
+    zeros = [one for one in program.parameters if one.name in used and race.parameters.get(one.name) == 0]
+    if zeros:
+        assumed = _assumed(program, [binary(">=", _variable(one), IntConst(1)) for one in zeros])
+        if _ends(race, assumed):
+            said = " && ".join(f"{one.name} >= 1" for one in zeros)
+            names = " and ".join(one.name for one in zeros)
+            return f"{usual} Where {names} cannot be 0, say so in front of the schedule: `assert({said});`."
+    found: list[str] = []
+    for stride, length in _strides(program, used):
+        assumed = _assumed(program, [binary(">=", _variable(stride), _variable(length))])
+        if _ends(race, assumed):
+            found.append(f"{stride.name} >= {length.name}")
+            # That no race is found is less than that there is none.
+            if all(pair.first.array != race.first.array for pair in race_report(assumed).unproved):
+                found = found[-1:]
+                break
+    if not found:
         return usual
-    said = " && ".join(f"{name} >= 1" for name in zeros)
-    return f"{usual} Where {' and '.join(zeros)} cannot be 0, say so in front of the schedule: `assert({said});`."
+    return f"{usual} Where {found[0]} always holds, say so in front of the schedule: `assert({found[0]});`."
+
+
+_MOST_CONDITIONS = 24
+"""Conditions that are tried out to end a race."""
+
+
+def _strides(program: Program, used: Set[str]) -> Iterator[tuple[Parameter, Parameter]]:
+    """Yield what may be a stride, among the names that an index uses, with what it may have to hold."""
+    phases = [stmt for stmt in walk_statements(program.body) if isinstance(stmt, Phase)]
+    extents = [loop.extent for loop in (*program.grid, *(loop for phase in phases for loop in phase.threads))]
+    shapes = {part.name for extent in extents for part in walk_expression(extent) if isinstance(part, Var)}
+    strides = [one for one in program.parameters if one.name in used - shapes and not one.of_serial_loop]
+    pairs = ((one, other) for one in strides for other in program.parameters if one is not other)
+    return islice(pairs, _MOST_CONDITIONS)
+
+
+def _variable(parameter: Parameter) -> Var:
+    return Var(parameter.name, parameter.type)
+
+
+def _assumed(program: Program, conditions: list[Expr]) -> Program:
+    return replace(program, assumptions=(*program.assumptions, *conditions))
+
+
+def _ends(race: Race, assumed: Program) -> bool:
+    """Return whether a program that assumes something has no such race, and what it assumes can hold."""
+    facts = program_facts(assumed)
+    if not any(True for _ in sample_points(facts.constraints, facts.derived)):
+        return False
+    return all((one.kind, one.first.array) != (race.kind, race.first.array) for one in find_races(assumed))
 
 
 def _open(pair: Unproved, program: Program, source_name: str, severity: Severity) -> Diagnostic:

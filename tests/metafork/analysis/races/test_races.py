@@ -374,3 +374,32 @@ def test_expressions_have_the_values_of_c():
         integer_value(binary("/", x, IntConst(0)), {"x": 1})
     with pytest.raises(NoValueError):
         integer_value(binary("*", x, x), {"x": 2**30})
+
+
+@pytest.mark.parametrize(
+    ("index", "parameters", "said"),
+    [
+        ("p * ld + r", "int n, int B, int ld, int m", "assert(ld >= m);"),
+        ("p * ld", "int n, int B, int ld, int m", "assert(ld >= 1);"),
+        ("i * B + r", "int n, int B, int ld, int m", ""),
+    ],
+)
+def test_the_way_out_names_a_condition_that_ends_the_race(index, parameters, said):
+    body = f"int p = i * B + u; for (int r = 0; r < m; r++) a[{index}] = r;"
+    with pytest.raises(DiagnosticsError) as error:
+        check_races(unit_of(body, "float a[100000]", parameters))
+    said_of = {one.code: one.way_out for one in error.value.diagnostics}
+    if said:
+        assert said_of["MF0401"].endswith(f"`{said}`.")
+    else:
+        assert "assert" not in "".join(said_of.values())
+
+
+def test_no_condition_is_named_that_cannot_hold():
+    text = (
+        "void f(int n, int B, float a[n]) { for (int k = 0; k < n; k++) { meta_schedule { "
+        "meta_for (int i = 0; i < 1; i++) meta_for (int u = 0; u < B; u++) a[k * u] = 1; } } }"
+    )
+    with pytest.raises(DiagnosticsError) as error:
+        check_races(parse(Source("f.mf", text)))
+    assert "k >= n" not in error.value.diagnostics[0].way_out
