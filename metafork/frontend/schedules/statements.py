@@ -188,9 +188,12 @@ class StatementBuilder:
 
     def _condition(self, condition: syntax.Expression, level: Level) -> ir.Expr | None:
         try:
+            self._calls.alone = self._calls.apart_in_condition(condition)
             return self._value(condition, level)
         except RefusedError:
             return None
+        finally:
+            self._calls.alone = None
 
     def _while(
         self, condition: syntax.Expression, body: syntax.Statement, span: Span, level: Level

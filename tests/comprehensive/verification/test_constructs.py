@@ -97,3 +97,46 @@ def test_no_compiler_computes_a_function_of_the_library_itself():
     options = Options(points=12, jobs=1, dataflow_seconds=0)
     found = verify(LIBRARY, counters=("threads_per_block",), strategies=(), options=options)
     assert found.passed, found.table()
+
+
+CALLS = """
+#include <math.h>
+static int get(const int *x, int i, int *out) { if (x[i] < 0) return 0; *out = x[i]; return 1; }
+static unsigned next(unsigned *s) { *s = *s * 1664525u + 1013904223u; return *s >> 8; }
+static float gauss(unsigned *s) { return (float)(next(s) % 1000) / 500 - 1; }
+static int small(int i) { int k = i; k = k * 2; return k > 4; }
+typedef struct { float x, y, z, r; } Sphere;
+static int hit(Sphere s, float ox, float oy, float *t) {
+  float dx = ox - s.x, dy = oy - s.y, d = s.r * s.r - dx * dx - dy * dy;
+  if (d < 0) return 0;
+  *t = s.z - sqrtf(d);
+  return *t > 0;
+}
+void f(int n, int m, int B, const int x[n], int y[n], const Sphere s[m], float depth[n])
+{
+  meta_schedule meta_block(B) {
+    meta_for (int i = 0; i < n; i++) {
+      int v, w = 0; unsigned seed = i;
+      if (get(x, i, &v)) y[i] = v;
+      if (small(i) && get(x, i / 2, &w) && w > 3) y[i] += w; else y[i] -= w;
+      if (!get(x, n - 1 - i, &w) || w == 5) y[i] += 7 * w;
+      int rounds = 0;
+      while (next(&seed) % 7 != 0) rounds++;
+      y[i] += rounds;
+      do { rounds--; } while (next(&seed) % 3 != 0 && rounds > 0);
+      y[i] += rounds;
+      float best = 1e30f, t, S = 1;
+      for (int k = 0; k < m; k++)
+        if (hit(s[k], i, 2, &t) && t < best) best = t;
+      S *= expf(0.1f + 0.2f * gauss(&seed));
+      depth[i] = best + S;
+    }
+  }
+}
+"""
+
+
+def test_calls_that_write_may_stand_where_a_condition_has_an_order():
+    options = Options(points=12, jobs=1, dataflow_seconds=0, optimization="-O0")
+    found = verify(CALLS, counters=("threads_per_block",), strategies=(), options=options)
+    assert found.passed, found.table()

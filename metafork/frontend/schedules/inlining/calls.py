@@ -20,6 +20,7 @@ from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType
 from metafork.ir import program as ir
+from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
 
@@ -95,7 +96,7 @@ class Calls:
     # --- one call ---------------------------------------------------------------------------------------------
 
     def _inline(self, call: syntax.Invocation, function: FileFunction, returns: ScalarType | None) -> ir.Expr | None:
-        name = function.name
+        name, later = function.name, self.alone
         self._check(call, function)
         parameters, copied = self._parameters(call, function)
         self._stack.append(name)
@@ -110,6 +111,7 @@ class Calls:
                 return self._body(function, returns)
         finally:
             self._stack.pop()
+            self.alone = None if call is later else later
 
     def _check(self, call: syntax.Invocation, function: FileFunction) -> None:
         name = function.name
@@ -155,8 +157,10 @@ class Calls:
         names: set[str] = set()
         while around:
             match around.pop():
-                case syntax.Invocation() as call:
+                case syntax.Invocation() as call if self._is_of_file(call):
                     calls.append(call)
+                case syntax.Invocation(arguments=arguments):  # of the mathematical library
+                    around += arguments
                 case syntax.Name(name=name):
                     names.add(name)
                 case syntax.Constant():
@@ -184,6 +188,27 @@ class Calls:
         scalars = all(isinstance(one, ScalarSymbol | ValueSymbol) for one in handed)
         harmless = not elements or (scalars and not self._reaches_beyond(calls[0]))
         return calls[0] if harmless and not names & given else None
+
+    def apart_in_condition(self, condition: syntax.Expression) -> syntax.Invocation | None:
+        """Return the one call in a condition that may write: of ``&&`` and ``||`` one side comes first."""
+        match condition:
+            case syntax.Infix(op="&&" | "||", left=left, right=right):
+                first = self.apart_in_condition(left)
+                if first is not None and isinstance(first.callee, syntax.Name):
+                    function = self._function(first.callee.name)
+                    if function is not None and self._writes(function):
+                        return first
+                return self.apart_in_condition(right)
+            case syntax.Prefix(op="!", operand=operand):
+                return self.apart_in_condition(operand)
+            case _:
+                return self.apart(condition)
+
+    def _is_of_file(self, call: syntax.Invocation) -> bool:
+        """Say whether a call is one of a function of the file, or of what is not known."""
+        if self._functions is None or not isinstance(call.callee, syntax.Name):
+            return True
+        return call.callee.name in self._functions.names or call.callee.name not in SIGNATURES
 
     def _reaches_beyond(self, call: syntax.Invocation) -> bool:
         """Say whether a call may come to memory that it is not given: to arrays of the file."""
