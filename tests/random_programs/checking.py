@@ -4,6 +4,7 @@ from random import Random
 
 from comprehensive.verification import Options, Verification, verify
 from tests.random_programs.constructs import ConstructGenerator, SumGenerator
+from tests.random_programs.elements import ElementGenerator
 from tests.random_programs.generator import Generator, MixedGenerator, StructureGenerator, file_text
 from tests.random_programs.pointers import PointerGenerator
 from tests.random_programs.strips import StripGenerator
@@ -21,6 +22,7 @@ KINDS: dict[str, type[Generator]] = {
     "sums": SumGenerator,
     "pointers": PointerGenerator,
     "strips": StripGenerator,
+    "elements": ElementGenerator,
 }
 
 

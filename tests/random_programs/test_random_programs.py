@@ -1,6 +1,6 @@
 """Random programs: each optimized, its tree's guards proved, all its leaves run against the serial elision.
 
-A few of each kind are a sample for quick runs (those of sums and of pointers in ``test_batch``); the others are slow.
+A few of each kind are a sample for quick runs (those of sums, pointers, strips and elements in ``test_batch``); the others are slow.
 """
 
 import pytest
@@ -95,6 +95,14 @@ def test_random_programs_with_loops_in_strips(first):
     assert [failure.text() for failure in found.failures] == []
     assert any("strip_mining" in row.strategies for row in found.leaves)
     assert_leaves_ran(found.leaves)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(18000, 18024, 4))
+def test_random_programs_over_elements(first):
+    found = check(list(range(first, first + 4)), kind="elements")
+    assert [failure.text() for failure in found.failures] == []
+    assert all(row.points for row in found.leaves)
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS, ids=str)

@@ -271,9 +271,10 @@ def name(text: str, span: Span) -> syntax.Name:
     return syntax.Name(text, span)
 
 
-def number(value: int, span: Span) -> syntax.Constant:
+def number(value: int, span: Span) -> syntax.Expression:
     """Return a number."""
-    return syntax.Constant(str(value), span)
+    constant = syntax.Constant(str(abs(value)), span)
+    return constant if value >= 0 else syntax.Prefix("-", constant, span)
 
 
 def is_number(expression: syntax.Expression, value: int) -> bool:
