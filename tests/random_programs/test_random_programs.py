@@ -1,6 +1,6 @@
 """Random programs: each optimized, its tree's guards proved, all its leaves run against the serial elision.
 
-A few of each kind are a sample for quick runs (those of sums, pointers, strips and elements in ``test_batch``); the others are slow.
+A few of each kind are a sample for quick runs (some kinds in ``test_batch``); the others are slow.
 """
 
 import pytest
