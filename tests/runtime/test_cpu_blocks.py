@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.compiling import INCLUDE, SANITIZE, WARNINGS, C, build, needs_nvcc, run, succeed
+from tests.runtime.compiling import CPLUSPLUS, INCLUDE, SANITIZE, WARNINGS, C, build, needs_nvcc, run, succeed
 
 KERNELS = Path(__file__).with_name("kernels.cu")
+SEVERAL = Path(__file__).with_name("several_files.cc")
 VARIANTS = {
     "fast": ("-O2",),
     "checked": ("-O1", "-DMETAFORK_CHECK"),
@@ -151,6 +152,15 @@ def test_what_is_in_bounds_passes_the_checks(program):
 
 def test_shared_memory_holds_no_number_at_the_start_of_a_block(program):
     assert succeed([program("checked"), "unset"]).stdout.startswith("nan")
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_each_file_of_a_program_has_its_own_blocks(tmp_path, level):
+    flags = [*CPLUSPLUS, *WARNINGS, level, "-DMETAFORK_CHECK", f"-I{INCLUDE}", "-c", SEVERAL]
+    succeed([*flags, "-DNAME=own", "-DWITH_MAIN", "-o", tmp_path / "own.o"])
+    succeed([*flags, "-DNAME=other", "-o", tmp_path / "other.o"])
+    succeed(["g++", tmp_path / "own.o", tmp_path / "other.o", "-o", tmp_path / "linked"])
+    assert succeed([tmp_path / "linked"]).stdout == "same\n"
 
 
 def test_a_c_compiler_can_link_it(tmp_path):

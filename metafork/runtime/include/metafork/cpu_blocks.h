@@ -490,6 +490,9 @@ template <class Thread> static bool launch(const char *kernel, dim3 grid, dim3 b
 
 static inline unsigned char *shared_base() { return running->shared; }
 
+/* Each file has its own `running`, so what uses it may not be one function for all files of a program. */
+namespace {
+
 /* An array in shared memory whose every access is checked (METAFORK_CHECK). */
 template <class Element> struct checked_array {
     Element *first;
@@ -520,6 +523,7 @@ template <class Element> struct checked_array {
     }
 };
 
+} // namespace
 } // namespace metafork_cpu
 
 #define __syncthreads() metafork_cpu::barrier(__LINE__)

@@ -23,7 +23,9 @@
 #include <unordered_map>
 #include <vector>
 
+/* Each file has its own blocks (metafork/cpu_blocks.h), and so its own state. */
 namespace metafork_race {
+namespace {
 
 constexpr long long NOBODY = -1, SEVERAL = -2;
 
@@ -217,6 +219,7 @@ template <class Memory> inline long long updates(const Memory &memory, const cha
 
 inline void passed() { state().epochs[this_thread()]++; }
 
+} // namespace
 } // namespace metafork_race
 
 #define METAFORK_ENTERS() metafork_race::enters()
