@@ -56,6 +56,7 @@ from metafork.frontend.text.tokens import (
     LineMap,
     Token,
     UnterminatedCommentError,
+    handlers,
     hull,
     match_brackets,
     tokenize,
@@ -296,7 +297,7 @@ class UnitParser:
             raise self._reporter.refuse("MF0004", error.token.span, message) from None
         block = structure.statements(span)
         uncertain = tuple((one.start, one.end) for one in preprocessed.conditionals)
-        doubtful = [token.span for token in tokens if token.unknown]
+        doubtful = [token.span for token in tokens if token.unknown] + [token.span for token in handlers(tokens)]
         # The text of a header that is included in a function is a part of it.
         doubtful += [
             one.directive.span

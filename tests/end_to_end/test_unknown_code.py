@@ -95,6 +95,11 @@ void poke(void) { *stored = *stored / 2; }
 #define SHUT } x[3] = y[3];
 #define LISTED STEP(x[0] += y[1]) STEP(y[2] += x[1])
 #define printf_shadow printf
+#define CLEAN(f) __attribute__((unused, cleanup(f)))
+static void show(int **p) { printf("%d %d\\n", (*p)[0], (*p)[1]); }
+static void count(int **p) { (*p)[2] += (*p)[1]; }
+static void halve(int **p) { **p /= 2; }
+static int counted(int *p) { int *last CLEAN(count) = p; return p[0]; }
 #define EACH meta_for (int i = 0; i < d; i++) meta_for (int j = 0; j < B; j++)
 #ifdef NEVER_GIVEN
 typedef long under;
@@ -184,12 +189,34 @@ CASES = {
         "metafork_own",
     )
     + " }",
+    "a handler that reads": "int d = n / B; int *last CLEAN(show) = y; " + ADD,
+    "a handler that writes": "int d = n / B; int *last __attribute((__cleanup__(count))) = y; " + ADD + ADD,
+    "a handler of the compiler's command line": "int d = n / B; GIVEN int *last = y; " + ADD,
+    "a handler in the form of C23": "int d = n / B; [[gnu::cleanup(count)]] int *last = y; " + ADD,
+    "handlers in a loop": LOOP + "int *last CLEAN(count) = y, *first CLEAN(show) = x; " + ADD + " if (t == 2) break; }",
+    "a handler in a loop that shows what the last iteration left": LOOP + "int *last CLEAN(show) = y; " + ADD + " }",
+    "a handler around a loop": "int *last CLEAN(count) = y; " + LOOP + ADD + " } { " + LOOP + ADD + " } }",
+    "a handler of the head of a loop": "int d = n / B; for (int *last CLEAN(count) = y; d > 0;) { " + ADD + " break; }",
+    "a handler between schedules": "int d = n / B; " + ADD + " { int *last CLEAN(count) = y; } " + ADD,
+    "a handler that changes a scalar": "int g = n / B; { int *p CLEAN(halve) = &g; } " + schedule("y[p] += x[p];", "g"),
+    "a handler of a function that is called": LOOP + ADD + " x[3] = counted(y) + t; }",
+    "a handler of a function that calls one with schedules": "int *last CLEAN(count) = y; "
+    "for (int t = 0; t < T; t++) add(n, B, x, y); meta_schedule { meta_for (int i = 0; i < 1; i++) "
+    "meta_for (int j = 0; j < B; j++) x[j] += 1; }",
+    "a caller with a handler": "int d = n / B; called(n, B, T, x, y); " + ADD,
     "a table of the file": "int d = n / B; " + schedule("y[p] += weights[p % 5] + more[p % 3] + grid[p % 2][p % 3];"),
 }
 TABLES = """
 static const int weights[5] = {1, -2, 3, -4, 5};
 int more[] = {7, 8, 9};
 static int grid[][3] = {{1, 2, 3}, {4, 5, 6}};
+"""
+ADDING = f"""
+static void add(int n, int B, int x[n], int y[n]) {{ int d = n / B; {ADD} }}
+static void called(int n, int B, int T, int x[n], int y[n]) {{
+  int *last CLEAN(count) = y;
+  for (int t = 0; t < T; t++) {{ int *first CLEAN(show) = y; add(n, B, x, y); }}
+}}
 """
 SERIAL = {"a moved array", "a shrunk extent", "a local array whose extent changes", "the same array twice"}
 
@@ -234,11 +261,11 @@ def programs(tmp_path_factory):
     for name, text in HEADERS.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
-    text = PRELUDE + TABLES + "".join(function(number, body) for number, body in enumerate(CASES.values()))
+    text = PRELUDE + TABLES + ADDING + "".join(function(number, body) for number, body in enumerate(CASES.values()))
     (folder / "cases.mf").write_text(text)
     run(METAFORK, "optimize", "cases.mf", "--counters", "threads_per_block", "--strategies", "granularity", cwd=folder)
     (folder / "driver.c").write_text(driver(len(CASES)))
-    own = ["-I.", "-Icases.out/include"]
+    own = ["-I.", "-Icases.out/include", "-DGIVEN=__attribute__((cleanup(count)))"]
     sanitize = ["-fsanitize=address"]
     c = ["gcc", "-std=gnu11", "-O0", "-w", "-ffp-contract=off", *sanitize, *own]
     run(*c, "-c", "cases.out/cases_host.c", "-DMETAFORK_CPU", "-o", "host.o", cwd=folder)

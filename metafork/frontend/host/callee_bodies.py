@@ -16,7 +16,7 @@ from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
 from metafork.frontend.text.reporter import RefusedError, SilentReporter
 from metafork.frontend.text.structure import Structure
-from metafork.frontend.text.tokens import BracketError, Token, hull
+from metafork.frontend.text.tokens import BracketError, Token, handlers, hull
 
 _MOST_TOKENS = 5000
 """Of a function whose effects are looked for."""
@@ -72,6 +72,7 @@ class HostCallees:
         body = self._expanded(tokens[text.open_brace + 1 : text.close_brace])
         structure = Structure(body, self._grammar, SilentReporter(), self._scope.types)
         doubtful = [token.span for token in body if token.unknown or token.fault]
+        doubtful += [token.span for token in handlers(body)]
         host = HostFunction(
             self._scope.typedefs,
             self._scope.variables,

@@ -30,11 +30,12 @@ from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.static_clauses import WORD as STATIC
 from metafork.frontend.text.static_clauses import clauses as static_clauses
 from metafork.frontend.text.static_clauses import is_static_keyword
-from metafork.frontend.text.tokens import OPENING, Token, TokenKind, hull, match_brackets, perhaps_written
+from metafork.frontend.text.tokens import OPENING, Token, TokenKind, handlers, hull, match_brackets, perhaps_written
 from metafork.ir.messages.source import Span
 
 NESTING_LIMIT = 80
 """Most statements inside each other."""
+_OTHER_TYPE_WORDS = frozenset({"struct", "union", "enum", "_Bool", "bool"})
 
 
 class Structure:
@@ -470,6 +471,8 @@ class Structure:
                 raise
             if words[1].kind is not TokenKind.NAME and words[1].text != "*":
                 raise
+            if words[1].text in TYPE_WORDS | _OTHER_TYPE_WORDS or words[1].text in self._types:
+                raise  # a macro in front of a type: it may be an attribute that does something
             try:
                 return self._grammar.simple_statement(tokens, self._types, frozenset({words[0].text}))
             except GrammarError:
@@ -514,12 +517,14 @@ class Structure:
         return self._unknown(index, end)
 
     def _trust(self, index: int, end: int, inside: bool) -> None:
-        """Refuse tokens that a macro left unexpanded; on the host they are names like others."""
+        """Refuse tokens that a macro left unexpanded, and handlers, which only code of the host can have."""
         if not inside:
             return
         for token in self._tokens[index:end]:
             if token.fault:
                 raise self._reporter.refuse("MF0008", token.span, f"{token.fault}, so it cannot be used in a schedule")
+        for token in handlers(self._tokens[index:end]):
+            raise self._reporter.refuse("MF0217", token.span, f"a variable of a schedule has `{token.text}`")
 
     def _syntax_error(self, error: GrammarError, index: int, end: int, inside: bool) -> None:
         if not inside:

@@ -169,3 +169,24 @@ def addressed(tokens: Sequence[Token]) -> set[str]:
         for before, name, after in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False)
         if before.text == "&" and name.kind is TokenKind.NAME and (after is None or after.text != "[")
     }
+
+
+_ATTRIBUTES = frozenset({"__attribute__", "__attribute"})
+
+
+def handlers(tokens: Sequence[Token]) -> list[Token]:
+    """Return the words ``cleanup`` of attributes, ``__attribute__((cleanup(f)))`` and ``[[gnu::cleanup(f)]]``.
+
+    Such a handler is called wherever the variable's block is left, and no text there says so.
+    """
+    found: list[Token] = []
+    depth = 0  # of brackets, within an attribute
+    for before, token in zip((None, *tokens), tokens, strict=False):
+        opened = before is not None and (before.text in _ATTRIBUTES or before.text == token.text == "[")
+        if token.text in OPENING and (depth or opened):
+            depth += 1
+        elif token.text in CLOSING and depth:
+            depth -= 1
+        elif depth and token.text in ("cleanup", "__cleanup__"):
+            found.append(token)
+    return found

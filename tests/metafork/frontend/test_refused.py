@@ -439,6 +439,15 @@ CASES = {
     "cast to long double": ("MF0216", thread("a[i] = («long double») 1;")),
     "bool array": ("MF0216", block("_Bool «t[m]»; meta_for (int j = 0; j < m; j++) a[j] = 1;")),
     "static local": ("MF0217", thread("static int «k»; a[i] = k;")),
+    "local with a handler": ("MF0217", thread("int k __attribute__((«cleanup»(f))); a[i] = 1;")),
+    "handler of a macro": (
+        "MF0217",
+        "#define END __attribute__((__cleanup__(f)))\n" + thread("int k «END»; a[i] = 1;"),
+    ),
+    "handler in a function": (
+        "MF0217",
+        "int g(int x) { int k __attribute__((«cleanup»(f))); return x; }\n" + thread("a[i] = g(i);"),
+    ),
     "volatile local": ("MF0217", thread("volatile int «k = 0»; a[i] = k;")),
     "compound literal": ("MF0218", thread("a[i] = «(int){1}»;")),
     "braced initialiser": ("MF0218", thread("int k = {1}; a[i] = 1;").replace("k = {1}", "«k = {1}»")),
