@@ -173,7 +173,7 @@ def command(
 
 def _refuse_equal_names(files: Sequence[Path]) -> None:
     """Refuse inputs whose outputs would have one name: the later ones would replace the earlier, or clash with them."""
-    from metafork.frontend.unit import unit_name
+    from metafork.frontend.unit_name import unit_name
 
     known: dict[str, Path] = {}
     for path in files:

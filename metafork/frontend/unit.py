@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from metafork.frontend.file_checks import FileChecks
 from metafork.frontend.host.callee_bodies import HostCallees
@@ -20,7 +20,6 @@ from metafork.frontend.host.callees import Callees
 from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.fragment import is_argument, left_out
 from metafork.frontend.host.host import HostFunction
-from metafork.frontend.host.known_names import C_WORDS
 from metafork.frontend.host.residency import host_accesses
 from metafork.frontend.host.transfers import transfers
 from metafork.frontend.host.variables import Site, Variable, columns_of, declared
@@ -62,6 +61,7 @@ from metafork.frontend.text.tokens import (
     tokenize,
 )
 from metafork.frontend.text.vocabulary import HEADER_TYPES
+from metafork.frontend.unit_name import unit_name
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, StatedOrder, Transfer, TranslationUnit
@@ -71,14 +71,6 @@ PointerExtents = Callable[[str, str], str | None]
 
 MOST_TOKENS = 150_000
 """Tokens of a function with a schedule, macros expanded: some seconds of parsing."""
-
-
-def unit_name(source_name: str) -> str:
-    """Return the C identifier that outputs are named after: the stem of the file's name, mended where it is none."""
-    stem = re.sub(r"[^A-Za-z0-9_]", "_", PurePath(source_name).name.removesuffix(".mf")).strip("_")
-    if not stem:
-        return "program"
-    return f"program_{stem}" if stem[0].isdigit() or stem in C_WORDS else stem
 
 
 class UnitParser:

@@ -61,3 +61,16 @@ def test_files_with_one_element_type_in_shared_memory(folder, level, checks):
     found = [q[k // 3 * 3 + 2 - k % 3] + q[k] for k in range(12)]
     expected = " ".join(f"{a} {b}" for a, b in zip(found, q, strict=True))
     assert succeed([folder / "main"]).stdout.strip() == expected
+
+
+def test_an_input_that_is_called_like_a_header(tmp_path):
+    (tmp_path / "math.mf").write_text("#include <math.h>\n" + REVERSE.replace("NAME", "first").replace("TYPE", "float"))
+    write_outputs(optimize(tmp_path / "math.mf", counters=("shared_memory",), strategies=()), tmp_path / "math.out")
+    main = "int main(void) { float x[] = {9, 7}, y[2]; first(2, 2, x, y); return (int)sqrt(y[1]) - 4; }\n"
+    (tmp_path / "main.c").write_text(f'#include "program_math.h"\n#include <math.h>\n{main}')
+    flags = ["-Wall", "-Werror", "-DMETAFORK_CPU", f"-I{tmp_path}/math.out", f"-I{tmp_path}/math.out/include"]
+    device = [tmp_path / "math.out" / "program_math.cu", "-o", tmp_path / "device.o"]
+    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", *device])
+    host = [tmp_path / "main.c", tmp_path / "math.out" / "program_math_host.c", tmp_path / "device.o"]
+    succeed(["gcc", "-std=gnu11", *flags, *host, "-lm", "-o", tmp_path / "main"])
+    assert succeed([tmp_path / "main"]).returncode == 0
