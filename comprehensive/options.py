@@ -24,6 +24,7 @@ from metafork.runtime.machine import (
     SYMBOLS,
     Between,
     Machine,
+    MachineError,
     OwnLimit,
     given_values,
     preset_of_gpu,
@@ -73,7 +74,10 @@ def machine_limits(
     if not isinstance(machine, str):
         return {**machine_values(machine, targets, limits)}
     found: dict[str, Number | Between] = {}
-    for entry in machine.split(","):
+    entries = machine.split(",")
+    if machine.strip() and not all(entry.strip() for entry in entries):
+        raise MachineError(f"{machine.strip()[:60]!r} has an empty entry")
+    for entry in entries:
         each = [machine_values(name, targets, limits) for name in presets_between(entry) or (entry,)]
         for name in each[0]:
             least, most = min(values[name] for values in each), max(values[name] for values in each)

@@ -1,18 +1,22 @@
 """machine.h: METAFORK_MACHINE is read as metafork.runtime.machine reads it, in C11 and in C++."""
 
 import ctypes
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from metafork.runtime.machine import FIELDS, MachineError, parse_machine
 from tests.runtime.compiling import INCLUDE, WARNINGS, run, succeed
 
+DISPATCHER = Path(__file__).parents[2] / "docs" / "dispatcher.md"
 SOURCE = """
 #include "metafork/machine.h"
 int start(metafork_machine *m) { memset(m, 0, sizeof *m); return metafork_machine_preset("sm_80", 5, m); }
 int override(metafork_machine *m, const char *text)
 { const char *fault = ""; return metafork_machine_override(m, text, &fault); }
+const char *said(int code) { return metafork_error_text(code); }
 """
 
 
@@ -98,6 +102,12 @@ def test_presets_have_the_capability_of_their_name(library, name, capability):
     library.start(ctypes.byref(machine))
     assert library.override(ctypes.byref(machine), name.encode()) == 0
     assert machine.compute_capability == capability
+
+
+def test_codes_say_what_the_documentation_says(library):
+    library.said.restype = ctypes.c_char_p
+    (row,) = re.findall(r"^\| `METAFORK_EOVERFLOW` \| (.*) \|$", DISPATCHER.read_text(), re.MULTILINE)
+    assert library.said(-2).decode() == row
 
 
 def test_more_targets_than_there_is_room_for(library):

@@ -254,7 +254,8 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
     if (failed) {
         metafork_touch_all(METAFORK_UPDATES);
         if (empty) return 0;
-        metafork_serial(schedule, METAFORK_SAY_SIZE, "a parameter or the size of an array does not fit its type");
+        metafork_serial(schedule, METAFORK_SAY_SIZE,
+                        "a parameter or the size of an array does not fit its type, or an expression divides by zero");
         return metafork_back_to_host(schedule, arrays, bytes);
     }
     /* An empty nest is no fault: nothing is said, and strict mode goes on. */

@@ -26,7 +26,7 @@ extern "C" {
 enum {
     METAFORK_OK = 0,
     METAFORK_EINVAL = -1,       /* no such leaf, a null pointer, a parameter outside of what the program allows */
-    METAFORK_EOVERFLOW = -2,    /* a parameter or a size does not fit its type */
+    METAFORK_EOVERFLOW = -2,    /* a parameter or a size does not fit its type, or an expression divides by zero */
     METAFORK_ERESOURCES = -3,   /* the device has not the threads, registers or shared memory that the leaf needs */
     METAFORK_EMACHINE = -4,     /* METAFORK_MACHINE cannot be read */
     METAFORK_EEMPTY = -5,       /* a trip count is less than 1: there is nothing to launch */
@@ -74,7 +74,7 @@ static inline const char *metafork_error_text(int code) {
     switch (code) {
     case METAFORK_OK: return "no error";
     case METAFORK_EINVAL: return "an argument is outside of what the program allows";
-    case METAFORK_EOVERFLOW: return "a parameter or a size does not fit its type";
+    case METAFORK_EOVERFLOW: return "a parameter or a size does not fit its type, or an expression divides by zero";
     case METAFORK_ERESOURCES: return "the device has not the threads, registers or shared memory that the leaf needs";
     case METAFORK_EMACHINE: return "METAFORK_MACHINE cannot be read";
     case METAFORK_EEMPTY: return "a trip count is less than 1";
