@@ -79,7 +79,7 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], handles: H
         ]
     public = [
         function
-        for function in unit.functions
+        for function in (*unit.functions, *unit.callers)
         if not function.static and function.name != "main" and _is_understood(function)
     ]
     if public:

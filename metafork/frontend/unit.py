@@ -8,7 +8,6 @@ them: its uninitialised scalars and arrays are the parameters of a function name
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,9 +21,8 @@ from metafork.frontend.host.fragment import is_argument, left_out
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.residency import host_accesses
 from metafork.frontend.host.transfers import transfers
-from metafork.frontend.host.variables import Site, Variable, columns_of, declared
-from metafork.frontend.members.member_parameters import member_parameters
-from metafork.frontend.members.returning import Returning, returning_functions, written_out
+from metafork.frontend.host.variables import Site, Variable, columns_of
+from metafork.frontend.members.returning import returning_functions, written_out
 from metafork.frontend.members.structure_values import Paths, named_members
 from metafork.frontend.pragmas.contraction import contraction_at
 from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
@@ -32,19 +30,17 @@ from metafork.frontend.pragmas.pointers import (
     one_element,
     promised_extents,
     read_extent,
-    said_in_promises,
     single_elements,
 )
 from metafork.frontend.pragmas.promises import promises_within
-from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.program import ProgramBuilder
-from metafork.frontend.schedules.symbols import Origin, ScalarSymbol, Symbol
 from metafork.frontend.schedules.tables import ConstantMemory
+from metafork.frontend.signatures import Signatures, callers, parameter_array
 from metafork.frontend.text import syntax
-from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.text.c_grammar import Grammar
 from metafork.frontend.text.cut_statements import Simple, cut_statement
-from metafork.frontend.text.definitions import FunctionText, declared_name, definitions, split_commas
+from metafork.frontend.text.definitions import FunctionText, definitions
 from metafork.frontend.text.preprocessing.headers import Headers
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed
@@ -60,7 +56,6 @@ from metafork.frontend.text.tokens import (
     match_brackets,
     tokenize,
 )
-from metafork.frontend.text.vocabulary import HEADER_TYPES
 from metafork.frontend.unit_name import unit_name
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
@@ -90,7 +85,6 @@ class UnitParser:
         self._transfers: list[Transfer] = []
         self._called: Functions | None = None
         self._callees = Callees()
-        self._returning: dict[str, Returning] = {}
         self._callers: list[Function] = []
         self._constants = ConstantMemory()
 
@@ -151,17 +145,20 @@ class UnitParser:
         self._declare(preprocessed, scope, functions, outside)
         self._called = Functions(preprocessed, self._grammar, self._reporter, scope, functions)
         announcing = {tokens[one.name].text for one in holding}
-        self._returning = returning_functions(preprocessed, functions, scope)
+        returning = returning_functions(preprocessed, functions, scope)
+        signatures = Signatures(self._source, self._grammar, self._reporter, preprocessed, scope, returning)
         self._callees = Callees(announcing, HostCallees(preprocessed, self._grammar, scope, functions).find)
+        calling = callers(tokens, functions, holding)
         for definition in functions:
-            if definition not in holding:
-                caller = self._caller(preprocessed, definition)
-                if caller is not None:
-                    self._callers.append(caller)
+            if definition in calling:
+                caller = self._caller(definition, signatures)
+                self._callers.append(caller)
+                if caller.accesses is not None:
                     announcing.add(caller.name)
+            if definition not in holding:
                 continue
             try:
-                self._function(preprocessed, definition, scope)
+                self._function(preprocessed, definition, scope, signatures)
             except RefusedError:
                 continue
 
@@ -225,6 +222,7 @@ class UnitParser:
         preprocessed: Preprocessed,
         text: FunctionText,
         scope: FileScope,
+        signatures: Signatures,
     ) -> None:
         tokens = preprocessed.tokens
         whole = hull(tokens[text.first].span, tokens[text.close_brace].span)
@@ -235,39 +233,34 @@ class UnitParser:
         }
         body = self._expand(preprocessed, tokens[text.open_brace + 1 : text.close_brace])
         given = {token.text for token in tokens[text.open_paren : text.close_paren]}
-        seen = {name: function for name, function in self._returning.items() if name not in given}
+        seen = {name: function for name, function in signatures.returning.items() if name not in given}
         body = written_out(body, seen, scope.known)
-        parameters, variables, members = self._parameters(preprocessed, text, scope, visible, body)
+        parameters, variables, members = signatures.parameters(text, visible, body)
         body = named_members(body, members)
         name = tokens[text.name].text
         parameters = self._pointers(preprocessed, whole, body, scope, visible, parameters, variables, name, members)
         host = self._host(preprocessed, body, body_span, scope, visible, variables)
-        head = self._expand(preprocessed, tokens[text.first : text.name])
-        head = [token for token in head if token.text not in ("static", "inline")]
         self._functions.append(
             Function(
                 name=name,
-                returns=self._text(head, scope),
+                returns=signatures.returns(text),
                 parameters=parameters,
                 span=whole,
                 body=body_span,
-                static=any(token.text == "static" for token in tokens[text.first : text.name]),
+                static=signatures.is_static(text),
                 accesses=host_accesses(host, tokens, preprocessed.directives, self._callees),
             )
         )
         self._add_schedules(preprocessed, host, name)
 
-    def _caller(self, preprocessed: Preprocessed, text: FunctionText) -> Function | None:
-        """Return a function without schedules that calls one with schedules, where all of it is known."""
-        tokens = preprocessed.tokens
-        name = tokens[text.name].text
+    def _caller(self, text: FunctionText, signatures: Signatures) -> Function:
+        """Return a function without schedules that calls one with schedules, followed where all of it is known."""
+        tokens = signatures.preprocessed.tokens
+        function = signatures.function(text)
         called = {one.text for one in tokens[text.open_brace : text.close_brace]} & self._callees.drop_ins
-        callee = self._callees.find(name) if called else None
+        callee = self._callees.find(function.name) if called else None
         found = None if callee is None else host_accesses(callee.host, tokens, (), self._callees)
-        if callee is None or found is None:
-            return None
-        whole = hull(tokens[text.first].span, tokens[text.close_brace].span)
-        return Function(name, "", (), whole, callee.host.body.span, accesses=found)
+        return replace(function, accesses=found)
 
     def _host(
         self,
@@ -312,74 +305,6 @@ class UnitParser:
             self._reporter.error("MF0010", place, message)
         return host
 
-    def _parameters(
-        self,
-        preprocessed: Preprocessed,
-        text: FunctionText,
-        scope: FileScope,
-        visible: dict[str, Variable],
-        body: Sequence[Token],
-    ) -> tuple[tuple[FunctionParameter, ...], dict[str, Variable], Paths]:
-        """Return what a function is given, its variables, and the names of members that are parameters."""
-        tokens = preprocessed.tokens
-        members: dict[tuple[str, ...], str] = {}
-        promised = said_in_promises(preprocessed.directives)
-        taken = {token.text for token in (*tokens, *body)}
-        inside = (text.open_paren + 1, text.close_paren)
-        pieces = split_commas(tokens, *inside)
-        parameters: list[FunctionParameter] = []
-        variables: dict[str, Variable] = {}
-        for first, behind in pieces:
-            piece = tokens[first:behind]
-            if not piece or (len(piece) == 1 and piece[0].text == "void"):
-                continue
-            spelled = self._source.text[piece[0].span.start : piece[-1].span.end]
-            declarator: syntax.Declarator | None = None
-            expanded = self._expand(preprocessed, piece)
-            if [self._plain(token, scope) for token in expanded] != [token.text for token in piece]:
-                # The generated header knows nothing of the file's macros and types.
-                spelled = self._text(expanded, scope)
-            with contextlib.suppress(GrammarError, TooDeepError):
-                declarator = self._grammar.parameter(named_members(expanded, members), scope.types)
-            if declarator is None:
-                named = declared_name(piece)
-                name = "" if named is None else named.text
-                parameters.append(FunctionParameter(name, spelled))
-                if named is not None:
-                    variable = Variable(name, named.span, 0, is_parameter=True)
-                    variable.fault, variable.message = "MF0315", f"the type of `{name}` is not understood"
-                    if fault := next((token.fault for token in expanded if token.fault), ""):
-                        variable.fault, variable.message = "MF0008", f"the type of `{name}` is not certain: {fault}"
-                    variables[name] = variable
-                continue
-            variable = declared(declarator, scope.typedefs, 0)
-            variable.is_parameter = True
-            if variable.name in variables:
-                self._reporter.error("MF0307", declarator.name_span, f"`{variable.name}` is declared twice")
-            variables[variable.name] = variable
-            array = self._parameter_array(variable, {**visible, **variables}, scope)
-            structure = variable.structure
-            one = FunctionParameter(variable.name, spelled, variable.type, array, variable.const)
-            if structure is not None:
-                const = "const " if variable.const else ""
-                suffix = self._source.text[declarator.name_span.end : declarator.span.end]
-                tag = structure.name if structure.name.startswith("struct ") else ""
-                flat = f"(*{one.name})" if declarator.type.pointers else f"{one.name}{suffix}"
-                assert structure.element is not None
-                spelled = f"{const}{structure.element.spelling} {flat}[{structure.columns}]"
-                one = replace(one, declaration=spelled, structure=tag, members=structure.members, slots=structure.slots)
-            later = self._expand(preprocessed, tokens[behind : text.close_paren])
-            own = member_parameters(declarator, scope, [*later, *promised], body, self._returning, taken)
-            members |= {path: part.name for path, (part, _) in own.items()}
-            variables |= {part.name: part for part, _ in own.values()}
-            if own:
-                written = self._source.text[piece[0].span.start : piece[-1].span.end]
-                one = replace(one, parts=tuple(part for _, part in own.values()), text=written)
-            parameters.append(one)
-        for variable in variables.values():
-            variable.scope = {**visible, **variables}
-        return tuple(parameters), variables, members
-
     def _pointers(
         self,
         preprocessed: Preprocessed,
@@ -416,7 +341,7 @@ class UnitParser:
             variable.element, variable.extents = variable.pointed, (promised[parameter.name], *variable.rows)
             if variable.structure is not None:
                 variable.extents += (columns_of(variable.structure, variable.span),)
-            return replace(parameter, array=self._parameter_array(variable, {**visible, **variables}, scope))
+            return replace(parameter, array=parameter_array(self._source, scope, variable, {**visible, **variables}))
 
         return tuple(map(leading, parameters))
 
@@ -433,23 +358,6 @@ class UnitParser:
             for name, text in texts.items()
             if text is not None
         }
-
-    def _parameter_array(self, variable: Variable, visible: dict[str, Variable], scope: FileScope) -> ir.Array | None:
-        if variable.element is None:
-            return None
-
-        def resolve(name: str) -> Symbol | None:
-            found = visible.get(name)
-            if found is None or found.type is None:
-                raise RefusedError
-            return ScalarSymbol(name, found.type, Origin.HOST, found.span)
-
-        builder = ExpressionBuilder(Reporter(self._source), scope.typedefs, resolve, list)
-        try:
-            extents = tuple(builder.build(extent) for extent in variable.extents)
-        except RefusedError:
-            return None
-        return ir.Array(variable.name, variable.element, extents, variable.span)
 
     def _add_schedules(self, preprocessed: Preprocessed, host: HostFunction, function: str) -> None:
         sites: dict[int, Site] = {}
@@ -531,7 +439,7 @@ class UnitParser:
                     self._reporter.error("MF0205", variable.span, message, reason=reason, way_out=way_out)
                 array = None
                 if variable.element is not None:
-                    array = self._parameter_array(variable, variable.scope, scope)
+                    array = parameter_array(self._source, scope, variable, variable.scope)
                     self._check_argument(variable, {one.name for one in parameters})
                 parameters.append(
                     FunctionParameter(
@@ -570,13 +478,3 @@ class UnitParser:
         first = declaration.declarators[0]
         specifiers = self._source.text[declaration.span.start : first.span.start]
         return f"{' '.join(specifiers.split())} {self._source.text[declarator.span.start : declarator.span.end]}"
-
-    def _plain(self, token: Token, scope: FileScope) -> str:
-        """Return the spelling of a token that any other file understands."""
-        if token.text in HEADER_TYPES or token.text not in scope.typedefs:
-            return token.text
-        return scope.typedefs[token.text].spelling
-
-    def _text(self, tokens: Sequence[Token], scope: FileScope) -> str:
-        joined = " ".join(self._plain(token, scope) for token in tokens)
-        return re.sub(r" ?\[ ?", "[", joined).replace(" ]", "]") or "int"

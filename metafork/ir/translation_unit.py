@@ -102,7 +102,7 @@ class HostAccesses:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function that holds at least one schedule.
+    """A function that holds at least one schedule, or calls one that does.
 
     ``span`` runs from its first token to the closing brace; ``returns`` is the text of the return type with its
     specifiers; ``static`` functions have no place in the generated header.  A bare fragment is one synthesised
@@ -202,7 +202,7 @@ class TranslationUnit:
 
     ``name`` is the stem that outputs are named after, made a C identifier where it is none; ``headers`` are the paths
     of the input's own headers that were read.  ``callers`` are functions without schedules that call those with
-    schedules, and whose host code is known: arrays may stay on the device while they run.
+    schedules: where their ``accesses`` are known, arrays may stay on the device while they run.
     """
 
     source: Source

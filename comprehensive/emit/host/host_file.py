@@ -43,7 +43,7 @@ def host_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
     edits = [Edit(one[0].span.start, one[0].span.end, _dispatches(unit, one, regions)) for one in places(unit)]
     words = [schedule.static_words for schedule in unit.schedules if schedule.static_words is not None]
     edits += [Edit(one.start, one.end, f" {_blank(text[one.start : one.end])}") for one in words]
-    for function in (*unit.functions, *unit.callers):
+    for function in (*unit.functions, *(one for one in unit.callers if one.accesses is not None)):
         if function.accesses is not None:
             edits += touches(function, function.accesses, prefix)
         if not function.fragment:

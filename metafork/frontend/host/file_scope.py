@@ -26,7 +26,7 @@ class FileScope:
     """The declarations of one file, noted in the order of the text.
 
     ``typedefs`` are the names of scalar types, ``types`` those of all types, ``variables`` what is in scope outside of
-    functions, functions included, each where it is declared.
+    functions, functions included, each where it is declared.  ``static`` are functions that are declared so.
     """
 
     def __init__(self, preprocessed: Preprocessed, grammar: Grammar) -> None:
@@ -37,6 +37,7 @@ class FileScope:
         self.typedefs.update(HEADER_TYPES)
         self.types = frozenset(HEADER_TYPES) | OTHER_TYPES
         self.variables: dict[str, Variable] = {}
+        self.static: set[str] = set()
 
     @property
     def known(self) -> KnownNames:
@@ -101,6 +102,8 @@ class FileScope:
                 define_type(declarator, self.typedefs, certain)
             elif declarator.type.function:
                 self._functions.add(declarator.name)
+                if "static" in declarator.type.storage:
+                    self.static.add(declarator.name)
             else:
                 variable = declared(declarator, self.typedefs, 0)
                 if not certain:

@@ -50,6 +50,37 @@ def compiles(tmp_path, header, host):
     succeed(["g++", "-std=c++17", "-x", "c++", "-Wpedantic", *flags, tmp_path / "user.c", "-o", tmp_path / "cc.o"])
 
 
+CALLERS = """
+typedef float real;
+typedef struct { int n; } sizes;
+struct point { float x, y; };
+#define WIDTH 4
+static void announced_as_own(int n, float a[n]);
+void late(float *a);
+void twice(int n, float a[n], float b[n]) { wave(n, 2, 3, a, b); wave(n, 2, 3, a, b); }
+real *columns(unsigned long n, int new, real *restrict b, real a[n][WIDTH], ...) { if (n > 9) late(b); return a[new]; }
+void of_a_type(const sizes *s, float *a, float *b) { wave(s->n, 2, 3, a, b); }
+void of_points(int n, struct point p[n], float *a, float *b) { wave((int)p[n - 1].x, 2, 3, a, b); }
+static void own(int n, float a[n]) { float b[n]; wave(n, 2, 3, a, b); a[0] = b[0]; }
+void announced_as_own(int n, float a[n]) { own(n, a); }
+void late(float *a) { if (marker(a)) announced_as_own(4, a); }
+int nothing(int v) { return v + 1; }
+int main(void) { float a[4] = {0}; late(a); return 0; }
+"""
+
+
+def test_functions_that_call_those_with_schedules_are_declared(tmp_path):
+    header, host = texts("int marker(const float *a);\n" + loop() + CALLERS)
+    for part, given in zip(header.split("#ifdef __cplusplus\nvoid")[1].split("#else\n"), ("*a", "a[n]"), strict=True):
+        names = re.findall(r"(\w+)\(.*\);$", part.split("#endif")[0], re.MULTILINE)
+        assert names == ["wave", "twice", "columns", "of_points", "late"]
+        assert f"twice(int n, float {given}, float" in part
+    compiles(tmp_path, header, host)
+    (tmp_path / "both.c").write_text(f"{header}{host}")
+    flags = [*WARNINGS, "-Wno-vla-parameter", f"-I{INCLUDE}"]
+    succeed(["gcc", "-std=gnu11", *flags, "-c", tmp_path / "both.c", "-o", tmp_path / "both.o"])
+
+
 def test_pragmas_of_metafork_make_no_warnings(tmp_path):
     text = loop("#pragma metafork extents(b[N])").replace("float b[N]", "float *b")
     text = text.replace("          b[i", "          #pragma metafork disjoint(b)\n          b[i")

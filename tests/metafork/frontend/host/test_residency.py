@@ -205,7 +205,7 @@ def test_functions_that_call_those_with_schedules_are_followed():
         "void strange(int n, float a[n], float b[n]) { NEVER_SEEN(a); stepping(n, a, b); }\n"
     )
     unit = parse(Source("test.mf", BEFORE.rsplit("void f(", 1)[0] + calls))
-    assert [one.name for one in unit.callers] == ["all", "twice"]
+    assert [one.name for one in unit.callers if one.accesses is not None] == ["all", "twice"]
     assert [told(one) for one in unit.callers[0].accesses.places[-1].accesses] == ["W b[k]"]
     assert [told(one) for place in unit.callers[1].accesses.places for one in place.accesses] == [" ", " "]
 

@@ -1,0 +1,182 @@
+"""What a function is declared as: its parameters as schedules and the generated header see them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from metafork.frontend.host.file_scope import FileScope
+from metafork.frontend.host.variables import Variable, declared
+from metafork.frontend.members.member_parameters import member_parameters
+from metafork.frontend.members.returning import Returning
+from metafork.frontend.members.structure_values import Paths, named_members
+from metafork.frontend.pragmas.pointers import said_in_promises
+from metafork.frontend.schedules.expressions import ExpressionBuilder
+from metafork.frontend.schedules.symbols import Origin, ScalarSymbol, Symbol
+from metafork.frontend.text import syntax
+from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.text.definitions import FunctionText, declared_name, split_commas
+from metafork.frontend.text.preprocessing.macros import ExpansionError
+from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
+from metafork.frontend.text.reporter import RefusedError, Reporter, SilentReporter
+from metafork.frontend.text.tokens import Token, hull
+from metafork.frontend.text.vocabulary import HEADER_TYPES
+from metafork.ir import program as ir
+from metafork.ir.messages.source import Source
+from metafork.ir.translation_unit import Function, FunctionParameter
+from metafork.lazy_dataclass import dataclass
+
+
+def callers(
+    tokens: Sequence[Token], functions: Sequence[FunctionText], holding: Sequence[FunctionText]
+) -> list[FunctionText]:
+    """Return the functions without schedules whose bodies name one with schedules, or another such function."""
+    names = {tokens[one.name].text for one in holding}
+    others = [one for one in functions if one not in holding]
+    words = [{token.text for token in tokens[one.open_brace : one.close_brace]} for one in others]
+    found: list[FunctionText] = []
+    count = -1
+    while count < len(found):
+        count = len(found)
+        found = [one for one, named in zip(others, words, strict=True) if named & names]
+        names |= {tokens[one.name].text for one in found}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Signatures:
+    """Reads the declarations of one file's functions; ``returning`` are those that return an expression."""
+
+    source: Source
+    grammar: Grammar
+    reporter: Reporter
+    preprocessed: Preprocessed
+    scope: FileScope
+    returning: Mapping[str, Returning]
+
+    def function(self, text: FunctionText) -> Function:
+        """Return a function without schedules, as a static one where its declaration is not certain."""
+        quiet = replace(self, reporter=SilentReporter())
+        tokens = self.preprocessed.tokens
+        span = hull(tokens[text.first].span, tokens[text.close_brace].span)
+        body = hull(tokens[text.open_brace].span, tokens[text.close_brace].span)
+        function = Function(tokens[text.name].text, "", (), span, body, static=True)
+        if self.preprocessed.within_conditional(span) is None:
+            with contextlib.suppress(RefusedError):
+                parameters, _, _ = quiet.parameters(text, self.scope.variables, ())
+                returns, static = quiet.returns(text), self.is_static(text)
+                function = replace(function, returns=returns, parameters=parameters, static=static)
+        return function
+
+    def returns(self, text: FunctionText) -> str:
+        """Return the type that a function returns, as C declares it."""
+        head = self._expand(self.preprocessed.tokens[text.first : text.name])
+        return self._text([token for token in head if token.text not in ("static", "inline")])
+
+    def is_static(self, text: FunctionText) -> bool:
+        """Return whether a function is the file's own, as its definition or another declaration says."""
+        tokens = self.preprocessed.tokens
+        name = tokens[text.name].text
+        return name in self.scope.static or any(one.text == "static" for one in tokens[text.first : text.name])
+
+    def parameters(
+        self, text: FunctionText, visible: Mapping[str, Variable], body: Sequence[Token]
+    ) -> tuple[tuple[FunctionParameter, ...], dict[str, Variable], Paths]:
+        """Return what a function is given, its variables, and the names of members that are parameters."""
+        tokens, scope = self.preprocessed.tokens, self.scope
+        members: dict[tuple[str, ...], str] = {}
+        promised = said_in_promises(self.preprocessed.directives)
+        taken = {token.text for token in (*tokens, *body)}
+        inside = (text.open_paren + 1, text.close_paren)
+        pieces = split_commas(tokens, *inside)
+        parameters: list[FunctionParameter] = []
+        variables: dict[str, Variable] = {}
+        for first, behind in pieces:
+            piece = tokens[first:behind]
+            if not piece or (len(piece) == 1 and piece[0].text == "void"):
+                continue
+            spelled = self.source.text[piece[0].span.start : piece[-1].span.end]
+            declarator: syntax.Declarator | None = None
+            expanded = self._expand(piece)
+            if [self._plain(token) for token in expanded] != [token.text for token in piece]:
+                # The generated header knows nothing of the file's macros and types.
+                spelled = self._text(expanded)
+            with contextlib.suppress(GrammarError, TooDeepError):
+                declarator = self.grammar.parameter(named_members(expanded, members), scope.types)
+            if declarator is None:
+                named = declared_name(piece)
+                name = "" if named is None else named.text
+                parameters.append(FunctionParameter(name, spelled))
+                if named is not None:
+                    variable = Variable(name, named.span, 0, is_parameter=True)
+                    variable.fault, variable.message = "MF0315", f"the type of `{name}` is not understood"
+                    if fault := next((token.fault for token in expanded if token.fault), ""):
+                        variable.fault, variable.message = "MF0008", f"the type of `{name}` is not certain: {fault}"
+                    variables[name] = variable
+                continue
+            variable = declared(declarator, scope.typedefs, 0)
+            variable.is_parameter = True
+            if variable.name in variables:
+                self.reporter.error("MF0307", declarator.name_span, f"`{variable.name}` is declared twice")
+            variables[variable.name] = variable
+            array = parameter_array(self.source, scope, variable, {**visible, **variables})
+            structure = variable.structure
+            one = FunctionParameter(variable.name, spelled, variable.type, array, variable.const)
+            if structure is not None:
+                const = "const " if variable.const else ""
+                suffix = self.source.text[declarator.name_span.end : declarator.span.end]
+                tag = structure.name if structure.name.startswith("struct ") else ""
+                flat = f"(*{one.name})" if declarator.type.pointers else f"{one.name}{suffix}"
+                assert structure.element is not None
+                spelled = f"{const}{structure.element.spelling} {flat}[{structure.columns}]"
+                one = replace(one, declaration=spelled, structure=tag, members=structure.members, slots=structure.slots)
+            later = self._expand(tokens[behind : text.close_paren])
+            own = member_parameters(declarator, scope, [*later, *promised], body, self.returning, taken)
+            members |= {path: part.name for path, (part, _) in own.items()}
+            variables |= {part.name: part for part, _ in own.values()}
+            if own:
+                written = self.source.text[piece[0].span.start : piece[-1].span.end]
+                one = replace(one, parts=tuple(part for _, part in own.values()), text=written)
+            parameters.append(one)
+        for variable in variables.values():
+            variable.scope = {**visible, **variables}
+        return tuple(parameters), variables, members
+
+    def _expand(self, tokens: Sequence[Token]) -> list[Token]:
+        try:
+            return self.preprocessed.expand(tokens)
+        except ExpansionError as error:
+            raise self.reporter.refuse(error.code, error.span, error.message) from None
+
+    def _plain(self, token: Token) -> str:
+        """Return the spelling of a token that any other file understands."""
+        if token.text in HEADER_TYPES or token.text not in self.scope.typedefs:
+            return token.text
+        return self.scope.typedefs[token.text].spelling
+
+    def _text(self, tokens: Sequence[Token]) -> str:
+        joined = " ".join(self._plain(token) for token in tokens)
+        return re.sub(r" ?\[ ?", "[", joined).replace(" ]", "]") or "int"
+
+
+def parameter_array(
+    source: Source, scope: FileScope, variable: Variable, visible: Mapping[str, Variable]
+) -> ir.Array | None:
+    """Return the array that a variable is to schedules, ``None`` where it is none or its extents are not understood."""
+    if variable.element is None:
+        return None
+
+    def resolve(name: str) -> Symbol | None:
+        found = visible.get(name)
+        if found is None or found.type is None:
+            raise RefusedError
+        return ScalarSymbol(name, found.type, Origin.HOST, found.span)
+
+    builder = ExpressionBuilder(Reporter(source), scope.typedefs, resolve, list)
+    try:
+        extents = tuple(builder.build(extent) for extent in variable.extents)
+    except RefusedError:
+        return None
+    return ir.Array(variable.name, variable.element, extents, variable.span)
