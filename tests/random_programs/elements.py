@@ -67,7 +67,7 @@ class ElementGenerator(Generator):
             down = r.choice((f"{v}--", f"{v} -= s", f"{v} -= 2", f"--{v}"))
             start, last = r.choice(("n - 1", "n", "m + 1")), r.choice((">= 0", "> 0", "> s - s", ">= 1"))
             return f"{first}{v} = {start}; {v} {last}; {down}"
-        start = r.choice(("0", "0", "0", "1", "2", "m / 2", "n - 1"))
+        start = r.choice(("0", "0", "0", "1", "2", "m / 2"))
         self.lesser = self.lesser or r.random() < 0.2  # of such a range Start does not say that it has iterations
         if self.lesser:
             start = "0"
