@@ -179,7 +179,7 @@ class _Run:
                     jobs[function.name].append(_Job(tree, row, point, self._line(function, point)))
                 place = f"{name} {self.found.leaf_named(name, leaf.id)}"
                 if not points[leaf.id]:
-                    row.not_run = "no small point was found"
+                    row.not_run = "no point was found that is small enough to run"
                     self.found.notes.append(f"{place}: {row.not_run}; it was not run")
                 elif not any(point.walks for point in points[leaf.id]):
                     self.found.notes.append(f"{place}: no point was found at which a block walks the grid")

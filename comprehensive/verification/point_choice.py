@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from comprehensive.verification.points import INSTANCE, TOGETHER, Point, Points
+
+MOST_VAST = 3
+"""Points of a leaf that has only large ones."""
 
 LEAST_LOOKED_AT = 100
 """So many parameter values are looked at, so that small ones alone do not fill the pool."""
@@ -14,7 +19,7 @@ def chosen_points(finder: Points, wanted: int, tries: int) -> dict[int, list[Poi
     Blocks walk the grid at a third of them and more, and at the first, where such points are found; blocks of several
     threads where there are any.  Every instance of a leaf has a point, where one is found, and so has its dynamic one.
     A leaf that has few points is looked for among larger blocks, one that has no point of a small block among full
-    ones.
+    ones, and one that has none of these among large arrays and grids.
     """
     pool: dict[int, list[Point]] = {leaf.id: [] for leaf in finder.tree.leaves}
     enough = 6 * wanted
@@ -49,6 +54,15 @@ def chosen_points(finder: Points, wanted: int, tries: int) -> dict[int, list[Poi
                 if leaf in missing:
                     pool[leaf] += finder.at(point, leaf, intervals)
             if all(len(pool[leaf]) >= enough for leaf in missing):
+                break
+    missing = {leaf for leaf, points in pool.items() if not points}
+    if missing:
+        # Sizes that the text has may be large; a few such points say much less than many small ones, but not nothing.
+        for point in finder.parameter_points(tries, vast=True):
+            for leaf, intervals in finder.leaves_at(point):
+                if leaf in missing:
+                    pool[leaf] += islice(finder.at(point, leaf, intervals), MOST_VAST - len(pool[leaf]))
+            if all(len(pool[leaf]) >= MOST_VAST for leaf in missing):
                 break
     return {leaf: _varied(points, wanted) for leaf, points in pool.items()}
 

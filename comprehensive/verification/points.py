@@ -45,6 +45,9 @@ FULL_BLOCK = 1024
 INSTANCE_ELEMENTS, INSTANCE_THREADS = 200_000, 1024
 """The same where an instance of a leaf runs: its values are the user's, and may be large."""
 
+VAST_ELEMENTS, VAST_THREADS = 4_000_000, 2_000_000
+"""Most elements, and threads of all blocks, for leaves without any smaller point: sizes in the text may be large."""
+
 SIZES = (1, 1, 2, 2, 3, 3, 4, 5, 7, 8, 16, 17, 31, 32, 33, 64, 100, 129, 257, 300)
 """Values tried for parameters that size nothing."""
 
@@ -194,11 +197,13 @@ class Points:
 
     # ---- parameters ----
 
-    def parameter_points(self, tries: int, *, full: bool = False, large: bool = False) -> Iterator[Values]:
+    def parameter_points(
+        self, tries: int, *, full: bool = False, large: bool = False, vast: bool = False
+    ) -> Iterator[Values]:
         """Yield different parameter points of Start (with derived symbols), at most one a try.
 
         Where ``full``, blocks have the sizes that usual ones have, and up to ``FULL_BLOCK`` threads; where ``large``,
-        they are large in one direction or in several.
+        they are large in one direction or in several.  Where ``vast``, arrays and grids may have ``VAST`` sizes.
         """
         seen: set[tuple[int, ...]] = set()
         names = [parameter.name for parameter in self.tree.program.parameters]
@@ -214,7 +219,7 @@ class Points:
                 continue
             seen.add(key)
             point = self.completed(candidate)
-            if point is not None and self._small(point, FULL_BLOCK if full else MOST_THREADS):
+            if point is not None and self._small(point, FULL_BLOCK if full or vast else MOST_THREADS, vast):
                 yield point
 
     def _candidate(self, number: int, full: bool, large: bool) -> Values:
@@ -317,15 +322,15 @@ class Points:
             values[derived.name] = integer_value(derived.definition, values)
         return values
 
-    def _small(self, point: Values, most_threads: int) -> bool:
+    def _small(self, point: Values, most_threads: int, vast: bool) -> bool:
         threads = self._most_threads(point)
-        most_elements = MOST_ELEMENTS
+        most_elements, all_threads = (VAST_ELEMENTS, VAST_THREADS) if vast else (MOST_ELEMENTS, 8 * MOST_THREADS)
         if any(has_values(values, point) for values in self._static):
             most_elements, most_threads = INSTANCE_ELEMENTS, INSTANCE_THREADS
         return (
             sum(_number(size, point) for size in self._sizes) <= most_elements
             and threads <= most_threads
-            and threads * _number(self._grid, point) <= 8 * MOST_THREADS
+            and threads * _number(self._grid, point) <= all_threads
         )
 
     def _most_threads(self, point: Values) -> int:

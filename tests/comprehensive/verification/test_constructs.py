@@ -140,3 +140,19 @@ def test_calls_that_write_may_stand_where_a_condition_has_an_order():
     options = Options(points=12, jobs=1, dataflow_seconds=0, optimization="-O0")
     found = verify(CALLS, counters=("threads_per_block",), strategies=(), options=options)
     assert found.passed, found.table()
+
+
+LARGE = """
+#define N 30000
+void smooth(const float a[N], float b[N])
+{
+  meta_schedule meta_block(256) { meta_for (int i = 1; i < N - 1; i++) b[i] = (a[i - 1] + a[i] + a[i + 1]) / 3; }
+}
+"""
+
+
+def test_sizes_in_the_text_may_be_large():
+    options = Options(points=12, jobs=1, dataflow_seconds=0, optimization="-O0")
+    found = verify(LARGE, counters=("threads_per_block",), strategies=(), options=options)
+    assert found.passed, found.table()
+    assert all(0 < row.points <= 3 for row in found.leaves)
