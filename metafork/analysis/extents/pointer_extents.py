@@ -17,7 +17,8 @@ from metafork.algebra.positivity import rooms, whole
 from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.extents.index_cases import with_cases
-from metafork.analysis.extents.reached import Launch, is_reached, launches, least
+from metafork.analysis.extents.launches import Launch, launches
+from metafork.analysis.extents.reached import is_reached, least
 from metafork.analysis.facts import Facts, program_facts
 from metafork.analysis.hidden_references import references_with_hidden
 from metafork.analysis.hidden_values import HiddenValues

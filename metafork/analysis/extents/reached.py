@@ -5,50 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
-from random import Random
 
 from metafork.algebra.polynomial import Constraint, Polynomial
-from metafork.analysis.facts import Facts
+from metafork.analysis.extents.launches import Launch
 from metafork.analysis.hidden_values import HiddenValues
 from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.references import Guard, Reference
 from metafork.lazy_dataclass import dataclass
-
-POINTS = 12
-"""Launches that are tried."""
-
-TRIES = 400
-"""Values of parameters that are looked at, to find as many launches."""
 
 ITERATIONS = 8_000
 """Most iterations of the loops around an access that are looked at in a launch."""
 
 FARTHEST = 2 * 9
 """Iterations of a loop whose number is not known."""
-
-_NUMBERS = (range(3, 10), (4, 8), (4, 6, 7, 11, 13, 19), (3, 6))
-
-
-Launch = Mapping[str, int]
-"""Values of parameters and of all that is derived from them."""
-
-
-def launches(programs: Sequence[Facts]) -> list[tuple[Launch, ...]]:
-    """Return a few launches of programs with common parameters, small ones, and none where there are none."""
-    random = Random(0)
-    names = sorted({name for facts in programs for name in _parameters(facts)})
-    found: list[tuple[Launch, ...]] = []
-    for number in range(TRIES):
-        # Also numbers that divide each other, as they often do, and some that lie far apart.
-        some = _NUMBERS[number % len(_NUMBERS)]
-        given = {name: random.choice(some) for name in names}
-        values = [_with_derived(given, facts) for facts in programs]
-        possible = tuple(one for one in values if one is not None)
-        if len(possible) == len(values):
-            found.append(possible)
-            if len(found) == POINTS:
-                break
-    return found
 
 
 def least(bounds: Sequence[Polynomial], points: Sequence[Launch]) -> tuple[Polynomial, ...]:
@@ -87,23 +56,6 @@ def is_reached(
         if not any(touched):
             return False
     return bool(points)
-
-
-def _parameters(facts: Facts) -> frozenset[str]:
-    derived = {symbol.name for symbol in facts.derived}
-    used = frozenset(name for constraint in facts.constraints for name in constraint.symbols)
-    return (used | frozenset(n for value in facts.values.values() for n in value.symbols)) - derived
-
-
-def _with_derived(given: Mapping[str, int], facts: Facts) -> dict[str, int] | None:
-    """Return the values of all symbols, ``None`` where there is no launch with them."""
-    values = dict(given)
-    for symbol in facts.derived:
-        try:
-            values[symbol.name] = symbol.evaluate(values)
-        except ZeroDivisionError:
-            return None
-    return values if all(one.holds(values) for one in facts.constraints) else None
 
 
 def _touches(access: Reference, value: int | Fraction, values: Launch, hidden: HiddenValues) -> bool:

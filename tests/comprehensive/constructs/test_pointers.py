@@ -312,6 +312,61 @@ def test_indices_of_what_a_number_is_decoded_to(body):
     assert extent_of_v(text) == NUMBERED[body]
 
 
+LITERAL = {
+    **{
+        ("", f"n / {block}", block, f"v[i * {block} + j] = 1;"): f"{block} * (n / {block})"
+        for block in (4, 16, 31, 256)
+    },
+    ("", "(n + 127) / 128", 128, "if (i * 128 + j < n) v[i * 128 + j] = 1;"): "n",
+    ("", "(n - 64) / 64", 64, "v[i * 64 + j + 64] = 1;"): "64 * ((n - 64) / 64) + 64",
+    ("", "n / (s * 64)", 64, "for (int k = 0; k < s; k++) v[(i * s + k) * 64 + j] = 1;"): "64 * (n / (64 * s)) * s",
+    ("", "n / 4 / 32", 32, "for (int k = 0; k < 4; k++) v[(i * 4 + k) * 32 + j] = 1;"): "128 * (n / 4 / 32)",
+    ("", "n / s", "s / 32", "v[i * s + j * 32] = 1;"): "n / s * s + 32 * (s / 32) - s - 31",
+    ("", "n / s", "s / 32 * 32", "v[i * s + j] = 1;"): "n / s * s + 32 * (s / 32) - s",
+    ("assert(n % 128 == 0);", "n / 128", 128, "v[i * 128 + j] = 1;"): "128 * (n / 128)",
+    ("assert(n >= 5000);", "(n + 127) / 128", 128, "if (i * 128 + j < n) v[i * 128 + j] = 1;"): "n",
+    ("int blocks = n / 256;", "blocks", 256, "v[i * 256 + j] = 1;"): "256 * (n / 256)",
+    ("", "n / 128", 128, "if (i * 128 + j + 1 < n) v[i * 128 + j + 1] = 1;"): (
+        "128 * (n / 128) + 1 < n ? 128 * (n / 128) + 1 : n"
+    ),
+    ("", "n / 128", 128, "if (n > 128 * (n / 128) + 5) v[i * 128 + j] = 1;"): None,  # not in every launch
+}
+
+
+@pytest.mark.parametrize("parts", LITERAL)
+def test_blocks_of_a_literal_size(parts):
+    """Launches that tell how far they reach have a few such blocks, and a few elements more."""
+    before, blocks, threads, body = parts
+    text = (
+        f"void f(int n, int s, float *v) {{ {before} meta_schedule meta_for (int i = 0; i < {blocks}; i++) "
+        f"meta_for (int j = 0; j < {threads}; j++) {{ {body} }} }}"
+    )
+    assert extent_of_v(text) == LITERAL[parts]
+
+
+@pytest.mark.parametrize("type_", ["long", "size_t", "unsigned"])
+def test_blocks_of_a_literal_size_of_other_types(type_):
+    loops = f"meta_for ({type_} i = 0; i < n / 128; i++) meta_for ({type_} j = 0; j < 128; j++)"
+    text = f"void f({type_} n, float *v) {{ meta_schedule {loops} v[i * 128 + j] = 1; }}"
+    assert extent_of_v(text) == "128 * (n / 128)"
+
+
+@pytest.mark.parametrize(
+    ("grid", "condition", "extent"),
+    [
+        (("m / 128", "n / 64"), "1", "128 * (m / 128) * n + 64 * (n / 64) - n"),
+        (("(m + 127) / 128", "(n + 63) / 64"), "i * 128 + u < m && j * 64 + w < n", "m * n"),
+    ],
+)
+def test_tiles_of_literal_sizes(grid, condition, extent):
+    text = (
+        f"void f(int m, int n, float *v) {{ meta_schedule meta_for (int i = 0; i < {grid[0]}; i++) "
+        f"meta_for (int j = 0; j < {grid[1]}; j++) meta_for (int u = 0; u < 128; u++) "
+        f"meta_for (int w = 0; w < 64; w++) if ({condition}) v[(i * 128 + u) * n + j * 64 + w] = 1; }}"
+    )
+    assert extent_of_v(text) == extent
+
+
 def test_windows_of_an_image_by_their_number():
     """Of launches with large windows few iterations lie inside."""
     text = (
