@@ -95,6 +95,17 @@ def constant(text: str, span: Span) -> ir.Expr | None:
     return None if math.isinf(floating_value(text, type_)) else ir.FloatConst(text, type_, span)
 
 
+def named_constant(name: str, span: Span) -> ir.Expr:
+    """Return what one of ``CONSTANTS`` stands for: a constant, its negative, or one less than that."""
+    text = CONSTANTS[name]
+    digits = text.removeprefix("-").removesuffix(" - 1")
+    value = constant(digits, span)
+    assert value is not None
+    if text.startswith("-"):
+        value = ir.unary("-", value, span)
+    return ir.binary("-", value, ir.IntConst(1, ir.INT, span), span) if text.endswith(" - 1") else value
+
+
 def _why_no_constant(text: str) -> str:
     shown = text if len(text) <= 40 else f"{text[:37]}..."
     match = _FLOATING.match(text)
@@ -436,9 +447,7 @@ class ExpressionBuilder:
     def _name(self, name: str, span: Span) -> ir.Expr:
         symbol = self.symbol(name, span)
         if symbol is None:
-            value = constant(CONSTANTS[name], span)
-            assert value is not None
-            return value
+            return named_constant(name, span)
         if isinstance(symbol, ScalarSymbol) and symbol.number is not None:
             return ir.IntConst(symbol.number, symbol.type, span)
         if isinstance(symbol, ScalarSymbol):

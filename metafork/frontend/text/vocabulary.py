@@ -84,6 +84,37 @@ PRINTING_FUNCTIONS = frozenset({"printf", "fprintf", "puts", "putchar", "fputs",
 SCANNING_FUNCTIONS = frozenset({"scanf", "fscanf", "sscanf"})
 """Functions of the host that write through pointers and keep none of them."""
 
+_PROPERTIES = {
+    "DIG": ("6", "15"),
+    "DECIMAL_DIG": ("9", "17"),
+    "MANT_DIG": ("24", "53"),
+    "MAX_EXP": ("128", "1024"),
+    "MIN_EXP": ("-125", "-1021"),
+    "MAX_10_EXP": ("38", "308"),
+    "MIN_10_EXP": ("-37", "-307"),
+    "MAX": ("3.40282347e+38f", "1.7976931348623157e+308"),
+    "MIN": ("1.17549435e-38f", "2.2250738585072014e-308"),
+    "TRUE_MIN": ("1.40129846432481707092e-45f", "4.94065645841246544177e-324"),
+    "EPSILON": ("1.19209290e-7f", "2.2204460492503131e-16"),
+}
+"""Of ``float`` and of ``double``."""
+
+_GREATEST = {
+    "127": ("CHAR", "SCHAR", "INT8"),
+    "32767": ("SHRT", "INT16"),
+    "2147483647": ("INT", "INT32"),
+    "9223372036854775807l": ("LONG", "INT64", "INTMAX", "INTPTR", "PTRDIFF"),
+    "9223372036854775807ll": ("LLONG",),
+}
+_GREATEST_UNSIGNED = {
+    "255": ("UCHAR", "UINT8"),
+    "65535": ("USHRT", "UINT16"),
+    "4294967295u": ("UINT", "UINT32"),
+    "18446744073709551615ul": ("ULONG", "UINT64", "UINTMAX", "UINTPTR", "SIZE"),
+    "18446744073709551615ull": ("ULLONG",),
+}
+"""Integers by the types that have them as limits; limits of what is narrower than ``int`` are of type ``int``."""
+
 CONSTANTS: dict[str, str] = {
     **{name: name for name in NAMED},
     "M_PI": "3.14159265358979323846",
@@ -99,26 +130,19 @@ CONSTANTS: dict[str, str] = {
     "M_LOG10E": "0.43429448190325182765",
     "M_SQRT2": "1.41421356237309504880",
     "M_SQRT1_2": "0.70710678118654752440",
-    "FLT_MAX": "3.40282347e+38f",
-    "FLT_MIN": "1.17549435e-38f",
-    "FLT_EPSILON": "1.19209290e-7f",
-    "DBL_MAX": "1.7976931348623157e+308",
-    "DBL_MIN": "2.2250738585072014e-308",
-    "DBL_EPSILON": "2.2204460492503131e-16",
+    **{f"FLT_{name}": value for name, (value, _) in _PROPERTIES.items()},
+    **{f"DBL_{name}": value for name, (_, value) in _PROPERTIES.items()},
+    "FLT_RADIX": "2",
     "CHAR_BIT": "8",
-    "SCHAR_MAX": "127",
-    "UCHAR_MAX": "255",
-    "SHRT_MAX": "32767",
-    "USHRT_MAX": "65535",
-    "INT_MAX": "2147483647",
-    "UINT_MAX": "4294967295u",
-    "LONG_MAX": "9223372036854775807l",
-    "INT32_MAX": "2147483647",
-    "INT64_MAX": "9223372036854775807l",
+    **{f"{name}_MAX": value for value, names in (_GREATEST | _GREATEST_UNSIGNED).items() for name in names},
+    **{f"{name}_MIN": f"-{value} - 1" for value, names in _GREATEST.items() for name in names},
     "true": "1",
     "false": "0",
 }
-"""Macros of the standard headers that may be used in a schedule, as the constants they stand for."""
+"""Macros of the standard headers that may be used in a schedule, as the constants they stand for.
+
+Signs stand before them; the least of a signed type is ``-2147483647 - 1``, as ``2147483648`` is no ``int``.
+"""
 
 DEVICE_WORDS = frozenset(
     {

@@ -5,8 +5,10 @@ import subprocess
 
 import pytest
 
-from metafork.frontend.schedules.expressions import constant
+from metafork.frontend.schedules.expressions import constant, named_constant
+from metafork.frontend.text.vocabulary import CONSTANTS
 from metafork.ir import program as ir
+from metafork.ir.arithmetic.evaluation import integer_value
 from metafork.ir.arithmetic.exact_constants import floating_value
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import NOWHERE
@@ -106,6 +108,34 @@ def test_random_constants_have_the_compilers_values(tmp_path):
             assert float.fromhex(value) == floating_value(text, built.type), text
         else:
             assert int(value) == built.value % 2**64, text
+
+
+def test_constants_of_headers_have_the_compilers_types_and_values(tmp_path):
+    built = {name: named_constant(name, NOWHERE) for name in CONSTANTS}
+    types = ", ".join(f"{type_.spelling}: {number}" for number, type_ in enumerate(ScalarType))
+    rows = [
+        f'  printf("%d %a %lld\\n", _Generic({name}, {types}), (double)({name}), '
+        f"(long long)(_Generic({name}, float: 0, double: 0, default: {name})));"
+        for name in built
+    ]
+    source = tmp_path / "constants.c"
+    headers = ("float", "limits", "math", "stdbool", "stddef", "stdint", "stdio")
+    includes = "".join(f"#include <{header}.h>\n" for header in headers)
+    source.write_text(f"{includes}int main(void) {{\n" + "\n".join(rows) + "\n  return 0;\n}\n")
+    subprocess.run(["gcc", "-std=gnu11", "-w", "-o", tmp_path / "constants", source], check=True)
+    lines = subprocess.run([tmp_path / "constants"], capture_output=True, text=True, check=True).stdout.splitlines()
+    for (name, value), line in zip(built.items(), lines, strict=True):
+        type_, floating, integer = line.split()
+        assert int(type_) == list(ScalarType).index(value.type), name
+        if isinstance(value, ir.FloatConst):
+            assert repr(floating_value(value.text, value.type)) == repr(float.fromhex(floating)), name
+        else:
+            assert integer_value(value, {}) == (int(integer) if value.type.signed else int(integer) % 2**64), name
+
+
+def test_constants_of_headers_may_be_used():
+    text = "INT_MIN LLONG_MIN ULLONG_MAX SCHAR_MIN CHAR_MAX FLT_RADIX DBL_MIN_EXP DBL_TRUE_MIN INT64_MIN SIZE_MAX"
+    assert not diagnostics_of(thread(f"a[i] = {' + '.join(text.split())};"))
 
 
 @pytest.mark.slow
