@@ -6,12 +6,13 @@ several faults of one expression are reported in one run.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import prod
 
 from metafork.frontend.host.known_names import OF_HEADERS
+from metafork.frontend.schedules.classification import CLASSIFICATIONS, classified
 from metafork.frontend.schedules.symbols import (
     ArraySymbol,
     PointedSymbol,
@@ -21,99 +22,17 @@ from metafork.frontend.schedules.symbols import (
     ValueSymbol,
 )
 from metafork.frontend.text import syntax
+from metafork.frontend.text.constants import constant, integer_constant, named_constant, why_no_constant
 from metafork.frontend.text.keywords import similar
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType, TypeNames, structure_of
 from metafork.frontend.text.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
 from metafork.ir import program as ir
-from metafork.ir.arithmetic.exact_constants import NAMED, floating_value
+from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.messages.source import Span
 
-_INTEGER = re.compile(r"(?P<digits>0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?P<suffix>[uUlL]*)\Z")
-_FLOATING = re.compile(
-    r"(?P<digits>(?=\.?[0-9])(?=[0-9]*[.eE])[0-9]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?"
-    r"|0[xX](?=\.?[0-9a-fA-F])[0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][-+]?[0-9]+)(?P<suffix>[fFlL]?)\Z"
-)
-_NUMBERED_ESCAPE = re.compile(r"\\(?:(?P<octal>[0-7]{1,3})|x(?P<hexadecimal>[0-9a-fA-F]{1,8}))\Z")
-_ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0, "a": 7, "b": 8, "f": 12, "v": 11, "\\": 92, "'": 39, '"': 34, "?": 63}
 _INTEGER_OPERATORS = frozenset({"%", "&", "|", "^", "<<", ">>"})
-
-
-def integer_constant(text: str) -> tuple[int, ScalarType] | None:
-    """Return the value and the type of an integer constant (section 6.4.4.1 of C11), ``None`` where it is none."""
-    match = _INTEGER.match(text)
-    if match is None:
-        return None
-    digits, suffix = match["digits"], match["suffix"].lower()
-    if suffix not in ("", "u", "l", "ul", "lu", "ll", "ull", "llu"):
-        return None
-    decimal = not digits.startswith("0") or digits == "0"
-    try:
-        value = int(digits, 10) if decimal else int(digits, 0 if digits[1:2] in "xXbB" else 8)
-    except ValueError:
-        return None
-    unsigned, length = "u" in suffix, suffix.count("l")
-    signed_types = (ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG)
-    unsigned_types = (ScalarType.UNSIGNED_INT, ScalarType.UNSIGNED_LONG, ScalarType.UNSIGNED_LONG_LONG)
-    for rank in range(length, 3):
-        if not unsigned and value < 1 << (8 * signed_types[rank].size - 1):
-            return value, signed_types[rank]
-        if (unsigned or not decimal) and value < 1 << (8 * unsigned_types[rank].size):
-            return value, unsigned_types[rank]
-    return None
-
-
-def character_constant(text: str) -> int | None:
-    """Return the value of a character constant with one plain character (section 6.4.4.4 of C11), else ``None``."""
-    inside = text[1:-1]
-    if len(inside) == 1 and inside.isascii():
-        return ord(inside)
-    if len(inside) == 2 and inside[0] == "\\" and inside[1] in _ESCAPES:
-        return _ESCAPES[inside[1]]
-    numbered = _NUMBERED_ESCAPE.match(inside)
-    if numbered is None:
-        return None
-    value = int(numbered["octal"], 8) if numbered["octal"] else int(numbered["hexadecimal"], 16)
-    return None if value > 255 else value - 256 if value > 127 else value
-
-
-def constant(text: str, span: Span) -> ir.Expr | None:
-    """Return a constant of C as an expression, ``None`` where it is none that is supported."""
-    if text.startswith("'") and text.endswith("'"):
-        value = character_constant(text)
-        return None if value is None else ir.IntConst(value, ScalarType.INT, span)
-    if text in NAMED:
-        return ir.FloatConst(text, NAMED[text], span)
-    found = integer_constant(text)
-    if found is not None:
-        return ir.IntConst(found[0], found[1], span)
-    match = _FLOATING.match(text)
-    if match is None or match["suffix"] in ("l", "L"):
-        return None
-    type_ = ScalarType.FLOAT if match["suffix"] else ScalarType.DOUBLE
-    return None if math.isinf(floating_value(text, type_)) else ir.FloatConst(text, type_, span)
-
-
-def named_constant(name: str, span: Span) -> ir.Expr:
-    """Return what one of ``CONSTANTS`` stands for: a constant, its negative, or one less than that."""
-    text = CONSTANTS[name]
-    digits = text.removeprefix("-").removesuffix(" - 1")
-    value = constant(digits, span)
-    assert value is not None
-    if text.startswith("-"):
-        value = ir.unary("-", value, span)
-    return ir.binary("-", value, ir.IntConst(1, ir.INT, span), span) if text.endswith(" - 1") else value
-
-
-def _why_no_constant(text: str) -> str:
-    shown = text if len(text) <= 40 else f"{text[:37]}..."
-    match = _FLOATING.match(text)
-    if match is not None and match["suffix"] not in ("l", "L"):
-        return f"the constant `{shown}` is too large for `{'float' if match['suffix'] else 'double'}`"
-    if _INTEGER.match(text) is not None:
-        return f"the constant `{shown}` is too large for every integer type"
-    return f"the constant `{shown}` is not supported"
 
 
 class ExpressionBuilder:
@@ -155,7 +74,7 @@ class ExpressionBuilder:
             case syntax.Constant(text=text, span=span):
                 value = constant(text, span)
                 if value is None:
-                    raise self._reporter.refuse("MF0314", span, _why_no_constant(text))
+                    raise self._reporter.refuse("MF0314", span, why_no_constant(text))
                 return value
             case syntax.String(span=span):
                 raise self._reporter.refuse("MF0215", span, "a string stands in a schedule")
@@ -165,6 +84,8 @@ class ExpressionBuilder:
                 return self._assigned(expression)
             case syntax.Infix(op="&&" | "||" as op, left=left, right=right, span=span):
                 return self._logical(op, left, right, span)
+            case syntax.Infix(op="==" | "!=" as op, left=left, right=right, span=span) if _is_zero(right):
+                return ir.binary(op, self.condition(left), self.build(right), span)
             case syntax.Infix(op=op, left=left, right=right, span=span):
                 first, second = self._all(left, right)
                 if op in _INTEGER_OPERATORS:
@@ -192,6 +113,23 @@ class ExpressionBuilder:
                     raise RefusedError
                 raise self._reporter.refuse("MF0218", span, f"{what} is not supported in a schedule")
 
+    def condition(self, expression: syntax.Expression) -> ir.Expr:
+        """Return an expression of which only matters whether it is 0; raises ``RefusedError``."""
+        match expression:
+            case syntax.Invocation(callee=syntax.Name(name=name), arguments=(argument,), span=span) if self._classifies(
+                name
+            ):
+                operand = self.build(argument)
+                if operand.type.floating:
+                    return classified(name, operand, span)
+                message = f"`{name}` has an operand of type `{operand.type.spelling}`"
+                way_out = f"give `{name}` a floating-point number."
+                raise self._reporter.refuse("MF0206", argument.span, message, way_out=way_out)
+        return self.build(expression)
+
+    def _classifies(self, name: str) -> bool:
+        return name in CLASSIFICATIONS and name not in self.functions and self._resolve(name) is None
+
     def choice(
         self,
         condition: syntax.Expression,
@@ -200,7 +138,7 @@ class ExpressionBuilder:
         span: Span,
     ) -> ir.Expr:
         """Return one of two values; what must be done ahead of one of them is done where it is the one."""
-        ((test, _), (yes, first), (no, second)) = self._each(lambda: self.build(condition), then, otherwise)
+        ((test, _), (yes, first), (no, second)) = self._each(lambda: self.condition(condition), then, otherwise)
         type_ = common_type(yes.type, no.type)
         if not first and not second:
             return ir.Conditional(test, yes, no, type_, span)
@@ -211,7 +149,7 @@ class ExpressionBuilder:
         return chosen
 
     def _logical(self, op: str, left: syntax.Expression, right: syntax.Expression, span: Span) -> ir.Expr:
-        ((first, _), (second, early)) = self._each(lambda: self.build(left), lambda: self.build(right))
+        ((first, _), (second, early)) = self._each(lambda: self.condition(left), lambda: self.condition(right))
         if not early:
             return ir.binary(op, first, second, span)
         holds = ir.Var(self.fresh("holds"), ir.INT, span)
@@ -475,11 +413,41 @@ class ExpressionBuilder:
             case "++" | "--":
                 return self._assigned(expression)
             case "sizeof":
-                return ir.IntConst(self.build(expression.operand).type.size, ScalarType.UNSIGNED_LONG, span)
-        operand = self.build(expression.operand)
+                return self._size(expression.operand, span)
+        operand = (self.condition if expression.op == "!" else self.build)(expression.operand)
         if expression.op == "~":
             self.require_integers("~", (operand,), span)
         return ir.unary(expression.op, operand, span)
+
+    def _size(self, operand: syntax.Expression, span: Span) -> ir.Expr:
+        """Return what ``sizeof`` gives of an expression, which is not evaluated, or of an array of constant extents."""
+        before = len(self.ahead)
+        try:
+            of = self.part(operand) if isinstance(operand, syntax.Name | syntax.Subscript) else None
+            if of is None or of.array.scalar:
+                return ir.IntConst(self.build(operand).type.size, ScalarType.UNSIGNED_LONG, span)
+        finally:
+            del self.ahead[before:]
+        declared = ((of.array.span, "declared here"),)
+        if of.array.slots:
+            message = "the size of a structure with members of several types is asked for"
+            raise self._reporter.refuse("MF0205", operand.span, message, related=declared)
+        if of.pointer:
+            raise self._reporter.refuse(
+                "MF0302",
+                operand.span,
+                "this is a parameter, or a part of an array: C takes the size of a pointer here",
+                related=declared,
+                way_out="give the number of its elements by a macro, or by a parameter.",
+            )
+        try:
+            elements = prod(integer_value(extent, {}) for extent in of.extents)
+        except NoValueError:
+            message = "the size of an array is asked for whose extents are no constants"
+            raise self._reporter.refuse(
+                "MF0302", operand.span, message, related=declared, way_out="write the product of its extents."
+            ) from None
+        return ir.IntConst(elements * of.array.element.size, ScalarType.UNSIGNED_LONG, span)
 
     def _call(self, call: syntax.Invocation) -> ir.Expr:
         if not isinstance(call.callee, syntax.Name):
@@ -492,6 +460,13 @@ class ExpressionBuilder:
             if value is not None:
                 return value
         if known is None or found is not None:
+            if self._classifies(name) and len(call.arguments) == 1:
+                raise self._reporter.refuse(
+                    "MF0206",
+                    call.span,
+                    f"C does not say which number `{name}` gives besides 0",
+                    way_out=f"use it as a condition, or compare it with 0, `{name}(x) != 0`.",
+                )
             if known is None and name.lower() in ("min", "max") and len(call.arguments) == 2:
                 self._refuse_minimum(call, name)
             spelled = known is not None or name in OF_HEADERS

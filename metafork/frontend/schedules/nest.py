@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from metafork.frontend.nests.shape import border, items_of, meta_loops
-from metafork.frontend.schedules.expressions import integer_constant
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.ordered_sums import OrderedSums, SecondPass
 from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.statements import Level, StatementBuilder, first_word
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol
 from metafork.frontend.text import syntax
+from metafork.frontend.text.constants import integer_constant
 from metafork.frontend.text.reductions import Reductions
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import TypeNames

@@ -145,7 +145,7 @@ class ProgramBuilder:
         array = self._array(variable)
         if array is None:
             raise RefusedError
-        return ArraySymbol(array, variable.const, members=array.members)
+        return ArraySymbol(array, variable.const, members=array.members, pointer=variable.is_parameter)
 
     def _adds_up(self, variable: Variable) -> bool:
         """Return whether a scalar can be the result of a reduction: nothing else reaches it."""

@@ -189,7 +189,7 @@ class StatementBuilder:
     def _condition(self, condition: syntax.Expression, level: Level) -> ir.Expr | None:
         try:
             self._calls.alone = self._calls.apart_in_condition(condition)
-            return self._value(condition, level)
+            return self._value(condition, level, condition=True)
         except RefusedError:
             return None
         finally:
@@ -550,9 +550,9 @@ class StatementBuilder:
             message = f"`{target.name}` is shared by the iterations that write it here"
             raise self._reporter.refuse("MF0109", target.span, message, related=related)
 
-    def _value(self, expression: syntax.Expression, level: Level) -> ir.Expr:
+    def _value(self, expression: syntax.Expression, level: Level, condition: bool = False) -> ir.Expr:
         self._calls.origin = level.origin
-        built = self.expressions.build(expression)
+        built = self.expressions.condition(expression) if condition else self.expressions.build(expression)
         self._note(built, level)
         return built
 

@@ -42,7 +42,8 @@ class ArraySymbol:
 
     An argument of a function may be a part of an array: ``prefix`` are its leading indices (``a[i]``), ``offset`` is
     what is added to the first one that is left (``a + i``).  Of an array of structures, the last extent is that of
-    their ``members``; one that is a ``single`` structure has one element, without an index in the text.
+    their ``members``; one that is a ``single`` structure has one element, without an index in the text.  What is a
+    ``pointer`` in C, a parameter or ``a + i``, has not the size of the array.
     """
 
     array: ir.Array
@@ -53,6 +54,7 @@ class ArraySymbol:
     of_thread: bool = False
     members: tuple[str, ...] = ()
     single: bool = False
+    pointer: bool = False
 
     @property
     def whole(self) -> bool:
@@ -81,11 +83,11 @@ class ArraySymbol:
 
     def moved(self, by: ir.Expr) -> ArraySymbol:
         """Return the part that begins so many elements, or rows, further on: ``a + by``."""
-        return replace(self, offset=self._index(by))
+        return replace(self, offset=self._index(by), pointer=True)
 
     def part(self, index: ir.Expr) -> ArraySymbol:
         """Return the part at an index: ``a[index]``."""
-        return replace(self, prefix=(*self.prefix, self._index(index)), offset=None)
+        return replace(self, prefix=(*self.prefix, self._index(index)), offset=None, pointer=False)
 
     def indices(self, own: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
         """Return the indices in the array itself of an element of the part."""

@@ -351,7 +351,7 @@ class Calls:
         self._same_type(argument.span, part.array.element, element)
         fixed = [self._fixed(index, points, stored) for index in part.prefix]
         offset = None if part.offset is None else self._fixed(part.offset, points, stored)
-        return replace(part, const=part.const or const, prefix=tuple(fixed), offset=offset)
+        return replace(part, const=part.const or const, prefix=tuple(fixed), offset=offset, pointer=True)
 
     def _fixed(self, index: ir.Expr, points: bool, stored: bool) -> ir.Expr:
         parts = list(ir.walk_expression(index))

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from metafork.frontend.schedules.expressions import constant, named_constant
+from metafork.frontend.text.constants import constant, named_constant
 from metafork.frontend.text.vocabulary import CONSTANTS
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import integer_value
