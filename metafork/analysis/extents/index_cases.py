@@ -10,9 +10,9 @@
       else float probe = a[(i - 1) * m + turn];
     s += 0;
 
-Locals are written out that are set once, or changed behind that, ``l = l < 0 ? 0 : l;``, ``if (l < 0) l += m;``.  A
-remainder is any number below the divisor, and a choice is either side under its condition; what else decides whether
-the access is made is left out, so that more may be touched, never less.
+Locals are written out that are set once, or changed behind that, ``l = l < 0 ? 0 : l;``, ``if (l < 0) l += m;``, with
+or without an ``else``.  A remainder is any number below the divisor, and a choice is either side under its condition;
+what else decides whether the access is made is left out, so that more may be touched, never less.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ class _Cases:
     def body(self, body: tuple[ir.Stmt, ...], known: Mapping[str, ir.Expr]) -> tuple[ir.Stmt, ...]:
         result: list[ir.Stmt] = []
         known = dict(known)
-        changes = Counter(again.local.name for again in map(_change, body) if again is not None)
+        changes: Counter[str] = Counter()
+        for again in map(_change, body):
+            if again is not None:
+                changes[again.local.name] += again.assignments
         for stmt in body:
             changed = self.statement(stmt, known)
             result += [*self.probes, changed]
             self.probes.clear()
             again = _change(stmt)
             if again is not None and again.local.name in known:
-                local, value = again.local, _as(again.local.type, substitute(again.value, known))
-                if again.condition is not None:
-                    condition = substitute(again.condition, known)
-                    value = ir.Conditional(condition, value, known[local.name], local.type)
-                known[local.name] = value
+                value = substitute(again.value, known)
+                known[again.local.name] = value
                 if sum(1 for _ in ir.walk_expression(value)) > MOST_WRITTEN_OUT:
-                    del known[local.name]
+                    del known[again.local.name]
             elif isinstance(stmt, ir.Declare) and stmt.value and self.assigned[stmt.name] == 1 + changes[stmt.name]:
                 known[stmt.name] = _as(stmt.type, substitute(stmt.value, known))
         return tuple(result)
@@ -137,21 +137,26 @@ class _Cases:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The new value of a local, where a condition holds if there is one."""
+    """The new value of a local, by means of its old one, and how many assignments give it."""
 
     local: ir.Var
     value: ir.Expr
-    condition: ir.Expr | None = None
+    assignments: int
 
 
 def _change(stmt: ir.Stmt) -> _Change | None:
-    """Return what a statement changes of a local, where it does nothing else."""
+    """Return what a statement changes of a local, where it does nothing else: ``if (l < 0) l = 0; else l -= 1;``."""
     match stmt:
-        case ir.If(condition=condition, then=(ir.Assign() as only,), otherwise=()):
-            change = _change(only)
-            return None if change is None else replace(change, condition=condition)
+        case ir.If(condition=condition, then=(only,), otherwise=otherwise) if len(otherwise) <= 1:
+            changes = [_change(one) for one in (only, *otherwise)]
+            first, second = changes[0], changes[-1]
+            if first is None or second is None or first.local.name != second.local.name:
+                return None
+            other = second.value if otherwise else first.local
+            value = ir.Conditional(condition, first.value, other, first.local.type)
+            return _Change(first.local, value, sum(one.assignments for one in changes if one is not None))
         case ir.Assign(target=ir.Var() as local, op=op, value=value) if local.type.integer:
-            return _Change(local, ir.binary(op, local, value) if op else value)
+            return _Change(local, _as(local.type, ir.binary(op, local, value) if op else value), 1)
         case _:
             return None
 
