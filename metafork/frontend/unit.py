@@ -21,12 +21,13 @@ from metafork.frontend.host.fragment import is_argument, left_out
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.residency import host_accesses
 from metafork.frontend.host.transfers import transfers
-from metafork.frontend.host.variables import Site, Variable, columns_of
+from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.members.returning import returning_functions, written_out
 from metafork.frontend.members.structure_values import Paths, named_members
 from metafork.frontend.pragmas.contraction import contraction_at
 from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
 from metafork.frontend.pragmas.pointers import (
+    give_extent,
     one_element,
     promised_extents,
     read_extent,
@@ -35,6 +36,7 @@ from metafork.frontend.pragmas.pointers import (
 from metafork.frontend.pragmas.promises import promises_within
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.program import ProgramBuilder
+from metafork.frontend.schedules.promised_sizes import in_parameters
 from metafork.frontend.schedules.tables import ConstantMemory
 from metafork.frontend.signatures import Signatures, callers, parameter_array
 from metafork.frontend.text import syntax
@@ -238,8 +240,9 @@ class UnitParser:
         parameters, variables, members = signatures.parameters(text, visible, body)
         body = named_members(body, members)
         name = tokens[text.name].text
-        parameters = self._pointers(preprocessed, whole, body, scope, visible, parameters, variables, name, members)
+        promised = self._pointers(preprocessed, whole, body, variables, name, members)
         host = self._host(preprocessed, body, body_span, scope, visible, variables)
+        parameters = self._with_pointers(parameters, promised, variables, host, scope)
         self._functions.append(
             Function(
                 name=name,
@@ -310,14 +313,11 @@ class UnitParser:
         preprocessed: Preprocessed,
         whole: Span,
         body: Sequence[Token],
-        scope: FileScope,
-        visible: dict[str, Variable],
-        parameters: tuple[FunctionParameter, ...],
         variables: dict[str, Variable],
         function: str,
         members: Paths,
-    ) -> tuple[FunctionParameter, ...]:
-        """Give the pointers that schedules use as arrays their extents, and return the parameters with them."""
+    ) -> Collection[str]:
+        """Give the pointers that schedules use as arrays their extents, and return their names."""
         promised = promised_extents(
             preprocessed.directives,
             preprocessed.tokens,
@@ -328,20 +328,30 @@ class UnitParser:
             self._reporter,
             members,
         )
-        promised |= {
-            name: one_element(variables[name].span) for name in single_elements(body, variables) - promised.keys()
-        }
+        single = single_elements(body, variables) - promised.keys()
+        promised |= {name: one_element(variables[name].span) for name in single}
         promised |= self._followed(function, variables, promised)
+        for name, extent in promised.items():
+            give_extent(variables[name], extent)
+        return promised
+
+    def _with_pointers(
+        self,
+        parameters: tuple[FunctionParameter, ...],
+        pointers: Collection[str],
+        variables: dict[str, Variable],
+        host: HostFunction,
+        scope: FileScope,
+    ) -> tuple[FunctionParameter, ...]:
+        """Return the parameters with pointers as arrays, whose extents are written out in parameters."""
 
         def leading(parameter: FunctionParameter) -> FunctionParameter:
-            variable = variables.get(parameter.name)
-            if variable is None or parameter.name not in promised:
+            if parameter.name not in pointers:
                 return replace(parameter, parts=tuple(map(leading, parameter.parts)))
-            variable.fault, variable.message = "", ""
-            variable.element, variable.extents = variable.pointed, (promised[parameter.name], *variable.rows)
-            if variable.structure is not None:
-                variable.extents += (columns_of(variable.structure, variable.span),)
-            return replace(parameter, array=parameter_array(self._source, scope, variable, {**visible, **variables}))
+            variable = variables[parameter.name]
+            first = in_parameters(variable.extents[0], host, self._source, self._reporter)
+            variable.extents = (first, *variable.extents[1:])
+            return replace(parameter, array=parameter_array(self._source, scope, variable, host.outer))
 
         return tuple(map(leading, parameters))
 

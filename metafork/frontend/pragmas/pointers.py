@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from metafork.frontend.host.variables import Variable, key_of
+from metafork.frontend.host.variables import Variable, columns_of, key_of
 from metafork.frontend.members.structure_values import Paths, named_members
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
@@ -138,6 +138,14 @@ def _schedules(body: Sequence[Token]) -> list[tuple[int, int]]:
             braces = here < len(body) and body[index + 1].text in ("{", *CLAUSES)
             found.append((index, partners[here] if braces else len(body)))
     return found
+
+
+def give_extent(variable: Variable, extent: syntax.Expression) -> None:
+    """Make a pointer an array with a first extent."""
+    variable.fault, variable.message = "", ""
+    variable.element, variable.extents = variable.pointed, (extent, *variable.rows)
+    if variable.structure is not None:
+        variable.extents += (columns_of(variable.structure, variable.span),)
 
 
 def one_element(span: Span) -> syntax.Expression:

@@ -429,6 +429,47 @@ def test_a_promise_may_use_macros():
     assert expression(pointer.array.extents[0]) == "n * 4 + 4"
 
 
+LOCALS = {
+    "const int m = n * s; PRAGMA LOOP": "n * s",
+    "int m; m = n * s; PRAGMA { LOOP }": "n * s",
+    "long k = n + 1; int m = k * s; PRAGMA LOOP": "(int)((long)(n + 1) * s)",
+    "if (s > 3) { const int m = n * s; PRAGMA LOOP }": "n * s",
+    "PRAGMA int m = n * s; LOOP": "MF0321",  # not known there yet
+    "int m = n * s; PRAGMA LOOP m = 3;": "MF0321",
+    "int m = n * s; m++; PRAGMA LOOP": "MF0321",
+    "int m = n * s; { int m = 7; PRAGMA LOOP }": "MF0321",
+    "int m = n * s; { int m = 7; PRAGMA } LOOP": "MF0321",
+    "int m = n * s; change(&m); PRAGMA LOOP": "MF0321",
+    "int m = n * s; CHANGE(m); PRAGMA LOOP": "MF0321",
+    "int m; if (n > 3) m = n * s; PRAGMA LOOP": "MF0321",
+    "int m = idx[0]; PRAGMA LOOP": "MF0321",
+    "int m = n * s; s++; PRAGMA LOOP": "MF0321",
+    "s++; int m = n * s; PRAGMA LOOP": "MF0309",
+    "for (int m = n; m < s; m++) { PRAGMA LOOP }": "MF0321",
+}
+
+
+@pytest.mark.parametrize("body", LOCALS)
+def test_a_promise_may_name_locals_that_parameters_define(body):
+    loop = "meta_schedule meta_for (int i = 0; i < n / 8; i++) meta_for (int j = 0; j < 8; j++) v[idx[i * 8 + j]] = 1;"
+    expected = LOCALS[body]
+    body = body.replace("PRAGMA", "\n#pragma metafork extents(v[m])\n").replace("LOOP", loop)
+    source = Source(
+        "pointers.mf", f"void change(int *m);\nvoid f(int n, int s, const int idx[n], float *v) {{ {body} }}"
+    )
+    if expected.startswith("MF"):
+        with pytest.raises(DiagnosticsError) as caught:
+            parse(source)
+        assert {one.code for one in caught.value.diagnostics} == {expected}
+    else:
+        assert extent_of_v(source.text) == expected
+
+
+def test_a_local_that_hides_a_parameter_elsewhere_does_not_matter_to_a_promise():
+    text = loops("out[p] = v[idx[p]];").replace("{ meta_schedule", "{ { int n = 3; (void)n; } meta_schedule", 1)
+    assert extent_of_v(f"#pragma metafork extents(v[2 * n])\n{text}") == "2 * n"
+
+
 @pytest.mark.parametrize("local", ["int n = h(B); ", "int n = B / 2; ", "int m = h(B); "])
 def test_a_local_is_not_taken_for_a_parameter(local):
     text = loops("out[p] = v[p];").replace("{ meta_schedule", f"{{ if (B > 3) {{ {local}meta_schedule").replace(
