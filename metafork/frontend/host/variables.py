@@ -18,11 +18,12 @@ class Variable:
     """A variable of the host.
 
     ``type`` is set for scalars, ``element`` and ``extents`` for arrays with extents; ``fault`` is the code of the
-    diagnostic for any other variable; ``pointed`` is the type of what a pointer, or an array without its first extent,
-    leads to, single elements or ``rows`` of these extents.  An array of structures has an extent more, their members,
-    and ``structure`` says which.  ``since`` is the place from which it has its declared extents, ``escapes`` the place
-    where its address is given away, after which every call may write it.  ``initial`` is the value of a ``const``
-    scalar of the file, ``braces`` are those of a ``const`` array.
+    diagnostic for any other variable, with its ``message``, and ``reason`` and ``way_out`` of its own; ``pointed``
+    is the type of what a pointer, or an array without its first extent, leads to, single elements or ``rows`` of these
+    extents.  An array of structures has an extent more, their members, and ``structure`` says which.  ``since`` is the
+    place from which it has its declared extents, ``escapes`` the place where its address is given away, after which
+    every call may write it.  ``initial`` is the value of a ``const`` scalar of the file, ``braces`` are those of a
+    ``const`` array.
     """
 
     name: str
@@ -37,6 +38,8 @@ class Variable:
     const: bool = False
     fault: str = ""
     message: str = ""
+    reason: str | None = None
+    way_out: str | None = None
     is_global: bool = False
     is_parameter: bool = False
     is_file: bool = False
@@ -123,6 +126,8 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         variable.pointed, variable.rows = scalar if plain else None, rows
     if type_.function:
         variable.fault, variable.message = "MF0206", f"`{name}` is a function"
+    elif scalar is None and " ".join(type_.words) in typedefs.conditional:
+        _with_unknown_type(variable, " ".join(type_.words), typedefs)
     elif type_.pointers:
         variable.fault, variable.message = "MF0201", f"`{name}` is a pointer"
     elif type_.words == ("struct",) and (structure is None or not type_.extents):
@@ -131,10 +136,7 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         why = f": {structure.fault}" if structure.fault else ""
         variable.fault, variable.message = "MF0205", f"`{name}` is a structure{why}"
     elif scalar is None:
-        variable.fault, variable.message = (
-            "MF0315",
-            f"`{name}` has type `{' '.join(type_.words)}`, which no schedule can use",
-        )
+        _with_unknown_type(variable, " ".join(type_.words), typedefs)
     elif "volatile" in type_.qualifiers or "_Atomic" in type_.qualifiers:
         variable.fault, variable.message = "MF0217", f"`{name}` is volatile or atomic"
     elif not type_.extents:
@@ -147,6 +149,35 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         variable.element = scalar
         variable.extents = (*(extent for extent in type_.extents if extent is not None), *members)
     return variable
+
+
+def _with_unknown_type(variable: Variable, type_: str, typedefs: TypeNames) -> None:
+    """Say why no schedule can use a variable of a type that is neither a scalar nor a structure."""
+    variable.fault = "MF0315"
+    variable.message = f"`{variable.name}` has type `{type_}`, which no schedule can use"
+    if type_ in typedefs.conditional:
+        variable.message = f"`{variable.name}` has type `{type_}`, which is declared under a condition"
+        variable.reason, variable.way_out = OF_CONDITIONAL_TYPES
+    elif (array := typedefs.arrays.get(type_)) is not None:
+        variable.message = f"`{variable.name}` has type `{type_}`, which is an array"
+        variable.reason = "the extents of an array stand where it is declared."
+        extents = "".join(f"[{_shown(one)}]" for one in array.extents)
+        variable.way_out = f"write them out, `{' '.join(array.words)} {variable.name}{extents}`."
+
+
+OF_CONDITIONAL_TYPES = (
+    "kernels are made for one type, whatever the file is compiled with.",
+    "declare the type unconditionally; for two types, have two files.",
+)
+"""Why a type that is declared under a condition is refused, and a way out."""
+
+
+def _shown(extent: syntax.Expression | None) -> str:
+    match extent:
+        case syntax.Constant(text=text) | syntax.Name(name=text):
+            return text
+        case _:
+            return "" if extent is None else "..."
 
 
 def columns_of(structure: StructureType, span: Span) -> syntax.Expression:
@@ -195,7 +226,13 @@ def define_type(declarator: syntax.Declarator, typedefs: TypeNames, certain: boo
     elif name in typedefs.structures:
         enter_structure(name, StructureType(name, fault="it names another type too"), typedefs)
     usable = scalar is not None and not type_.pointers and not type_.extents and not type_.function
+    typedefs.conditional.discard(name)
+    typedefs.arrays.pop(name, None)
     if scalar is not None and usable and (certain or typedefs.get(name, scalar) is scalar):
         typedefs[name] = scalar
-    else:
-        typedefs.pop(name, None)
+        return
+    typedefs.pop(name, None)
+    if not certain:
+        typedefs.conditional.add(name)
+    elif type_.extents and not type_.pointers and not type_.function:
+        typedefs.arrays[name] = type_

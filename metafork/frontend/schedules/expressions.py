@@ -12,6 +12,7 @@ from dataclasses import replace
 from math import prod
 
 from metafork.frontend.host.known_names import OF_HEADERS
+from metafork.frontend.host.variables import OF_CONDITIONAL_TYPES
 from metafork.frontend.schedules.classification import CLASSIFICATIONS, classified
 from metafork.frontend.schedules.symbols import (
     ArraySymbol,
@@ -187,6 +188,10 @@ class ExpressionBuilder:
         found = scalar_type(type_.words, self._typedefs)
         if found is None or type_.extents:
             words = " ".join(type_.words)
+            if words in self._typedefs.conditional and not type_.extents:
+                reason, way_out = OF_CONDITIONAL_TYPES
+                message = f"the type `{words}` is declared under a condition"
+                raise self._reporter.refuse("MF0216", type_.span, message, reason=reason, way_out=way_out)
             raise self._reporter.refuse("MF0216", type_.span, f"the type `{words}` is not supported in a schedule")
         return found
 
@@ -211,7 +216,14 @@ class ExpressionBuilder:
             if found in self.unusable:
                 raise RefusedError
             self.unusable.append(found)
-            raise self._reporter.refuse(found.code, span, found.message, related=((found.span, "declared here"),))
+            raise self._reporter.refuse(
+                found.code,
+                span,
+                found.message,
+                reason=found.reason,
+                way_out=found.way_out,
+                related=((found.span, "declared here"),),
+            )
         return found
 
     def structure_type(self, type_: syntax.TypeName) -> StructureType | None:
@@ -236,6 +248,8 @@ class ExpressionBuilder:
         if base.arrow:
             owner = syntax.Subscript(owner, syntax.Constant("0", owner.span), owner.span)
         structure = self.structure(owner)
+        if structure is None and isinstance(owner, syntax.Invocation | syntax.Unsupported):
+            self.no_structure(owner)
         if structure is None:
             raise self._reporter.refuse("MF0205", expression.span, "this is no member of a structure of the schedule")
         if path in structure.members and not further:
@@ -257,6 +271,14 @@ class ExpressionBuilder:
             value = self._counted(index)
             place = value if place is None else ir.binary("+", ir.binary("*", place, ir.IntConst(extent)), value)
         return structure.member(structure.members.index(inside[0]), expression.span, place)
+
+    def no_structure(self, expression: syntax.Expression) -> None:
+        """Report what an expression is that stands for a structure, and cannot."""
+        if isinstance(expression, syntax.Unsupported) and expression.what == syntax.COMPOUND_LITERAL:
+            way_out = "declare a variable that is initialised by braces, `struct s v = {...};`."
+            message = f"{expression.what} stands in a schedule"
+            raise self._reporter.refuse("MF0218", expression.span, message, way_out=way_out)
+        self.build(expression)  # a function that returns a structure, and what else is no value
 
     def structure(self, expression: syntax.Expression) -> ArraySymbol | None:
         """Return the one structure that an expression is, ``None`` for anything else; raises ``RefusedError``."""

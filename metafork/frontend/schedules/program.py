@@ -35,6 +35,10 @@ from metafork.ir.messages.source import Source
 from metafork.ir.rewriting import names_in
 
 
+def _unusable(variable: Variable) -> UnusableSymbol:
+    return UnusableSymbol(variable.fault, variable.message, variable.span, variable.reason, variable.way_out)
+
+
 class ProgramBuilder:
     """Builds the program of one schedule.
 
@@ -134,7 +138,7 @@ class ProgramBuilder:
         if variable is None:
             return None
         if variable.fault:
-            return UnusableSymbol(variable.fault, variable.message, variable.span)
+            return _unusable(variable)
         if name in self._results and self._adds_up(variable):
             array = self._array(variable)
             assert array is not None
@@ -186,7 +190,7 @@ class ProgramBuilder:
             message = f"`{name}` is another variable where the schedule stands"
             place = variable.span if hiding is None else hiding.span
             return UnusableSymbol("MF0223", message, place)
-        return UnusableSymbol(variable.fault, variable.message, variable.span) if variable.fault else self._symbol(name)
+        return _unusable(variable) if variable.fault else self._symbol(name)
 
     def _array(self, variable: Variable) -> ir.Array | None:
         """Return an array of the host with its extents as they hold at the schedule; ``None`` after reporting."""

@@ -369,6 +369,8 @@ class StatementBuilder:
         """Assign a structure, member by member."""
         self._calls.origin = level.origin
         source = self.expressions.structure(value)
+        if source is None:
+            self.expressions.no_structure(value)
         if source is None or not source.alike(target):
             raise self._reporter.refuse("MF0205", value.span, "this is no structure of the type that it is assigned to")
         built: list[ir.Stmt] = []

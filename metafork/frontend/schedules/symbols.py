@@ -116,11 +116,13 @@ class PointedSymbol:
 
 @dataclass(frozen=True, slots=True)
 class UnusableSymbol:
-    """A declared name that no schedule can use: the code that says why."""
+    """A declared name that no schedule can use: the code that says why, a reason and a way out of its own, if any."""
 
     code: str
     message: str
     span: Span
+    reason: str | None = None
+    way_out: str | None = None
 
 
 Symbol = ScalarSymbol | ArraySymbol | ValueSymbol | PointedSymbol | UnusableSymbol

@@ -438,7 +438,7 @@ class Grammar:
         at = self._parser.extents.get(id(node), _Extent(0, len(self._given)))
         if isinstance(node, c_ast.CompoundLiteral):
             at = _Extent(node.coord.line, self._parser.extents[id(node.init)].end)
-            return self._unsupported("a compound literal", at), at, 1
+            return self._unsupported(syntax.COMPOUND_LITERAL, at), at, 1
         return self._unsupported("an expression of this form", at), at, 1
 
     def _unary(self, node: Any) -> tuple[syntax.Expression, _Extent, int]:

@@ -49,13 +49,19 @@ class StructureType:
 
 @dataclass(eq=False)
 class TypeNames(dict[str, ScalarType]):
-    """The names of scalar types; ``structures`` are those of structures, tags with ``struct`` in front of them."""
+    """The names of scalar types; ``structures`` are those of structures, tags with ``struct`` in front of them.
+
+    ``conditional`` are names of types that are declared under a condition which is not decided, ``arrays`` those of
+    arrays, with their types: no schedule can use either.
+    """
 
     structures: dict[str, StructureType] = field(default_factory=dict)
+    conditional: set[str] = field(default_factory=set)
+    arrays: dict[str, syntax.TypeName] = field(default_factory=dict)
 
     def copy(self) -> TypeNames:
         """Return the same names, to which others may be added."""
-        other = TypeNames(dict(self.structures))
+        other = TypeNames(dict(self.structures), set(self.conditional), dict(self.arrays))
         other.update(self)
         return other
 

@@ -138,6 +138,10 @@ class SizeOfType:
     span: Span
 
 
+COMPOUND_LITERAL = "a compound literal"
+"""What ``Unsupported`` is called that is ``(struct s){1, 2}``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unsupported:
     """An expression of a form that has no meaning here; ``what`` names it, ``written`` are names it may write."""

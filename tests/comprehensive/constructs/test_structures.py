@@ -181,7 +181,7 @@ REFUSED = {
     "one that is returned": (
         "MF0205",
         threads("a[i * B + j].x = g(a[i * B + j]).x;", f"{S} struct s g(struct s p) {{ return p; }}").replace(
-            "g(a[i * B + j]).x", "«g(a[i * B + j]).x»"
+            "g(a[i * B + j]).x", "«g(a[i * B + j])».x"
         ),
     ),
     "an initialiser that is returned": (

@@ -102,6 +102,37 @@ CASES = {
         "#ifdef A\ntypedef double real;\n#else\ntypedef float real;\n#endif\n"
         + thread("a[i] = «c»[i];").replace("float a[n]", "real c[n], float a[n]"),
     ),
+    "pointer to a type declared under a condition": (
+        "MF0315",
+        "#ifdef A\ntypedef double real;\n#else\ntypedef float real;\n#endif\n"
+        + thread("a[i] = «c»[i];").replace("float a[n]", "real *c, float a[n]"),
+    ),
+    "local of a type declared under a condition": (
+        "MF0216",
+        "#ifdef A\ntypedef double real;\n#else\ntypedef float real;\n#endif\n" + thread("real «c = 1»; a[i] = c;"),
+    ),
+    "type that is an array": (
+        "MF0315",
+        "typedef float mat4[4][4];\n" + thread("a[i] = «c»[0][1];").replace("float a[n]", "mat4 c, float a[n]"),
+    ),
+    "function that returns a structure": (
+        "MF0205",
+        "struct s { int x; };\nstatic struct s one(void) { struct s r = {1}; return r; }\n"
+        + thread("struct s t = «one()»; idx[i] = t.x;"),
+    ),
+    "member of what a function returns": (
+        "MF0205",
+        "struct s { int x; };\nstatic struct s one(void) { struct s r = {1}; return r; }\n"
+        + thread("idx[i] = «one()».x;"),
+    ),
+    "compound literal of a structure": (
+        "MF0218",
+        "struct s { int x; };\n" + thread("struct s t = {1}; t = «(struct s){2}»; idx[i] = t.x;"),
+    ),
+    "scalar for a structure": (
+        "MF0205",
+        "struct s { int x; };\n" + thread("struct s t = {1}; t = «n»; idx[i] = t.x;"),
+    ),
     "macro arguments": ("MF0009", "#define ADD(x, y) ((x) + (y))\n" + thread("a[i] = «ADD(1)»;")),
     "syntax error": ("MF0010", thread("a[i] = 1 +* «;»")),
     "missing semicolon": ("MF0010", thread("a[i] = 1«»\n      a[j] = 2;")),
@@ -510,3 +541,17 @@ def test_refused(name):
 def test_what_is_spelled_right_has_no_other_spelling(name, meant):
     (one,) = diagnostics_of(thread(f"a[i] = {name}(alpha);"))
     assert one.message.partition("did you mean ")[2] == (f"`{meant}`?" if meant else "")
+
+
+def test_messages_about_types_say_what_they_are():
+    for name, said in (
+        ("type declared under a condition", "`c` has type `real`, which is declared under a condition"),
+        ("pointer to a type declared under a condition", "`c` has type `real`, which is declared under a condition"),
+        ("type that is an array", "write them out, `float c[4][4]`."),
+        ("function that returns a structure", "`one` returns a structure"),
+        ("compound literal of a structure", "initialised by braces, `struct s v = {...};`."),
+    ):
+        codes, marked = CASES[name]
+        (found,) = assert_refused(marked, codes)
+        assert said in (found.message, found.way_out) or said in found.way_out
+        assert "copy its value" not in found.way_out
