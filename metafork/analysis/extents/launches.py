@@ -1,6 +1,7 @@
 """A few launches of programs: small values of their parameters that the programs admit.
 
-Where a program divides by numbers, ``n / 128`` blocks say, ``n`` is also tried around multiples of them.
+Where a program divides by numbers, ``n / 128`` blocks say, ``n`` is also tried around multiples of them: a block or
+two among them, which reach less than many do.
 """
 
 from __future__ import annotations
@@ -63,8 +64,9 @@ def _around(units: Sequence[int], least: int, some: Sequence[int], random: Rando
     """Return a number not below the least, at a multiple of one of some units, or a little off it."""
     unit = random.choice(units)
     first = ceil(least / unit)
+    times = random.choice((1, 2, 3, random.choice(some)) if unit > 1 else some)
     off = random.choice((0, 0, 0, 1, unit // 2, unit - 1)) if unit > 1 else 0
-    return unit * (first + random.choice(some) - (min(some) if first else 0)) + off
+    return unit * (first + times - (1 if first else 0)) + off
 
 
 def _units(derived: Sequence[DerivedSymbol]) -> dict[str, set[int]]:
