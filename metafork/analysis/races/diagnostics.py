@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
@@ -13,9 +14,11 @@ from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.races.proof import RaceKind, Unproved
 from metafork.analysis.races.races import Race, find_races, race_report
 from metafork.analysis.references import Reference
+from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.messages.catalogue import CATALOGUE
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.program import (
+    Declare,
     Expr,
     IntConst,
     Parameter,
@@ -80,9 +83,22 @@ def _values(names: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in names.items())
 
 
-def _iteration(reference: Reference, values: Mapping[str, int]) -> str:
+def _iteration(reference: Reference, values: Mapping[str, int], program: Program, given: Mapping[str, int]) -> str:
+    """Return the iteration of an access by the variables that the text has.
+
+    Where loops over elements were cut into blocks, these are declared at the beginning of the threads' code.
+    """
     serial = {loop.var for loop in reference.loops if loop.kind is LoopKind.SERIAL}
-    return _values({name: value for name, value in values.items() if name not in serial})
+    shown = {name: value for name, value in values.items() if name not in serial}
+    for phase in (stmt for stmt in walk_statements(program.body) if isinstance(stmt, Phase)):
+        for stmt in phase.body:
+            if not isinstance(stmt, Declare) or stmt.value is None or f"{stmt.name}_block" not in shown:
+                break
+            with suppress(NoValueError):
+                shown[stmt.name] = integer_value(stmt.value, {**given, **values})
+                for part in ("block", "thread"):
+                    shown.pop(f"{stmt.name}_{part}", None)
+    return _values(shown)
 
 
 def _certain(race: Race, program: Program, source_name: str) -> Diagnostic:
@@ -94,8 +110,8 @@ def _certain(race: Race, program: Program, source_name: str) -> Diagnostic:
     where = "in one launch" if race.kind is RaceKind.GRID else "between two barriers"
     message = (
         f"{entry.title} on {element} {where}: {_verb(race.first)} for "
-        f"{_iteration(race.first, race.first_iteration)} and {_verb(race.second)} for "
-        f"{_iteration(race.second, race.second_iteration)}, with {_values(parameters)}"
+        f"{_iteration(race.first, race.first_iteration, program, race.parameters)} and {_verb(race.second)} for "
+        f"{_iteration(race.second, race.second_iteration, program, race.parameters)}, with {_values(parameters)}"
     )
     related = (
         ((race.second.element.span, f"the other access, {_verb(race.second)}"),)

@@ -403,3 +403,19 @@ def test_no_condition_is_named_that_cannot_hold():
     with pytest.raises(DiagnosticsError) as error:
         check_races(parse(Source("f.mf", text)))
     assert "k >= n" not in error.value.diagnostics[0].way_out
+
+
+def test_iterations_of_loops_over_elements_are_told_by_their_variables():
+    text = (
+        "void f(int q, int n, int m, int B, float a[q][n][m]) { meta_schedule meta_block(B, B) { "
+        "meta_for (int k = 0; k < q; k++) meta_for (int i = 1; i < n; i++) meta_for (int j = m - 1; j > 0; j--) "
+        "a[k][i][j] = a[k][i - 1][j - 1] + 1; } }"
+    )
+    with pytest.raises(DiagnosticsError) as error:
+        check_races(parse(Source("f.mf", text)))
+    one = error.value.diagnostics[0]
+    assert "i = 2" in one.message
+    assert "i = 1" in one.message
+    assert "_block" not in one.message
+    assert "_thread" not in one.message
+    assert "k = 0" in one.message
