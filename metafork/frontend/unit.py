@@ -8,6 +8,7 @@ them: its uninitialised scalars and arrays are the parameters of a function name
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -304,6 +305,8 @@ class UnitParser:
         known = replace(known, declared=known.declared | structure.types)
         host = HostFunction(scope.typedefs, visible, parameters, block, known, uncertain, doubtful, structured)
         host.faults = {name: one.fault for name, one in preprocessed.macros_at(span.end).items() if one.fault}
+        pragmas = (one.rest for one in preprocessed.directives if one.word == "pragma")
+        host.in_pragmas = frozenset(word for text in pragmas for word in re.findall(r"\w+", text))
         for message, place in host.mistakes:
             self._reporter.error("MF0010", place, message)
         return host

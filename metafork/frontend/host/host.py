@@ -72,6 +72,7 @@ class HostFunction:
         self.mistakes: list[tuple[str, Span]] = []
         self.body = body
         self.faults: dict[str, str] = {}  # macros that cannot be expanded, with the reason
+        self.in_pragmas: frozenset[str] = frozenset()  # words of pragmas, which may use variables
         self.outer = {**globals_, **parameters}
         self.variables: list[Variable] = [*globals_.values(), *parameters.values()]
         whole = Stretch(0)

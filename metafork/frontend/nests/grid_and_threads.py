@@ -21,6 +21,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
 
+from metafork.frontend.nests.head_types import TypeOf, counts_numbers
 from metafork.frontend.nests.heads import (
     Bound,
     Head,
@@ -34,19 +35,18 @@ from metafork.frontend.nests.heads import (
     quotient,
     same,
 )
-from metafork.frontend.nests.shape import border, free_names, items_of, meta_loops, written
+from metafork.frontend.nests.shape import border, declared_names, free_names, items_of, meta_loops, written
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.syntax_changes import with_statements
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.lazy_dataclass import dataclass
 
-MayBeUnsigned = Callable[[syntax.Expression], bool]
-"""Says of an expression over names of the host whether it may have an unsigned type."""
+TypesOf = tuple[TypeOf, Callable[[syntax.TypeName], ScalarType | None]]
+"""Say what type a variable of the host has, and what type a type name stands for."""
 
 
-def with_grid_and_threads(
-    schedule: syntax.ScheduleStatement, reporter: Reporter, may_be_unsigned: MayBeUnsigned
-) -> PlainNest:
+def with_grid_and_threads(schedule: syntax.ScheduleStatement, reporter: Reporter, types: TypesOf) -> PlainNest:
     """Return a schedule with plain heads, cut into blocks where it says so.
 
     What it cannot bring to that form it leaves, for a diagnostic; raises ``RefusedError`` after reporting what is wrong
@@ -55,7 +55,7 @@ def with_grid_and_threads(
     nests = [one for one in items_of(schedule.body) if isinstance(one, syntax.ForStatement) and one.meta]
     if len(nests) != 1 or len(items_of(schedule.body)) != 1:
         return PlainNest(schedule)
-    rewriting = _Rewriting(schedule, reporter, may_be_unsigned)
+    rewriting = _Rewriting(schedule, reporter, types)
     if schedule.block is not None:
         return rewriting.cut(nests[0], schedule.block)
     return PlainNest(rewriting.plain(nests[0]))
@@ -89,16 +89,19 @@ class PlainNest(NamedTuple):
 
 
 class _Rewriting:
-    def __init__(self, schedule: syntax.ScheduleStatement, reporter: Reporter, may_be_unsigned: MayBeUnsigned) -> None:
+    def __init__(self, schedule: syntax.ScheduleStatement, reporter: Reporter, types: TypesOf) -> None:
         self._schedule = schedule
         self._reporter = reporter
-        self._may_be_unsigned = may_be_unsigned
+        self._type_of, self._named_type = types
         self._taken = free_names(schedule.body)
-        self._inside: set[str] = set()
-        for one in syntax.walk_statements(schedule.body):
-            declaration = one.init if isinstance(one, syntax.ForStatement) else one
-            if isinstance(declaration, syntax.Declaration):
-                self._inside.update(declarator.name for declarator in declaration.declarators)
+        shape = () if schedule.block is None else schedule.block.shape
+        self._taken |= {one.name for size in shape for one in syntax.walk(size) if isinstance(one, syntax.Name)}
+        self._inside: dict[str, ScalarType | None] = {}
+        for declarator in declared_names(schedule.body):
+            scalar = not (declarator.type.pointers or declarator.type.extents)
+            type_ = self._named_type(declarator.type) if scalar else None
+            known = self._inside.get(declarator.name, type_)
+            self._inside[declarator.name] = type_ if known is type_ else None
 
     # --- plain heads ------------------------------------------------------------------------------------------
 
@@ -142,29 +145,41 @@ class _Rewriting:
     def _opened(self, loop: syntax.ForStatement) -> _Opened:
         """Return a loop with a plain head, or as it is."""
         head = head_of(loop)
-        if head is None or head.is_plain or self._is_strange(head):
+        if head is None or head.is_plain or self._is_strange(loop, head):
             return _Opened(loop)
         counting = head.counting(self._inside)
         if counting is None:
             return _Opened(loop)
         counted, count = counting
         index = self._fresh(f"{head.name}_number")
-        others = tuple(bound for bound in head.bounds if bound is not counted or head.may_wrap)
+        others = tuple(bound for bound in head.bounds if bound is not counted or self._is_unsigned(head))
         return _Opened(
             _with_head(loop, head, index, count),
             (_declared(head, head.value(name(index, head.span))),),
             self._conditions(head, others),
         )
 
-    def _is_strange(self, head: Head) -> bool:
-        """Return whether the loop may compare what is negative with what is unsigned."""
-        parts = [one for part in (head.start, *(bound.limit for bound in head.bounds)) for one in syntax.walk(part)]
-        negative = head.down or any(isinstance(one, syntax.Infix | syntax.Prefix) and one.op == "-" for one in parts)
-        return negative and not head.may_wrap and any(self._may_be_unsigned(bound.limit) for bound in head.bounds)
+    def _is_strange(self, loop: syntax.ForStatement, head: Head) -> bool:
+        """Return whether a head is not what its numbers say, or names what another variable hides in the body."""
+        below = {one.name for one in declared_names(loop.body)}
+        if not head.names.isdisjoint(below) or head.name in head.names:
+            return True
+        return not counts_numbers(head, self._named_type(head.declarator.type), self._type)
+
+    def _is_clear(self, loop: syntax.ForStatement, head: Head) -> bool:
+        """Return whether the names in a plain head mean in the body what they mean in the head."""
+        return head.names.isdisjoint(self._inside)
+
+    def _is_unsigned(self, head: Head) -> bool:
+        type_ = self._named_type(head.declarator.type)
+        return type_ is None or not type_.signed
+
+    def _type(self, text: str) -> ScalarType | None:
+        return self._inside[text] if text in self._inside else self._type_of(text)
 
     def _conditions(self, head: Head, bounds: Sequence[Bound]) -> tuple[syntax.Expression, ...]:
         found = [head.condition(bound) for bound in bounds]
-        if head.may_wrap and bounds and not is_number(head.start, 0):
+        if self._is_unsigned(head) and bounds and not is_number(head.start, 0):
             found.append(infix(">=", name(head.name, head.span), head.start))
         return tuple(found)
 
@@ -184,6 +199,8 @@ class _Rewriting:
             message = "`meta_for`s that do not follow each other directly cannot be cut into blocks"
             place = next(iter(meta_loops(body).values())).head
             raise self._reporter.refuse("MF0101", place, message, reason=_REASON, way_out=_WAY_OUT)
+        for extent in shape:
+            self._check_extent(extent)
         grid: list[syntax.ForStatement] = []
         threads: list[syntax.ForStatement] = []
         declarations: list[syntax.Statement] = []
@@ -192,7 +209,10 @@ class _Rewriting:
         premises: list[Premise] = []
         for loop, size in zip(loops, (*(None,) * (len(loops) - len(shape)), *shape), strict=True):
             head = head_of(loop)
-            box = None if head is None or self._is_strange(head) else self._box(head, ranges)
+            strange = head is None or (
+                not (head.is_plain and self._is_clear(loop, head)) and self._is_strange(loop, head)
+            )
+            box = None if head is None or strange else self._box(head, ranges)
             counting = None if box is None else box.counting(self._inside)
             if head is None or box is None or counting is None:
                 raise self._refuse_head(loop, head)
@@ -223,6 +243,15 @@ class _Rewriting:
             nest = replace(loop, body=nest)
         cut = replace(schedule, body=nest, grid=syntax.GridClause(len(grid), clause.span), block=None)
         return PlainNest(cut, tuple(premises))
+
+    def _check_extent(self, size: syntax.Expression) -> None:
+        """Refuse an extent of a block that is no number of threads, or whose names mean something else inside."""
+        if is_number(size, 0) or isinstance(size, syntax.Prefix):
+            raise self._reporter.refuse("MF0101", size.span, "a block has at least one thread", way_out=_WAY_OUT)
+        for one in syntax.walk(size):
+            if isinstance(one, syntax.Name) and one.name in self._inside:
+                message = f"`{one.name}` is another variable inside the schedule"
+                raise self._reporter.refuse("MF0101", one.span, message, way_out="give one of them another name.")
 
     def _box(self, head: Head, ranges: Mapping[str, Range]) -> Head | None:
         """Return a head with all iterations of one, and none of the variables of the loops around it."""
@@ -255,6 +284,7 @@ class _Rewriting:
             if following is None:
                 return loops, between, loops[-1].body
             changed = {one.name for one in written(following)}
+            stored = _stored(following)
             for item in items:
                 if item is following:
                     continue
@@ -265,6 +295,9 @@ class _Rewriting:
                     if declarator.type.extents or declarator.type.words == ("struct",) or declarator.name in changed:
                         message = f"`{declarator.name}` is declared between loops that are to be cut into blocks"
                         raise self._reporter.refuse("MF0109", declarator.span, message, way_out=_INTO_THE_LOOP)
+                    if declarator.value is not None and not stored.isdisjoint(_read(declarator.value)):
+                        message = f"`{declarator.name}` is read once, from memory that the loop behind it writes"
+                        raise self._reporter.refuse("MF0106", declarator.span, message, way_out=_ANOTHER_ARRAY)
                 between.append(item)
             loops.append(following)
 
@@ -280,9 +313,10 @@ class _Rewriting:
             for one in syntax.walk(part)
             if isinstance(one, syntax.Name) and one.name in self._inside
         }
-        if not names:
-            message = "what is negative may be compared with what is unsigned here"
-            return self._reporter.refuse("MF0103", loop.head, message, way_out="use signed types for all of it.")
+        if not names or self._is_strange(loop, head):
+            message = "types and names in this head may make it another range than its numbers say"
+            way_out = "use signed integers of one type, and names that the body does not declare again."
+            return self._reporter.refuse("MF0103", loop.head, message, way_out=way_out)
         found = next(iter(names))
         return self._reporter.refuse("MF0105", names[found], f"the number of iterations depends on `{found}`")
 
@@ -297,6 +331,38 @@ class _Rewriting:
 _REASON = "`meta_block(B0, B1)` cuts the innermost loops of a nest into blocks of this shape: three dimensions at most."
 _WAY_OUT = "give an entry for each loop of elements, outermost first; loops further out are the grid's alone."
 _INTO_THE_LOOP = "move it into the innermost `meta_for`."
+_ANOTHER_ARRAY = (
+    "copy what it reads to another array, in a schedule before; or write blocks and threads as loops of their own."
+)
+
+
+def _stored(statement: syntax.Statement) -> set[str]:
+    """Return the names of arrays that a statement may write: targets, and what is handed to calls."""
+    found: set[str] = set()
+    for one in syntax.walk_statements(statement):
+        for expression in syntax.direct_expressions(one):
+            for part in syntax.walk(expression):
+                match part:
+                    case (
+                        syntax.Assignment(target=target)
+                        | syntax.Postfix(operand=target)
+                        | syntax.Prefix(op="++" | "--" | "&", operand=target)
+                    ):
+                        found.update(_read(target))
+                    case syntax.Invocation(arguments=arguments):
+                        found.update(text for argument in arguments for text in _read(argument))
+                    case _:
+                        pass
+    return found
+
+
+def _read(expression: syntax.Expression) -> set[str]:
+    """Return the names in an expression that reaches memory."""
+    nodes = list(syntax.walk(expression))
+    reaches = any(isinstance(one, syntax.Subscript | syntax.Member | syntax.Invocation) for one in nodes)
+    reaches = reaches or any(isinstance(one, syntax.Prefix) and one.op in ("*", "&") for one in nodes)
+    reaches = reaches or isinstance(expression, syntax.Name)
+    return {one.name for one in nodes if isinstance(one, syntax.Name)} if reaches else set()
 
 
 def _with_head(loop: syntax.ForStatement, head: Head, variable: str, extent: syntax.Expression) -> syntax.ForStatement:

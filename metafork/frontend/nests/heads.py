@@ -16,7 +16,6 @@ from metafork.frontend.text import syntax
 from metafork.ir.messages.source import Span
 from metafork.lazy_dataclass import dataclass
 
-_SIGNED = frozenset({"signed", "char", "short", "int", "long"})
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 
 
@@ -57,11 +56,6 @@ class Head:
     def is_plain(self) -> bool:
         """Whether it is ``(int v = 0; v < extent; v++)``."""
         return self.usual and is_number(self.start, 0) and is_number(self.step, 1)
-
-    @property
-    def may_wrap(self) -> bool:
-        """Whether the type of the variable may be an unsigned one."""
-        return not _SIGNED.issuperset(self.declarator.type.words)
 
     def count(self, bound: Bound, expanded: bool = False) -> syntax.Expression:
         """Return the number of iterations as one bound has it; 0 or less where there are none."""
@@ -107,6 +101,12 @@ class Head:
             if limit is not None:
                 bounds.append(Bound(bound.op, limit, bound.span))
         return replace(self, start=start, bounds=tuple(bounds)) if start is not None and bounds else None
+
+    @property
+    def names(self) -> set[str]:
+        """The names that it uses, but for its variable."""
+        parts = (self.start, self.step, *(bound.limit for bound in self.bounds))
+        return {one.name for part in parts for one in syntax.walk(part) if isinstance(one, syntax.Name)}
 
     @property
     def factors(self) -> dict[str, syntax.Name]:
@@ -161,8 +161,6 @@ def head_of(loop: syntax.ForStatement) -> Head | None:
     if step is None:
         return None
     by, down = step
-    if down and not _SIGNED.issuperset(type_.words):
-        return None
     wanted = {">", ">="} if down else {"<", "<="}
     if is_number(by, 1):
         wanted.add("!=")
@@ -170,6 +168,8 @@ def head_of(loop: syntax.ForStatement) -> Head | None:
         declarator.value, by, *(one.limit for one in bounds)
     ):
         return None
+    if len(bounds) > 1 and any(bound.op == "!=" for bound in bounds):
+        return None  # it may be passed by
     match loop.condition, loop.step:
         case (
             syntax.Infix(op="<", left=syntax.Name(name=left)),

@@ -7,6 +7,7 @@ times, a ``switch`` may be entered anywhere.  Functions with ``goto`` are not fo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
@@ -103,8 +104,7 @@ class Liveness:
             elif declarator.value is not None:
                 after = self._evaluated(declarator.value, after)
             values = () if declarator.braces is None else syntax.items_of(declarator.braces)
-            extents = (one for one in declarator.type.extents if one is not None)
-            after = after or any(self.effect(one) is Effect.READ for one in (*values, *extents))
+            after = after or any(self.effect(one) is Effect.READ for one in (*values, *_sizes(declarator.type)))
         return after
 
     def _for(self, loop: syntax.ForStatement, init: syntax.Declaration | syntax.Expression | None, after: bool) -> bool:
@@ -147,6 +147,13 @@ class Liveness:
             case syntax.Unsupported(tokens=tokens, written=written):
                 found = self._name in written or any(token.text == self._name for token in tokens)
                 return Effect.READ if found else Effect.NOTHING
+            case syntax.SizeOfType(type=type_):
+                return self._first(_sizes(type_))
+            case syntax.Prefix(op="sizeof", operand=operand):
+                # It is evaluated for an array of variable length alone.
+                return Effect.NOTHING if self.effect(operand) is Effect.NOTHING else Effect.READ
+            case syntax.Conversion(type=type_, operand=operand):
+                return self._first((*_sizes(type_), operand))
             case syntax.Assignment(op="=", target=syntax.Name(name=name), value=value) if name == self._name:
                 return Effect.READ if self.effect(value) is Effect.READ else Effect.WRITE
             case syntax.Assignment(op="=", target=syntax.Name(), value=value):
@@ -164,6 +171,10 @@ class Liveness:
                     default=Effect.NOTHING,
                 )
 
+    def _first(self, expressions: Iterable[syntax.Expression]) -> Effect:
+        effects = [self.effect(one) for one in expressions]
+        return max(effects, key=lambda one: one.value, default=Effect.NOTHING)
+
     def _either(self, first: syntax.Expression, then: tuple[syntax.Expression, ...]) -> Effect:
         """Return the effect of an expression of which one or none of several parts is evaluated behind the first."""
         effect = self.effect(first)
@@ -173,3 +184,8 @@ class Liveness:
         if Effect.READ in effects:
             return Effect.READ
         return Effect.WRITE if len(effects) == 2 and effects == [Effect.WRITE] * 2 else Effect.NOTHING
+
+
+def _sizes(type_: syntax.TypeName) -> list[syntax.Expression]:
+    """Return the expressions in a type: extents of arrays, and of what a pointer leads to."""
+    return [one for one in (*type_.extents, *type_.rows) if one is not None]

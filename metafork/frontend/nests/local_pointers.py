@@ -125,6 +125,8 @@ class _Rewriting:
         if found is None:
             return None
         place, array = found
+        if place.offset is not None and _may_wrap(place.offset, scope):
+            return None
         own = _element(declared(declarator, self._typedefs, 0))
         if own is None or own != _element(array):
             return None
@@ -187,6 +189,14 @@ def _place(expression: syntax.Expression, scope: Mapping[str, Variable]) -> tupl
             return None if array is None else (_Place(expression), array)
 
 
+def _may_wrap(offset: syntax.Expression, scope: Mapping[str, Variable]) -> bool:
+    """Return whether an offset has a difference in a narrow unsigned type: pointers go back there, numbers wrap."""
+    nodes = list(syntax.walk(offset))
+    names = [scope.get(one.name) for one in nodes if isinstance(one, syntax.Name)]
+    unsigned = any(one is not None and one.type is not None and not one.type.signed for one in names)
+    return unsigned and any(isinstance(one, syntax.Infix | syntax.Prefix) and one.op == "-" for one in nodes)
+
+
 def _array(expression: syntax.Expression, scope: Mapping[str, Variable]) -> Variable | None:
     """Return the array of which an expression is a part."""
     while isinstance(expression, syntax.Subscript):
@@ -236,13 +246,19 @@ def _declared_by(statement: syntax.Statement) -> Collection[syntax.Declarator]:
     return declaration.declarators if isinstance(declaration, syntax.Declaration) else ()
 
 
+def _names(expression: syntax.Expression, name: str) -> bool:
+    return any(isinstance(one, syntax.Name) and one.name == name for one in syntax.walk(expression))
+
+
 def _has_mention(statement: syntax.Statement, name: str) -> bool:
-    """Return whether a name stands in text that is not understood."""
+    """Return whether a name stands in text that is not understood, or where the size of the pointer may be meant."""
     for one in syntax.walk_statements(statement):
         if isinstance(one, syntax.Opaque) and any(token.text == name for token in one.tokens):
             return True
         for expression in syntax.direct_expressions(one):
             for part in syntax.walk(expression):
                 if isinstance(part, syntax.Unsupported) and any(token.text == name for token in part.tokens):
+                    return True
+                if isinstance(part, syntax.Prefix) and part.op == "sizeof" and _names(part.operand, name):
                     return True
     return False

@@ -41,7 +41,7 @@ def with_own_variables(host: HostFunction, site: Site, reporter: Reporter) -> sy
         variable = site.visible.get(name)
         if variable is None or name in results or not _is_plain_local(variable):
             continue
-        if not host.is_certain or name not in free_names(schedule.body):
+        if not host.is_certain or name in host.in_pragmas or name not in free_names(schedule.body):
             continue
         found = None
         reason = "its value is read behind the schedule, and no value comes back from the threads."

@@ -94,3 +94,11 @@ def written(statement: syntax.Statement) -> Iterator[syntax.Name]:
                         yield name
                     case _:
                         pass
+
+
+def declared_names(statement: syntax.Statement) -> Iterator[syntax.Declarator]:
+    """Yield what is declared in a statement, in heads of loops too."""
+    for one in syntax.walk_statements(statement):
+        declaration = one.init if isinstance(one, syntax.ForStatement) else one
+        if isinstance(declaration, syntax.Declaration):
+            yield from declaration.declarators

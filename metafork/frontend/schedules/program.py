@@ -79,7 +79,7 @@ class ProgramBuilder:
         statement = with_own_variables(self._host, self._site, self._reporter)
         body = with_places(statement.body, self._site.visible, self._host.typedefs)
         statement = replace(statement, body=body)
-        statement, self._premises = with_grid_and_threads(statement, self._reporter, self._may_be_unsigned)
+        statement, self._premises = with_grid_and_threads(statement, self._reporter, (self._type_of, self._named_type))
         named = free_names(statement.body)
         if self._functions is not None:
             named = named.union(*(free_names(one.body) for one in self._functions.reached(statement.body)))
@@ -118,18 +118,13 @@ class ProgramBuilder:
         assert self.second is not None
         return self._assemble(name, function, self.second, None)
 
-    def _may_be_unsigned(self, expression: syntax.Expression) -> bool:
-        """Return whether an expression over names of the host may have an unsigned type."""
-        for one in syntax.walk(expression):
-            if isinstance(one, syntax.Constant) and "u" in one.text.lower().removeprefix("0x"):
-                return True
-            if isinstance(one, syntax.Name):
-                variable = self._site.visible.get(one.name)
-                if variable is not None and (variable.type is None or not variable.type.signed):
-                    return True
-            elif not isinstance(one, syntax.Constant | syntax.Infix | syntax.Prefix | syntax.Ternary):
-                return True
-        return False
+    def _type_of(self, name: str) -> ScalarType | None:
+        """Return the type of a scalar of the host."""
+        variable = self._site.visible.get(name)
+        return None if variable is None else variable.type
+
+    def _named_type(self, type_: syntax.TypeName) -> ScalarType | None:
+        return scalar_type(type_.words, self._host.typedefs)
 
     # --- names of the host ------------------------------------------------------------------------------------
 

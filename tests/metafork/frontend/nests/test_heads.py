@@ -29,6 +29,7 @@ LOOPS = {
     "int i = n; i != 0; --i": lambda n, m, lo, s: range(n, 0, -1),
     "int i = (n + 1) * m; i < (n + 2) * m; i++": lambda n, m, lo, s: range((n + 1) * m, (n + 2) * m),
     "long i = -lo; i <= lo; i++": lambda n, m, lo, s: range(-lo, lo + 1),
+    "int32_t i = n - 1; i >= 0; i--": lambda n, m, lo, s: range(n - 1, -1, -1),
     "unsigned i = 0; i < n; i += s": lambda n, m, lo, s: range(0, n, s),
     "unsigned i = lo; i < n; i++": lambda n, m, lo, s: range(lo, n),
 }
@@ -68,7 +69,7 @@ def points(seed):
 @pytest.mark.parametrize("head", LOOPS)
 def test_blocks_reach_the_elements_of_the_loop(head):
     text = (
-        "void f(int n, int m, int lo, int s, int B, float a[1000000]) "
+        "#include <stdint.h>\nvoid f(int n, int m, int lo, int s, int B, float a[1000000]) "
         f"{{ meta_schedule meta_block(B) {{ meta_for ({head}) a[i + 1000] = 1; }} }}"
     )
     program = program_of(text)
@@ -80,7 +81,7 @@ def test_blocks_reach_the_elements_of_the_loop(head):
 @pytest.mark.parametrize("head", LOOPS)
 def test_heads_of_a_grid_are_brought_to_zero(head):
     text = (
-        "void f(int n, int m, int lo, int s, int B, float a[1000000]) { meta_schedule { "
+        "#include <stdint.h>\nvoid f(int n, int m, int lo, int s, int B, float a[1000000]) { meta_schedule { "
         f"meta_for ({head}) meta_for (int t = B - 1; t >= 0; t--) a[(i + 1000) * B + t] = 1; }} }}"
     )
     program = program_of(text)
@@ -144,13 +145,23 @@ REFUSED = {
     "a sign that is lost": ("MF0103", "int i = -n; i < B * 2u; i++"),
     "its own bound": ("MF0103", "int i = 0; i < n - i; i++"),
     "a bound from memory": ("MF0105", "int i = 0; i < a[0]; i++"),
+    "a bound that may be passed by": ("MF0103", "int i = B; i < n && i != 3; i++"),
+    "a narrow unsigned one": ("MF0103", "unsigned short i = n - 1; i < B; i++"),
+    "a start that loses bits": ("MF0103", "int i = far; i < far + 4; i++"),
+    "a start that loses its sign": ("MF0103", "int i = many; i < many + 4; i++"),
+    "a floating start": ("MF0103", "int i = x; i < x + 3; i++"),
+    "the lesser of two signs": ("MF0103", "int i = n; i < (many < B ? many : B); i++"),
+    "a name of a type": ("MF0103", "whole i = -2; i < many; i++"),
 }
 
 
 @pytest.mark.parametrize("why", REFUSED)
 def test_heads_that_say_no_number_of_iterations(why):
     code, head = REFUSED[why]
-    text = f"void f(int n, int B, int a[n]) {{ meta_schedule meta_block(B) {{ meta_for ({head}) a[i] = 1; }} }}"
+    text = (
+        "typedef int whole; void f(int n, int B, long far, unsigned many, float x, int a[n]) "
+        f"{{ meta_schedule meta_block(B) {{ meta_for ({head}) a[i] = 1; }} }}"
+    )
     assert [one.code for one in diagnostics_of(text)][:1] == [code]
 
 
@@ -172,6 +183,23 @@ NESTS = {
         "meta_block(B)",
         "meta_for (int i = 0; i < n; i++) { int k = 0; meta_for (int j = 0; j < n; j++) a[i * n + j] = k++; }",
     ),
+    "a variable with the name of an extent": ("MF0101", "meta_block(B)", "meta_for (int B = 0; B < n; B++) a[B] = 1;"),
+    "no thread": ("MF0101", "meta_block(-1)", "meta_for (int i = 0; i < n; i++) a[i] = 1;"),
+    "a name that the body hides": (
+        "MF0103",
+        "meta_block(B)",
+        "meta_for (int i = 0; i < n && i < m; i++) meta_for (int m = 0; m < 4; m++) a[i * 4 + m] = 1;",
+    ),
+    "signs that an outer variable brings": (
+        "MF0103",
+        "meta_block(B)",
+        "meta_for (unsigned i = 0; i < n; i++) meta_for (int j = i - 2; j < m; j++) if (j >= 0) a[i * m + j] = 1;",
+    ),
+    "what is read once and written": (
+        "MF0106",
+        "meta_block(B)",
+        "meta_for (int i = 0; i < n; i++) { int p = a[i * n]; meta_for (int j = 0; j < n; j++) a[i * n + j] -= p; }",
+    ),
     "no extent": ("MF0010", "meta_block()", "meta_for (int i = 0; i < n; i++) a[i] = 1;"),
     "four": ("MF0010", "meta_block(B, 1, 1, 1)", "meta_for (int i = 0; i < n; i++) a[i] = 1;"),
     "a flaw in an extent": ("MF0301", "meta_block(C)", "meta_for (int i = 0; i < n; i++) a[i] = 1;"),
@@ -182,7 +210,7 @@ NESTS = {
 @pytest.mark.parametrize("why", NESTS)
 def test_nests_that_are_not_cut_into_blocks(why):
     code, clause, nest = NESTS[why]
-    text = f"void f(int n, int B, int a[n * n]) {{ meta_schedule {clause} {{ {nest} }} }}"
+    text = f"void f(int n, int m, int B, int a[n * n]) {{ meta_schedule {clause} {{ {nest} }} }}"
     found = diagnostics_of(text)
     assert [one.code for one in found][:1] == [code], found
 
@@ -192,6 +220,14 @@ def test_a_loop_without_a_block_is_told_of_the_clause():
     (found,) = diagnostics_of(text)
     assert found.code == "MF0101"
     assert "meta_block(B)" in found.way_out
+
+
+def test_an_extent_keeps_its_name():
+    text = (
+        "void f(int n, int i_thread, int a[n]) { meta_schedule meta_block(i_thread) { "
+        "meta_for (int i = 0; i < n; i++) a[i] = 1; } }"
+    )
+    assert {one.name for one in program_of(text).parameters} == {"n", "i_thread"}
 
 
 def test_a_variable_keeps_the_name_of_another():

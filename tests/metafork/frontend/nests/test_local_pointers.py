@@ -73,6 +73,8 @@ CHANGED = {
     "a row that changes": "int k = i; float *r = a[k]; k = 0; r[0] = k;",
     "a row from memory": "float *r = a[y[i]]; y[i] = 0; r[0] = 1;",
     "static": "static float *r = 0; r[i] = 1;",
+    "its size": "int t[6] = {1}; int *r = t; y[i] = sizeof(r) + r[0];",
+    "a difference that wraps": "unsigned v = 2; const float *r = x + i - v; x[i] = r[m];",
     "a name that is hidden": "int k = i; float *r = x + k; { int k = 3; r[0] = k; }",
 }
 

@@ -67,6 +67,10 @@ NOT_OWN = {
         "",
         "before it assigns it",
     ),
+    "in a type": ("k = 2; y[i] = k;", "", "int (*p)[k] = 0; y[0] = sizeof *p;", "behind"),
+    "in a size": ("k = 2; y[i] = k;", "", "y[0] = sizeof(int[k]);", "behind"),
+    "in a conversion": ("k = 2; y[i] = k;", "", "y[0] = ((int (*)[k])y)[1][0];", "behind"),
+    "in what sizeof does not do": ("k = 2; y[i] = k;", "", "y[1] = sizeof(k = 3); y[0] = k;", "behind"),
     "stepped": ("y[i] = k++;", "", "", "before it assigns it"),
 }
 
@@ -84,6 +88,7 @@ UNKNOWN = {
     "goto": "again: if (y[0] == 5) { y[0] = s; goto again; }",
     "a macro that is not known": "SHOW_ALL;",
     "static": "static float u; u = 2;",
+    "a pragma": "\n#pragma omp parallel for num_threads(s)\n",
 }
 
 
