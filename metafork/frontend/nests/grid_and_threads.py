@@ -166,10 +166,6 @@ class _Rewriting:
             return True
         return not counts_numbers(head, self._named_type(head.declarator.type), self._type)
 
-    def _is_clear(self, loop: syntax.ForStatement, head: Head) -> bool:
-        """Return whether the names in a plain head mean in the body what they mean in the head."""
-        return head.names.isdisjoint(self._inside)
-
     def _is_unsigned(self, head: Head) -> bool:
         type_ = self._named_type(head.declarator.type)
         return type_ is None or not type_.signed
@@ -209,9 +205,9 @@ class _Rewriting:
         premises: list[Premise] = []
         for loop, size in zip(loops, (*(None,) * (len(loops) - len(shape)), *shape), strict=True):
             head = head_of(loop)
-            strange = head is None or (
-                not (head.is_plain and self._is_clear(loop, head)) and self._is_strange(loop, head)
-            )
+            # The limit of a plain head may be of any type, but its names are those of the host.
+            clear = head is not None and head.is_plain and head.names.isdisjoint(self._inside)
+            strange = head is None or (not clear and self._is_strange(loop, head))
             box = None if head is None or strange else self._box(head, ranges)
             counting = None if box is None else box.counting(self._inside)
             if head is None or box is None or counting is None:
