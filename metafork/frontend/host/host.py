@@ -454,7 +454,7 @@ def _behind_address(target: syntax.Expression, scope: Mapping[str, Variable]) ->
         case syntax.Member() | syntax.Prefix(op="*"):
             return set()
         case _:
-            return {one.name for one in syntax.walk(target) if isinstance(one, syntax.Name)}
+            return syntax.names_in(target)
 
 
 def _is_element(target: syntax.Expression, scope: dict[str, Variable]) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from metafork.frontend.text import syntax
+from metafork.frontend.text.loop_heads import comparison_of, step_of
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
 from metafork.lazy_dataclass import dataclass
@@ -324,37 +325,16 @@ def _first_value(loop: syntax.ForStatement) -> syntax.Expression | None:
 
 
 def _step(step: syntax.Expression | None, name: str) -> int | None:
-    match step:
-        case (
-            syntax.Prefix(op="++", operand=syntax.Name(name=one))
-            | syntax.Postfix(op="++", operand=syntax.Name(name=one))
-        ):
-            size = 1
-        case (
-            syntax.Prefix(op="--", operand=syntax.Name(name=one))
-            | syntax.Postfix(op="--", operand=syntax.Name(name=one))
-        ):
-            size = -1
-        case syntax.Assignment(op="+=" | "-=" as op, target=syntax.Name(name=one), value=syntax.Constant(text=text)):
-            constant = _constant(text)
-            if constant is None or constant.start.constant == 0:
-                return None
-            size = constant.start.constant if op == "+=" else -constant.start.constant
-        case syntax.Assignment(
-            op="=",
-            target=syntax.Name(name=one),
-            value=syntax.Infix(op="+" | "-" as op, left=syntax.Name(name=other), right=syntax.Constant(text=text)),
-        ) if one == other:
-            constant = _constant(text)
-            if constant is None or constant.start.constant == 0:
-                return None
-            size = constant.start.constant if op == "+" else -constant.start.constant
-        case _:
+    found = step_of(step)
+    if found is None or found.variable != name:
+        return None
+    size = 1
+    if found.by is not None:
+        constant = _constant(found.by.text) if isinstance(found.by, syntax.Constant) else None
+        if constant is None or constant.start.constant == 0:
             return None
-    return size if one == name else None
-
-
-_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}
+        size = constant.start.constant
+    return -size if found.down else size
 
 
 def _bound(condition: syntax.Expression, name: str, up: bool) -> tuple[str, syntax.Expression, bool] | None:
@@ -363,15 +343,10 @@ def _bound(condition: syntax.Expression, name: str, up: bool) -> tuple[str, synt
         case syntax.Infix(op="&&", left=left):
             found = _bound(left, name, up)
             return None if found is None else (found[0], found[1], False)
-        case syntax.Infix(op=op, left=syntax.Name(name=one), right=bound) if one == name and op in _TURNED:
-            pass
-        case syntax.Infix(op=op, left=bound, right=syntax.Name(name=one)) if one == name and op in _TURNED:
-            op = _TURNED[op]
         case _:
-            return None
-    mentioned = any(isinstance(one, syntax.Name) and one.name == name for one in syntax.walk(bound))
-    wanted = ("<", "<=", "!=") if up else (">", ">=", "!=")
-    return (op, bound, True) if op in wanted and not mentioned else None
+            compared = comparison_of(condition, name)
+            wanted = ("<", "<=", "!=") if up else (">", ">=", "!=")
+            return None if compared is None or compared[0] not in wanted else (*compared, True)
 
 
 def jumps(statement: syntax.Statement) -> bool:
@@ -406,7 +381,7 @@ def changed(parts: Iterable[syntax.Expression]) -> set[str]:
                     if isinstance(target, syntax.Subscript | syntax.Member):
                         continue
                     if not (isinstance(target, syntax.Prefix) and target.op == "*"):
-                        names |= {one.name for one in syntax.walk(target) if isinstance(one, syntax.Name)}
+                        names |= syntax.names_in(target)
                 case syntax.Unsupported(written=written):
                     names |= written
                 case _:

@@ -92,7 +92,7 @@ class Elements:
                 case syntax.Prefix(op="&", operand=syntax.Subscript()):
                     pass  # the address of an element moves nothing
                 case syntax.Prefix(op="&", operand=target):
-                    self._varying |= {one.name for one in syntax.walk(target) if isinstance(one, syntax.Name)}
+                    self._varying |= syntax.names_in(target)
                 case syntax.Invocation() | syntax.Unsupported():
                     self._stores = True
                 case _:

@@ -35,18 +35,23 @@ from metafork.frontend.nests.heads import (
     quotient,
     same,
 )
-from metafork.frontend.nests.shape import border, declared_names, free_names, items_of, meta_loops, written
+from metafork.frontend.nests.shape import border, free_names, fresh, items_of, meta_loops, written
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.syntax_changes import with_statements
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.lazy_dataclass import dataclass
 
-TypesOf = tuple[TypeOf, Callable[[syntax.TypeName], ScalarType | None]]
-"""Say what type a variable of the host has, and what type a type name stands for."""
+
+class Known(NamedTuple):
+    """What is known where a schedule stands: types of variables, and of type names, and what only computes a value."""
+
+    type_of: TypeOf
+    named_type: Callable[[syntax.TypeName], ScalarType | None]
+    is_library: Callable[[str], bool]
 
 
-def with_grid_and_threads(schedule: syntax.ScheduleStatement, reporter: Reporter, types: TypesOf) -> PlainNest:
+def with_grid_and_threads(schedule: syntax.ScheduleStatement, reporter: Reporter, known: Known) -> PlainNest:
     """Return a schedule with plain heads, cut into blocks where it says so.
 
     What it cannot bring to that form it leaves, for a diagnostic; raises ``RefusedError`` after reporting what is wrong
@@ -55,7 +60,7 @@ def with_grid_and_threads(schedule: syntax.ScheduleStatement, reporter: Reporter
     nests = [one for one in items_of(schedule.body) if isinstance(one, syntax.ForStatement) and one.meta]
     if len(nests) != 1 or len(items_of(schedule.body)) != 1:
         return PlainNest(schedule)
-    rewriting = _Rewriting(schedule, reporter, types)
+    rewriting = _Rewriting(schedule, reporter, known)
     if schedule.block is not None:
         return rewriting.cut(nests[0], schedule.block)
     return PlainNest(rewriting.plain(nests[0]))
@@ -70,38 +75,27 @@ class _Opened:
     conditions: tuple[syntax.Expression, ...] = ()
 
 
-class Premise(NamedTuple):
-    """What must hold of an expression of the host: not to be negative.
-
-    With a type, that it and ``beyond`` together do not exceed that: else indices of a block left over wrap around.
-    """
-
-    expression: syntax.Expression
-    type: syntax.TypeName | None = None
-    beyond: syntax.Expression | None = None
-
-
 class PlainNest(NamedTuple):
-    """A schedule with plain heads, and what must hold for it to be what was written."""
+    """A schedule with plain heads, and conditions on the host under which it is what was written."""
 
     schedule: syntax.ScheduleStatement
-    premises: tuple[Premise, ...] = ()
+    conditions: tuple[syntax.Expression, ...] = ()
 
 
 class _Rewriting:
-    def __init__(self, schedule: syntax.ScheduleStatement, reporter: Reporter, types: TypesOf) -> None:
+    def __init__(self, schedule: syntax.ScheduleStatement, reporter: Reporter, known: Known) -> None:
         self._schedule = schedule
         self._reporter = reporter
-        self._type_of, self._named_type = types
+        self._known = known
         self._taken = free_names(schedule.body)
         shape = () if schedule.block is None else schedule.block.shape
-        self._taken |= {one.name for size in shape for one in syntax.walk(size) if isinstance(one, syntax.Name)}
+        self._taken |= {text for size in shape for text in syntax.names_in(size)}
         self._inside: dict[str, ScalarType | None] = {}
-        for declarator in declared_names(schedule.body):
+        for declarator in syntax.declarators_in(schedule.body):
             scalar = not (declarator.type.pointers or declarator.type.extents)
-            type_ = self._named_type(declarator.type) if scalar else None
-            known = self._inside.get(declarator.name, type_)
-            self._inside[declarator.name] = type_ if known is type_ else None
+            type_ = self._known.named_type(declarator.type) if scalar else None
+            other = self._inside.get(declarator.name, type_)
+            self._inside[declarator.name] = type_ if other is type_ else None
 
     # --- plain heads ------------------------------------------------------------------------------------------
 
@@ -161,17 +155,17 @@ class _Rewriting:
 
     def _is_strange(self, loop: syntax.ForStatement, head: Head) -> bool:
         """Return whether a head is not what its numbers say, or names what another variable hides in the body."""
-        below = {one.name for one in declared_names(loop.body)}
+        below = {one.name for one in syntax.declarators_in(loop.body)}
         if not head.names.isdisjoint(below) or head.name in head.names:
             return True
-        return not counts_numbers(head, self._named_type(head.declarator.type), self._type)
+        return not counts_numbers(head, self._known.named_type(head.declarator.type), self._type)
 
     def _is_unsigned(self, head: Head) -> bool:
-        type_ = self._named_type(head.declarator.type)
+        type_ = self._known.named_type(head.declarator.type)
         return type_ is None or not type_.signed
 
     def _type(self, text: str) -> ScalarType | None:
-        return self._inside[text] if text in self._inside else self._type_of(text)
+        return self._inside[text] if text in self._inside else self._known.type_of(text)
 
     def _conditions(self, head: Head, bounds: Sequence[Bound]) -> tuple[syntax.Expression, ...]:
         found = [head.condition(bound) for bound in bounds]
@@ -202,7 +196,7 @@ class _Rewriting:
         declarations: list[syntax.Statement] = []
         conditions: list[syntax.Expression] = []
         ranges: dict[str, Range] = {}
-        premises: list[Premise] = []
+        premises: list[syntax.Expression] = []
         for loop, size in zip(loops, (*(None,) * (len(loops) - len(shape)), *shape), strict=True):
             head = head_of(loop)
             # The limit of a plain head may be of any type, but its names are those of the host.
@@ -230,7 +224,8 @@ class _Rewriting:
             declarations.append(_declared(head, box.value(index)))
             conditions += self._conditions(head, head.bounds)
             if box is not head:
-                premises += [Premise(factor) for text, factor in head.factors.items() if text not in ranges]
+                factors = (factor for text, factor in head.factors.items() if text not in ranges)
+                premises += [infix("<=", number(0, factor.span), factor) for factor in factors]
             if not same(head.start, box.start):
                 conditions.append(infix(">=", name(head.name, head.span), head.start))
         body = _behind(declarations, _where(conditions, _behind(between, body)))
@@ -251,22 +246,24 @@ class _Rewriting:
 
     def _box(self, head: Head, ranges: Mapping[str, Range]) -> Head | None:
         """Return a head with all iterations of one, and none of the variables of the loops around it."""
-        parts = (head.start, *(bound.limit for bound in head.bounds))
-        named = {one.name for part in parts for one in syntax.walk(part) if isinstance(one, syntax.Name)}
-        return head if named.isdisjoint(ranges) else head.within(ranges)
+        return head if head.names.isdisjoint(ranges) else head.within(ranges)
 
-    def _reach(self, head: Head, counted: Bound, size: syntax.Expression) -> list[Premise]:
-        """Return premises by which a type has all indices of a loop that is cut, those of what is left out included."""
+    def _reach(self, head: Head, counted: Bound, size: syntax.Expression) -> list[syntax.Expression]:
+        """Return conditions by which a type has all indices of a loop that is cut, with those that are left out."""
+        type_ = self._known.named_type(head.declarator.type)
+        if type_ is None or type_.size > ScalarType.INT.size:
+            return []
         _, last = head.range(counted)
+        ends = [last]
+        if any(isinstance(one, syntax.Prefix | syntax.Infix) and one.op == "-" for one in syntax.walk(head.start)):
+            # Iterations are numbered from 0 wherever they start.
+            ends.append(combined(last.span, (True, last), (False, head.start)))
         beyond = combined(size.span, (True, size), constant=-1)
         if not is_number(head.step, 1):
             beyond = infix("*", head.step, beyond)
-        found = [Premise(last, head.declarator.type, beyond)]
-        if any(isinstance(one, syntax.Prefix | syntax.Infix) and one.op == "-" for one in syntax.walk(head.start)):
-            # Iterations are numbered from 0 wherever they start.
-            number_ = combined(last.span, (True, last), (False, head.start))
-            found.append(Premise(number_, head.declarator.type, beyond))
-        return found
+        # Computed in 64 bits, where it does not wrap around itself.
+        most = infix("-", syntax.Constant(f"{type_.greatest}L", size.span), beyond)
+        return [syntax.Infix("<=", end, most, end.span) for end in ends]
 
     def _followed(
         self, outermost: syntax.ForStatement
@@ -280,7 +277,7 @@ class _Rewriting:
             if following is None:
                 return loops, between, loops[-1].body
             changed = {one.name for one in written(following)}
-            stored = _stored(following)
+            stored = self._stored(following)
             for item in items:
                 if item is following:
                     continue
@@ -296,6 +293,25 @@ class _Rewriting:
                         raise self._reporter.refuse("MF0106", declarator.span, message, way_out=_ANOTHER_ARRAY)
                 between.append(item)
             loops.append(following)
+
+    def _stored(self, statement: syntax.Statement) -> set[str]:
+        """Return the names of what a statement may write: targets, and what it hands to functions of the file."""
+        found: set[str] = set()
+        for part in syntax.expressions_in(statement):
+            match part:
+                case (
+                    syntax.Assignment(target=target)
+                    | syntax.Postfix(operand=target)
+                    | syntax.Prefix(op="++" | "--" | "&", operand=target)
+                ):
+                    found |= _roots(target)
+                case syntax.Invocation(callee=syntax.Name(name=called)) if self._known.is_library(called):
+                    pass
+                case syntax.Invocation(arguments=arguments):
+                    found.update(text for argument in arguments for text in syntax.names_in(argument))
+                case _:
+                    pass
+        return found
 
     def _refuse_head(self, loop: syntax.ForStatement, head: Head | None) -> RefusedError:
         """Report a loop that cannot be cut into blocks."""
@@ -317,9 +333,7 @@ class _Rewriting:
         return self._reporter.refuse("MF0105", names[found], f"the number of iterations depends on `{found}`")
 
     def _fresh(self, text: str) -> str:
-        found, number_ = text, 2
-        while found in self._taken or found in self._inside:
-            found, number_ = f"{text}_{number_}", number_ + 1
+        found = fresh(text, self._taken | self._inside.keys())
         self._taken.add(found)
         return found
 
@@ -332,33 +346,25 @@ _ANOTHER_ARRAY = (
 )
 
 
-def _stored(statement: syntax.Statement) -> set[str]:
-    """Return the names of arrays that a statement may write: targets, and what is handed to calls."""
-    found: set[str] = set()
-    for one in syntax.walk_statements(statement):
-        for expression in syntax.direct_expressions(one):
-            for part in syntax.walk(expression):
-                match part:
-                    case (
-                        syntax.Assignment(target=target)
-                        | syntax.Postfix(operand=target)
-                        | syntax.Prefix(op="++" | "--" | "&", operand=target)
-                    ):
-                        found.update(_read(target))
-                    case syntax.Invocation(arguments=arguments):
-                        found.update(text for argument in arguments for text in _read(argument))
-                    case _:
-                        pass
-    return found
+def _roots(place: syntax.Expression) -> set[str]:
+    """Return the names of the variables of which a place is a part."""
+    while isinstance(place, syntax.Subscript | syntax.Member):
+        place = place.base
+    return syntax.names_in(place)
 
 
 def _read(expression: syntax.Expression) -> set[str]:
-    """Return the names in an expression that reaches memory."""
-    nodes = list(syntax.walk(expression))
-    reaches = any(isinstance(one, syntax.Subscript | syntax.Member | syntax.Invocation) for one in nodes)
-    reaches = reaches or any(isinstance(one, syntax.Prefix) and one.op in ("*", "&") for one in nodes)
-    reaches = reaches or isinstance(expression, syntax.Name)
-    return {one.name for one in nodes if isinstance(one, syntax.Name)} if reaches else set()
+    """Return the names of what an expression reads in memory, or hands to a function."""
+    found: set[str] = set()
+    for part in syntax.walk(expression):
+        match part:
+            case syntax.Subscript() | syntax.Member() | syntax.Prefix(op="*" | "&"):
+                found |= _roots(part)
+            case syntax.Invocation(arguments=arguments):
+                found.update(text for argument in arguments for text in syntax.names_in(argument))
+            case _:
+                pass
+    return found
 
 
 def _with_head(loop: syntax.ForStatement, head: Head, variable: str, extent: syntax.Expression) -> syntax.ForStatement:

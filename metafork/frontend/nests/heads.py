@@ -13,11 +13,9 @@ from dataclasses import replace
 from functools import reduce
 
 from metafork.frontend.text import syntax
+from metafork.frontend.text.loop_heads import comparison_of, step_of
 from metafork.ir.messages.source import Span
 from metafork.lazy_dataclass import dataclass
-
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
-
 
 Range = tuple[syntax.Expression, syntax.Expression]
 """The least and the greatest value of a variable."""
@@ -83,7 +81,7 @@ class Head:
         for expanded in (False, True):
             for bound in self.bounds:
                 count = self.count(bound, expanded)
-                if all(not isinstance(one, syntax.Name) or one.name not in inside for one in syntax.walk(count)):
+                if syntax.names_in(count).isdisjoint(inside):
                     return bound, count
         return None
 
@@ -106,7 +104,7 @@ class Head:
     def names(self) -> set[str]:
         """The names that it uses, but for its variable."""
         parts = (self.start, self.step, *(bound.limit for bound in self.bounds))
-        return {one.name for part in parts for one in syntax.walk(part) if isinstance(one, syntax.Name)}
+        return {name for part in parts for name in syntax.names_in(part)}
 
     @property
     def factors(self) -> dict[str, syntax.Name]:
@@ -143,8 +141,7 @@ def _extreme(expression: syntax.Expression, ranges: Mapping[str, Range], end: in
                     return None if product is None else syntax.Infix("*", product, factor, expression.span)
             return None
         case _:
-            inside = any(isinstance(one, syntax.Name) and one.name in ranges for one in syntax.walk(expression))
-            return None if inside else expression
+            return expression if syntax.names_in(expression).isdisjoint(ranges) else None
 
 
 def head_of(loop: syntax.ForStatement) -> Head | None:
@@ -156,11 +153,13 @@ def head_of(loop: syntax.ForStatement) -> Head | None:
     type_ = declarator.type
     if declarator.value is None or type_.extents or type_.pointers or isinstance(declarator.value, syntax.Unsupported):
         return None
-    step = _step(loop.step, declarator.name)
-    bounds = tuple(_bounds(loop.condition, declarator.name, not is_number(declarator.value, 0)))
-    if step is None:
+    step = step_of(loop.step)
+    if step is None or step.variable != declarator.name:
         return None
-    by, down = step
+    by, down = number(1, loop.head) if step.by is None else step.by, step.down
+    if isinstance(by, syntax.Prefix) or declarator.name in syntax.names_in(by):
+        return None
+    bounds = tuple(_bounds(loop.condition, declarator.name, not is_number(declarator.value, 0)))
     wanted = {">", ">="} if down else {"<", "<="}
     if is_number(by, 1):
         wanted.add("!=")
@@ -181,33 +180,6 @@ def head_of(loop: syntax.ForStatement) -> Head | None:
     return Head(declarator, declarator.value, by, down, bounds, usual, loop.head)
 
 
-def _step(step: syntax.Expression | None, variable: str) -> tuple[syntax.Expression, bool] | None:
-    """Return by what a loop steps, and whether downwards."""
-    match step:
-        case (
-            syntax.Postfix(op=op, operand=syntax.Name(name=stepped), span=span)
-            | syntax.Prefix(op="++" | "--" as op, operand=syntax.Name(name=stepped), span=span)
-        ):
-            by: syntax.Expression = number(1, span)
-            down = op == "--"
-        case syntax.Assignment(op="+=" | "-=" as op, target=syntax.Name(name=stepped), value=by):
-            down = op == "-="
-        case syntax.Assignment(
-            op="=",
-            target=syntax.Name(name=stepped),
-            value=syntax.Infix(op="+" | "-" as op, left=syntax.Name(name=left), right=by),
-        ) if left == stepped:
-            down = op == "-"
-        case syntax.Assignment(
-            op="=", target=syntax.Name(name=stepped), value=syntax.Infix(op="+", left=by, right=syntax.Name(name=right))
-        ) if right == stepped:
-            down = False
-        case _:
-            return None
-    positive = not isinstance(by, syntax.Prefix)
-    return (by, down) if stepped == variable and positive and not _mentions(by, variable) else None
-
-
 def _bounds(condition: syntax.Expression, variable: str, apart: bool) -> Iterator[Bound]:
     """Yield the bounds that a condition consists of; one with an empty operator where a part is none.
 
@@ -217,22 +189,10 @@ def _bounds(condition: syntax.Expression, variable: str, apart: bool) -> Iterato
         case syntax.Infix(op="&&", left=left, right=right):
             yield from _bounds(left, variable, apart)
             yield from _bounds(right, variable, apart)
-        case syntax.Infix(op=op, left=syntax.Name(name=left), right=right, span=span) if (
-            op in _FLIPPED and left == variable and not _mentions(right, variable)
-        ):
-            yield from _limits(op, right, span, apart)
-        case syntax.Infix(op=op, left=left, right=syntax.Name(name=right), span=span) if (
-            op in _FLIPPED and right == variable and not _mentions(left, variable)
-        ):
-            yield from _limits(_FLIPPED[op], left, span, apart)
         case _:
-            yield Bound("", condition, condition.span)
-
-
-def _limits(op: str, limit: syntax.Expression, span: Span, apart: bool) -> Iterator[Bound]:
-    both = _lesser_of(limit) if apart and op in ("<", "<=") else None
-    for one in both or (limit,):
-        yield Bound(op, one, span)
+            op, limit = comparison_of(condition, variable) or ("", condition)
+            both = _lesser_of(limit) if apart and op in ("<", "<=") else None
+            yield from (Bound(op, one, condition.span) for one in both or (limit,))
 
 
 def _lesser_of(expression: syntax.Expression) -> tuple[syntax.Expression, syntax.Expression] | None:
@@ -257,10 +217,6 @@ def _changes(*expressions: syntax.Expression) -> bool:
         for expression in expressions
         for one in syntax.walk(expression)
     )
-
-
-def _mentions(expression: syntax.Expression, variable: str) -> bool:
-    return any(isinstance(one, syntax.Name) and one.name == variable for one in syntax.walk(expression))
 
 
 # --- expressions ------------------------------------------------------------------------------------------------------

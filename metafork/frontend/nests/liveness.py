@@ -148,12 +148,12 @@ class Liveness:
                 found = self._name in written or any(token.text == self._name for token in tokens)
                 return Effect.READ if found else Effect.NOTHING
             case syntax.SizeOfType(type=type_):
-                return self._first(_sizes(type_))
+                return self._any(_sizes(type_))
             case syntax.Prefix(op="sizeof", operand=operand):
                 # It is evaluated for an array of variable length alone.
                 return Effect.NOTHING if self.effect(operand) is Effect.NOTHING else Effect.READ
             case syntax.Conversion(type=type_, operand=operand):
-                return self._first((*_sizes(type_), operand))
+                return self._any((*_sizes(type_), operand))
             case syntax.Assignment(op="=", target=syntax.Name(name=name), value=value) if name == self._name:
                 return Effect.READ if self.effect(value) is Effect.READ else Effect.WRITE
             case syntax.Assignment(op="=", target=syntax.Name(), value=value):
@@ -165,13 +165,10 @@ class Liveness:
             case syntax.Comma(items=items):
                 return next((one for one in map(self.effect, items) if one is not Effect.NOTHING), Effect.NOTHING)
             case _:
-                return max(
-                    (self.effect(one) for one in syntax.operands(expression)),
-                    key=lambda one: one.value,
-                    default=Effect.NOTHING,
-                )
+                return self._any(syntax.operands(expression))
 
-    def _first(self, expressions: Iterable[syntax.Expression]) -> Effect:
+    def _any(self, expressions: Iterable[syntax.Expression]) -> Effect:
+        """Return the effect of expressions that are evaluated in any order."""
         effects = [self.effect(one) for one in expressions]
         return max(effects, key=lambda one: one.value, default=Effect.NOTHING)
 

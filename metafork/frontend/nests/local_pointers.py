@@ -7,11 +7,12 @@ as long as the pointer lives; an offset that may not is kept in a scalar.  Other
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
+from metafork.frontend.host.linear_indices import changed
 from metafork.frontend.host.variables import Variable, declared
-from metafork.frontend.nests.shape import free_names, written
+from metafork.frontend.nests.shape import free_names, fresh
 from metafork.frontend.text import syntax
 from metafork.frontend.text.structures import StructureType, TypeNames
 from metafork.frontend.text.syntax_changes import with_expressions, with_operands, with_statements
@@ -46,14 +47,10 @@ class _Place:
 
 def with_places(statement: syntax.Statement, visible: Mapping[str, Variable], typedefs: TypeNames) -> syntax.Statement:
     """Return a statement in which local pointers to places in arrays that are ``visible`` are written out."""
-    if not any(
-        declarator.type.pointers
-        for one in syntax.walk_statements(statement)
-        if isinstance(one, syntax.Declaration)
-        for declarator in one.declarators
-    ):
+    if not any(declarator.type.pointers for declarator in syntax.declarators_in(statement)):
         return statement
-    return _Rewriting(typedefs, {*free_names(statement), *visible}).statement(statement, dict(visible))
+    own = {one.name for one in syntax.declarators_in(statement)}
+    return _Rewriting(typedefs, free_names(statement) | visible.keys() | own).statement(statement, dict(visible))
 
 
 class _Rewriting:
@@ -103,9 +100,7 @@ class _Rewriting:
 
     def _scalar(self, declarator: syntax.Declarator, offset: syntax.Expression) -> syntax.Declarator:
         """Return the declaration of a scalar for the offset of a pointer."""
-        name, number = f"{declarator.name}_first", 2
-        while name in self._taken:
-            name, number = f"{declarator.name}_first_{number}", number + 1
+        name = fresh(f"{declarator.name}_first", self._taken)
         self._taken.add(name)
         type_ = syntax.TypeName(("long",), frozenset(), frozenset(), (), 0, False, declarator.type.span)
         return replace(declarator, name=name, type=type_, value=offset)
@@ -130,16 +125,10 @@ class _Rewriting:
         own = _element(declared(declarator, self._typedefs, 0))
         if own is None or own != _element(array):
             return None
-        names = {one.name for one in syntax.walk(place.pointer(type_.span)) if isinstance(one, syntax.Name)}
-        held = {one.name for one in syntax.walk(place.base) if isinstance(one, syntax.Name)}
-        changed = {one.name for one in written(rest)}
-        hidden = {
-            one.name
-            for statement in syntax.walk_statements(rest)
-            for one in _declared_by(statement)
-            if one is not declarator
-        }
-        if declarator.name in changed | hidden or held & changed or names & hidden:
+        names, held = syntax.names_in(place.pointer(type_.span)), syntax.names_in(place.base)
+        changing = _changed(rest)
+        hidden = {one.name for one in syntax.declarators_in(rest)}
+        if declarator.name in changing | hidden or held & changing or names & hidden:
             return None
         if not self._row_lasts(place.base, rest) or _has_mention(rest, declarator.name):
             return None
@@ -155,13 +144,11 @@ class _Rewriting:
 
     def _lasts(self, expression: syntax.Expression, rest: syntax.Statement) -> bool:
         """Return whether an expression keeps its value: it is made of scalars that nothing changes, not of memory."""
-        changed = {one.name for one in written(rest)}
-        return all(
-            isinstance(one, _OF_SCALARS)
-            and not (isinstance(one, syntax.Name) and one.name in changed)
-            and not (isinstance(one, syntax.Prefix) and one.op in ("++", "--", "*", "&"))
+        of_scalars = all(
+            isinstance(one, _OF_SCALARS) and not (isinstance(one, syntax.Prefix) and one.op in ("++", "--", "*", "&"))
             for one in syntax.walk(expression)
         )
+        return of_scalars and syntax.names_in(expression).isdisjoint(_changed(rest))
 
     def _written_out(self, statement: syntax.Statement, name: str, place: _Place) -> syntax.Statement:
         statement = with_expressions(statement, lambda one: _with_place(one, name, place))
@@ -187,6 +174,11 @@ def _place(expression: syntax.Expression, scope: Mapping[str, Variable]) -> tupl
         case _:
             array = _array(expression, scope)
             return None if array is None else (_Place(expression), array)
+
+
+def _changed(statement: syntax.Statement) -> set[str]:
+    """Return the names that a statement may give another value."""
+    return changed(part for one in syntax.walk_statements(statement) for part in syntax.direct_expressions(one))
 
 
 def _may_wrap(offset: syntax.Expression, scope: Mapping[str, Variable]) -> bool:
@@ -241,24 +233,14 @@ def _with_place(expression: syntax.Expression, name: str, place: _Place) -> synt
             return with_operands(expression, lambda one: _with_place(one, name, place))
 
 
-def _declared_by(statement: syntax.Statement) -> Collection[syntax.Declarator]:
-    declaration = statement.init if isinstance(statement, syntax.ForStatement) else statement
-    return declaration.declarators if isinstance(declaration, syntax.Declaration) else ()
-
-
-def _names(expression: syntax.Expression, name: str) -> bool:
-    return any(isinstance(one, syntax.Name) and one.name == name for one in syntax.walk(expression))
-
-
 def _has_mention(statement: syntax.Statement, name: str) -> bool:
     """Return whether a name stands in text that is not understood, or where the size of the pointer may be meant."""
-    for one in syntax.walk_statements(statement):
-        if isinstance(one, syntax.Opaque) and any(token.text == name for token in one.tokens):
+    statements = syntax.walk_statements(statement)
+    if any(isinstance(one, syntax.Opaque) and any(token.text == name for token in one.tokens) for one in statements):
+        return True
+    for part in syntax.expressions_in(statement):
+        if isinstance(part, syntax.Unsupported) and any(token.text == name for token in part.tokens):
             return True
-        for expression in syntax.direct_expressions(one):
-            for part in syntax.walk(expression):
-                if isinstance(part, syntax.Unsupported) and any(token.text == name for token in part.tokens):
-                    return True
-                if isinstance(part, syntax.Prefix) and part.op == "sizeof" and _names(part.operand, name):
-                    return True
+        if isinstance(part, syntax.Prefix) and part.op == "sizeof" and name in syntax.names_in(part.operand):
+            return True
     return False

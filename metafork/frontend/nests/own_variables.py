@@ -98,15 +98,9 @@ class _Owner:
         if self._name not in free_names(statement):
             return statement
         if isinstance(statement, syntax.ForStatement) and not liveness.behind.get(id(statement), True):
-            init = statement.init
-            if (
-                isinstance(init, syntax.Assignment)
-                and init.op == "="
-                and isinstance(init.target, syntax.Name)
-                and init.target.name == self._name
-                and liveness.effect(init.value) is Effect.NOTHING
-            ):
-                return replace(statement, init=self._declaration(init.value, init.target.span, init.span))
+            started = self._declared(statement.init, liveness)
+            if started is not None:
+                return replace(statement, init=started)
         return with_statements(statement, lambda one: self._in_heads(one, liveness))
 
     def _in_loops(self, statement: syntax.Statement, liveness: Liveness) -> syntax.Statement:
@@ -131,15 +125,11 @@ class _Owner:
         uses = [number for number, item in enumerate(body.items) if self._name in free_names(item)]
         first = uses[0]
         item = body.items[first]
-        value = item.expression if isinstance(item, syntax.ExpressionStatement) and not item.atomic else None
-        if (
-            isinstance(value, syntax.Assignment)
-            and value.op == "="
-            and isinstance(value.target, syntax.Name)
-            and value.target.name == self._name
-            and liveness.effect(value.value) is Effect.NOTHING
-        ):
-            declared: tuple[syntax.Statement, ...] = (self._declaration(value.value, value.target.span, item.span),)
+        plain = item.expression if isinstance(item, syntax.ExpressionStatement) and not item.atomic else None
+        assigned = self._declared(plain, liveness)
+        declared: tuple[syntax.Statement, ...]
+        if assigned is not None:
+            declared = (assigned,)
         elif len(uses) == 1 and self._may_hold(item, liveness):
             declared = (with_statements(item, lambda one: self._further(one, liveness)),)
         else:
@@ -157,6 +147,18 @@ class _Owner:
 
     def _further(self, statement: syntax.Statement, liveness: Liveness) -> syntax.Statement:
         return self._with_declaration(statement, liveness) if self._name in free_names(statement) else statement
+
+    def _declared(
+        self, assignment: syntax.Expression | syntax.Declaration | None, liveness: Liveness
+    ) -> syntax.Declaration | None:
+        """Return the declaration for an assignment of the variable that does not read it."""
+        match assignment:
+            case syntax.Assignment(op="=", target=syntax.Name(name=name, span=place), value=value, span=span) if (
+                name == self._name and liveness.effect(value) is Effect.NOTHING
+            ):
+                return self._declaration(value, place, span)
+            case _:
+                return None
 
     def _declaration(self, value: syntax.Expression | None, name: Span, span: Span) -> syntax.Declaration:
         assert self._type is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from metafork.frontend.text import syntax
 
@@ -82,23 +82,21 @@ def free_names(statement: syntax.Statement) -> set[str]:
 
 def written(statement: syntax.Statement) -> Iterator[syntax.Name]:
     """Yield the variables that are assigned or stepped in a statement, or whose address is taken, where they are."""
-    for one in syntax.walk_statements(statement):
-        for expression in syntax.direct_expressions(one):
-            for part in syntax.walk(expression):
-                match part:
-                    case (
-                        syntax.Assignment(target=syntax.Name() as name)
-                        | syntax.Postfix(operand=syntax.Name() as name)
-                        | syntax.Prefix(op="++" | "--" | "&", operand=syntax.Name() as name)
-                    ):
-                        yield name
-                    case _:
-                        pass
+    for part in syntax.expressions_in(statement):
+        match part:
+            case (
+                syntax.Assignment(target=syntax.Name() as name)
+                | syntax.Postfix(operand=syntax.Name() as name)
+                | syntax.Prefix(op="++" | "--" | "&", operand=syntax.Name() as name)
+            ):
+                yield name
+            case _:
+                pass
 
 
-def declared_names(statement: syntax.Statement) -> Iterator[syntax.Declarator]:
-    """Yield what is declared in a statement, in heads of loops too."""
-    for one in syntax.walk_statements(statement):
-        declaration = one.init if isinstance(one, syntax.ForStatement) else one
-        if isinstance(declaration, syntax.Declaration):
-            yield from declaration.declarators
+def fresh(text: str, taken: Collection[str]) -> str:
+    """Return a name that is not taken: the text, or the text with a number behind it."""
+    found, number = text, 2
+    while found in taken:
+        found, number = f"{text}_{number}", number + 1
+    return found

@@ -72,11 +72,7 @@ class NestBuilder:
         self._reporter = reporter
         self._schedule = schedule
         self._ranks: dict[Origin, int] = {}
-        spoken = frozenset(
-            declarator.name
-            for statement in syntax.walk_statements(schedule.body)
-            for declarator in _declarators(statement)
-        )
+        spoken = frozenset(declarator.name for declarator in syntax.declarators_in(schedule.body))
         self._scopes = Scopes(reporter, host, file, host_names, reserved, spoken)
         self._spoken = frozenset(reassociate or ())
         self._reductions = Reductions(reporter, self._scopes.fresh, reassociate is not None)
@@ -328,12 +324,6 @@ class NestBuilder:
             self._reporter.error("MF0103", at, f"a `meta_for` steps with `{var}++`")
         name = self._scopes.introduce(var, ScalarSymbol("", type_, origin, declarator.name_span), declarator.name_span)
         return ir.MetaFor(name, extent, type_, loop.head)
-
-
-def _declarators(statement: syntax.Statement) -> tuple[syntax.Declarator, ...]:
-    if isinstance(statement, syntax.ForStatement) and isinstance(statement.init, syntax.Declaration):
-        return statement.init.declarators
-    return statement.declarators if isinstance(statement, syntax.Declaration) else ()
 
 
 def _steps_by_one(step: syntax.Expression | None, var: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from metafork.frontend.host.array_moves import moves
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
-from metafork.frontend.nests.grid_and_threads import Premise, with_grid_and_threads
+from metafork.frontend.nests.grid_and_threads import Known, with_grid_and_threads
 from metafork.frontend.nests.local_pointers import with_places
 from metafork.frontend.nests.own_variables import with_own_variables
 from metafork.frontend.nests.shape import free_names
@@ -28,6 +28,7 @@ from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
+from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.control import control_names, variables_of
 from metafork.ir.mapping import Mapping
@@ -71,7 +72,7 @@ class ProgramBuilder:
         self.ordered: tuple[tuple[ir.Expr, ...], ...] = ()
         self.parts: tuple[ir.Array, ...] = ()
         self.second: Nest | None = None
-        self._premises: tuple[Premise, ...] = ()
+        self._conditions: tuple[syntax.Expression, ...] = ()
         self._reassociate = reassociate
 
     def build(self, name: str, function: str) -> ir.Program:
@@ -79,7 +80,8 @@ class ProgramBuilder:
         statement = with_own_variables(self._host, self._site, self._reporter)
         body = with_places(statement.body, self._site.visible, self._host.typedefs)
         statement = replace(statement, body=body)
-        statement, self._premises = with_grid_and_threads(statement, self._reporter, (self._type_of, self._named_type))
+        known = Known(self._type_of, self._named_type, self._is_library)
+        statement, self._conditions = with_grid_and_threads(statement, self._reporter, known)
         named = free_names(statement.body)
         if self._functions is not None:
             named = named.union(*(free_names(one.body) for one in self._functions.reached(statement.body)))
@@ -125,6 +127,10 @@ class ProgramBuilder:
 
     def _named_type(self, type_: syntax.TypeName) -> ScalarType | None:
         return scalar_type(type_.words, self._host.typedefs)
+
+    def _is_library(self, name: str) -> bool:
+        """Say whether a name is that of a function of the mathematical library, and of none of the file."""
+        return name in SIGNATURES and (self._functions is None or name not in self._functions.names)
 
     # --- names of the host ------------------------------------------------------------------------------------
 
@@ -272,7 +278,7 @@ class ProgramBuilder:
             found.add(name)
             variable = self._site.visible[name]
             for extent in variable.extents:
-                pending += [node.name for node in syntax.walk(extent) if isinstance(node, syntax.Name)]
+                pending += syntax.names_in(extent)
             definition = self._values.definition(variable)
             if definition is not None:
                 pending += [operand.name for operand in definition.operands]
@@ -378,31 +384,16 @@ class ProgramBuilder:
             if needed <= roots:
                 definitions.update(through)
                 found.append(integer[0])
-        for premise in self._premises:
-            found += self._premise(premise)
+        for condition in self._conditions:
+            found += self._condition(condition)
         return tuple(found)
 
-    def _premise(self, premise: Premise) -> list[ir.Expr]:
-        """Return what a nest needs that was brought to grid and threads, where it is not known to hold."""
-        span = premise.expression.span
-        condition = syntax.Infix("<=", syntax.Constant("0", span), premise.expression, span)
-        if premise.type is not None:
-            type_ = scalar_type(premise.type.words, self._host.typedefs)
-            if type_ is None or type_.size > ScalarType.INT.size:
-                return []
-            # Computed in 64 bits, where it does not wrap around itself.
-            most: syntax.Expression = syntax.Constant(f"{type_.greatest}L", span)
-            if premise.beyond is not None:
-                most = syntax.Infix("-", most, premise.beyond, span)
-            condition = syntax.Infix("<=", premise.expression, most, span)
+    def _condition(self, condition: syntax.Expression) -> list[ir.Expr]:
+        """Return a condition under which the nest is what was written; nothing where it always holds."""
         integer = self._values.integer(condition, self._site.order, self._site.visible)
         if integer is None or (not integer[1] and not integer_value(integer[0], {})):
-            what = (
-                "is negative"
-                if premise.type is None
-                else "exceeds its type where a block goes beyond the last iteration"
-            )
-            raise self._reporter.refuse("MF0105", span, f"it is not known whether an index {what}")
+            message = "it is not known whether an index is negative, or goes beyond its type where a block is not full"
+            raise self._reporter.refuse("MF0105", condition.span, message)
         return [integer[0]] if integer[1] else []
 
     def _serial_variables(self) -> list[str]:

@@ -25,7 +25,7 @@ def in_parameters(
     extent: syntax.Expression, host: HostFunction, source: Source, reporter: Reporter
 ) -> syntax.Expression:
     """Return an extent with locals written out; reports MF0321 where that is not known, and returns any extent then."""
-    names = {one.name for one in syntax.walk(extent) if isinstance(one, syntax.Name)}
+    names = syntax.names_in(extent)
     locals_ = [one for one in host.variables if one.name in names - host.outer.keys()]
     if not locals_:
         return extent

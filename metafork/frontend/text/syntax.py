@@ -454,6 +454,11 @@ def walk(expression: Expression) -> Iterator[Expression]:
         pending.extend(reversed(operands(node)))
 
 
+def names_in(expression: Expression) -> set[str]:
+    """Return the names in an expression."""
+    return {one.name for one in walk(expression) if isinstance(one, Name)}
+
+
 def items_of(braces: Braces) -> Iterator[Expression]:
     """Yield the expressions of a braced initialiser, in textual order."""
     for item in braces.items:
@@ -497,6 +502,21 @@ def direct_expressions(statement: Statement) -> tuple[Expression, ...]:
             return () if value is None else (value,)
         case Block() | LabelledStatement() | Empty() | Opaque() | ScheduleStatement():
             return ()
+
+
+def expressions_in(statement: Statement) -> Iterator[Expression]:
+    """Yield the expressions of a statement and of all below it, each with everything below that."""
+    for one in walk_statements(statement):
+        for expression in direct_expressions(one):
+            yield from walk(expression)
+
+
+def declarators_in(statement: Statement) -> Iterator[Declarator]:
+    """Yield what is declared in a statement, in heads of loops too."""
+    for one in walk_statements(statement):
+        declaration = one.init if isinstance(one, ForStatement) else one
+        if isinstance(declaration, Declaration):
+            yield from declaration.declarators
 
 
 def results_of(schedule: ScheduleStatement) -> Iterator[Name]:

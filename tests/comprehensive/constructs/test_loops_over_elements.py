@@ -30,9 +30,11 @@ PROGRAMS = {
     "  int sum = 0, i;\n"
     "  for (i = 0; i < m; i++) count[i] = 0;\n  meta_schedule meta_block(B) {\n    meta_reduction(+: sum)\n"
     "    meta_for (i = 0; i < n; i++) { sum += a[i]; meta_atomic count[a[i] % m]++; } }\n  return sum;\n}\n",
-    "scalars between the loops": "void rows(int n, int m, int B, const float a[n][m], float b[n][m])\n{\n"
-    "  meta_schedule meta_block(B) { meta_for (int i = 1; i < n; i++) {\n    int up = i - 1;\n    float w = a[up][0];\n"
-    "    meta_for (int j = 0; j < m; j++) b[i][j] = w * a[up][j]; } }\n}\n",
+    "scalars between the loops": "#include <math.h>\n"
+    "void rows(int n, int m, int B, const float a[n][m], float b[n][m])\n{\n"
+    "  meta_schedule meta_block(B) { meta_for (int i = 1; i < n; i++) {\n"
+    "    int up = i - 1;\n    float w = a[i][0] + a[up][0];\n"
+    "    meta_for (int j = 0; j < m; j++) b[i][j] = w * fabsf(a[up][j]); } }\n}\n",
     "tiles by their first elements": "#define MIN(a, b) ((a) < (b) ? (a) : (b))\n"
     "void tiled(int n, int T, const float *a, const float *b, float *c)\n{\n  int i, j, k, i0, j0, k0;\n"
     "  meta_schedule { meta_for (i0 = 0; i0 < n; i0 += T) meta_for (j0 = 0; j0 < n; j0 += T)\n"

@@ -501,17 +501,8 @@ def _rank(declarator: syntax.Declarator) -> int:
     return len(declarator.type.extents) + declarator.type.pointers
 
 
-def _expressions_in(body: syntax.Statement) -> list[syntax.Expression]:
-    return [
-        part
-        for statement in syntax.walk_statements(body)
-        for expression in syntax.direct_expressions(statement)
-        for part in syntax.walk(expression)
-    ]
-
-
 def _targets(body: syntax.Statement) -> list[syntax.Expression]:
-    return _targets_in(_expressions_in(body))
+    return _targets_in(list(syntax.expressions_in(body)))
 
 
 def _targets_in(parts: Iterable[syntax.Expression]) -> list[syntax.Expression]:
@@ -550,13 +541,12 @@ def _values(function: FileFunction) -> frozenset[str]:
 
 def _names_beyond(function: FileFunction) -> set[str]:
     """Return what a function may take an element of, or hand on, that is neither a parameter nor its own."""
-    declared = [one for one in syntax.walk_statements(function.body) if isinstance(one, syntax.Declaration)]
-    own = {one.name for one in (*function.parameters, *(one for each in declared for one in each.declarators))}
+    own = {one.name for one in (*function.parameters, *syntax.declarators_in(function.body))}
     found: set[str] = set()
-    for part in _expressions_in(function.body):
+    for part in syntax.expressions_in(function.body):
         match part:
             case syntax.Subscript() | syntax.Member() | syntax.Prefix(op="*" | "&"):
-                found |= {one.name for one in syntax.walk(part) if isinstance(one, syntax.Name)}
+                found |= syntax.names_in(part)
             case syntax.Invocation(arguments=arguments):
                 found |= {one.name for one in arguments if isinstance(one, syntax.Name)}
             case _:
@@ -575,4 +565,4 @@ def _assigned(body: syntax.Statement) -> set[str]:
 
 
 def _uses(body: syntax.Statement, name: str) -> int:
-    return sum(isinstance(part, syntax.Name) and part.name == name for part in _expressions_in(body))
+    return sum(isinstance(part, syntax.Name) and part.name == name for part in syntax.expressions_in(body))
