@@ -21,8 +21,8 @@ from metafork.algebra.polynomial import ONE, Constraint, Monomial, Polynomial
 from metafork.algebra.ranges import Box
 from metafork.algebra.symbols import DerivedSymbol
 
-MOST_NODES = 400
-"""Substitutions of one search."""
+MOST_TERMS = 10_000
+"""Terms that the substitutions of one search give; searches that find something take some hundreds."""
 MOST_DEPTH = 5
 """Symbols that are replaced one after the other."""
 MOST_QUOTIENTS = 8
@@ -44,7 +44,7 @@ class Positivity:
         self._dividends: list[tuple[str, Polynomial]] | None = None
         self._definitions: dict[str, list[Polynomial]] | None = None
         self._numbered = 0
-        self._nodes = 0
+        self._terms = 0
         self._asked: dict[Polynomial, bool] = {}
 
     def extended(self, more: Iterable[Constraint]) -> Positivity:
@@ -61,7 +61,7 @@ class Positivity:
         """Say whether ``value >= 0`` is shown, by ranges or also by a search."""
         if not search:
             return self._by_ranges(value)
-        self._nodes = 0
+        self._terms = 0
         return self._search(value, frozenset(), set())
 
     def sign(self, value: Polynomial) -> int | None:
@@ -181,8 +181,7 @@ class Positivity:
         if (value, used) in failed:
             return False  # the same symbols replaced in another order
         failed.add((value, used))
-        self._nodes += 1
-        if self._nodes > MOST_NODES or len(used) > MOST_DEPTH:
+        if self._terms > MOST_TERMS or len(used) > MOST_DEPTH:
             return False
         helpful = {name for mono, coeff in terms.items() if coeff > 0 for name, _ in mono}
         steps = [
@@ -190,6 +189,7 @@ class Positivity:
             for name in sorted(helpful - used)
             for definition in self._defined().get(name, ())
         ]
+        self._terms += sum(len(result.coefficients) for result, _ in steps)
         steps.sort(key=lambda step: sum(coeff < 0 for coeff in step[0].coefficients.values()))
         return any(self._search(result, replaced, failed) for result, replaced in steps)
 

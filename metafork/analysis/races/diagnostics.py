@@ -178,7 +178,10 @@ def _assumed(program: Program, conditions: list[Expr]) -> Program:
 
 
 def _ends(race: Race, assumed: Program) -> bool:
-    """Return whether a program that assumes something has no such race, and what it assumes can hold."""
+    """Return whether a program that assumes more has no such race, and what it assumes can hold."""
+    with suppress(NoValueError):
+        if all(integer_value(one, race.parameters) for one in assumed.assumptions):
+            return False  # the iterations of this race meet there too
     facts = program_facts(assumed)
     if not any(True for _ in sample_points(facts.constraints, facts.derived)):
         return False
