@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from metafork.frontend.text.clauses.keywords import AFTER_SCHEDULE, is_schedule_keyword, similar
+from metafork.frontend.text.clauses.static_clauses import WORD as STATIC
+from metafork.frontend.text.clauses.static_clauses import begins
 from metafork.frontend.text.definitions import FunctionText
-from metafork.frontend.text.keywords import AFTER_SCHEDULE, is_schedule_keyword, similar
 from metafork.frontend.text.preprocessing.preprocessor import CONDITIONAL_WORDS, Preprocessed
 from metafork.frontend.text.reporter import Reporter
-from metafork.frontend.text.static_clauses import WORD as STATIC
-from metafork.frontend.text.static_clauses import begins
 from metafork.frontend.text.tokens import TokenKind
 from metafork.ir.messages.source import Span
 from metafork.lazy_dataclass import dataclass

@@ -37,8 +37,8 @@ from metafork.frontend.pragmas.pointers import (
 from metafork.frontend.pragmas.promises import promises_within
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.program import ProgramBuilder
-from metafork.frontend.schedules.promised_sizes import in_parameters
-from metafork.frontend.schedules.tables import ConstantMemory
+from metafork.frontend.schedules.values.promised_sizes import in_parameters
+from metafork.frontend.schedules.values.tables import ConstantMemory
 from metafork.frontend.signatures import Signatures, callers, parameter_array
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar

@@ -22,7 +22,7 @@ from comprehensive.emit.identifiers import c_comment, c_string
 from comprehensive.emit.launch_text import run_types
 from comprehensive.emit.signature import host_arrays, signature_of
 from comprehensive.tree.schedule_tree import ScheduleTree
-from metafork.frontend.text.keywords import CLAUSES
+from metafork.frontend.text.clauses.keywords import CLAUSES
 from metafork.ir.arithmetic.exact_constants import NAMED
 from metafork.ir.atomic_updates import atomic_arrays
 from metafork.ir.program import Array, Call, FloatConst, expressions_of, walk_expression, walk_statements

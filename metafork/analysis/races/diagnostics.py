@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
+from metafork.algebra.polynomial import ONE
 from metafork.algebra.prover import sample_points
 from metafork.analysis.facts import program_facts
 from metafork.analysis.loop_ranges import LoopKind
@@ -29,11 +30,13 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
+from metafork.ir.rewriting import variables
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.printing.expressions import Spelling, as_written, expression
 
 _CODES = {RaceKind.GRID: "MF0401", RaceKind.THREADS: "MF0402"}
 _UNPROVED = "MF0403"
+_NUMBERED = re.compile(r"\b([A-Za-z_]\w*?)_\d+\b")
 
 
 def check_races(
@@ -47,21 +50,21 @@ def check_races(
     call variables what the text calls them.
     """
     found: list[Diagnostic] = []
+    words = frozenset(re.findall(r"\w+", unit.source.text))
     for schedule in unit.schedules:
         program, name = schedule.program, unit.source.name
         report = race_report(program, deadline, schedule.promises)
-        found += [_certain(race, program, name) for race in report.races]
+        found += [_certain(race, program, name, words) for race in report.races]
         found += [
             _open(pair, program, name, Severity.ERROR if strict else Severity.WARNING) for pair in report.unproved
         ]
-    words = frozenset(re.findall(r"\w+", unit.source.text))
     found = [replace(one, message=_written(one.message, words), reason=_written(one.reason, words)) for one in found]
     if any(one.severity is Severity.ERROR for one in found):
         raise DiagnosticsError(found)
     return tuple(found)
 
 
-def _written(text: str, words: frozenset[str]) -> str:
+def _written(text: str, words: Set[str]) -> str:
     """Give a variable the name back that it has in a file with these words: ``u`` where the program has ``u_1``.
 
     The front end makes such a name where one is taken already, and never one that the file has.
@@ -70,7 +73,11 @@ def _written(text: str, words: frozenset[str]) -> str:
     def name(found: re.Match[str]) -> str:
         return found[0] if found[0] in words or found[1] not in words else found[1]
 
-    return re.sub(r"\b([A-Za-z_]\w*?)_\d+\b", name, text)
+    return _NUMBERED.sub(name, text)
+
+
+def _of_text(name: str, words: Set[str]) -> bool:
+    return _written(name, words) in words
 
 
 def _verb(reference: Reference) -> str:
@@ -83,25 +90,29 @@ def _values(names: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in names.items())
 
 
-def _iteration(reference: Reference, values: Mapping[str, int], program: Program, given: Mapping[str, int]) -> str:
+def _iteration(access: Reference, values: Mapping[str, int], race: Race, program: Program, words: Set[str]) -> str:
     """Return the iteration of an access by the variables that the text has.
 
-    Where loops over elements were cut into blocks, these are declared at the beginning of the threads' code.
+    Where the front end counts blocks and threads by others, their code begins with what those of the text are.
     """
-    serial = {loop.var for loop in reference.loops if loop.kind is LoopKind.SERIAL}
+    serial = {loop.var for loop in access.loops if loop.kind is LoopKind.SERIAL}
+    made = {name for name in values if _written(name, words) not in words}
+    told = {loop.var for loop in access.loops if loop.trips == ONE} & made
+    known = {**race.parameters, **values}
     shown = {name: value for name, value in values.items() if name not in serial}
-    for phase in (stmt for stmt in walk_statements(program.body) if isinstance(stmt, Phase)):
-        for stmt in phase.body:
-            if not isinstance(stmt, Declare) or stmt.value is None or f"{stmt.name}_block" not in shown:
+    for body in (program.body, *(stmt.body for stmt in walk_statements(program.body) if isinstance(stmt, Phase))):
+        for stmt in body:
+            if not isinstance(stmt, Declare):
                 break
+            used = frozenset() if stmt.value is None else made & variables(stmt.value)
             with suppress(NoValueError):
-                shown[stmt.name] = integer_value(stmt.value, {**given, **values})
-                for part in ("block", "thread"):
-                    shown.pop(f"{stmt.name}_{part}", None)
-    return _values(shown)
+                if stmt.value is not None and used:
+                    known[stmt.name] = shown[stmt.name] = integer_value(stmt.value, known)
+                    told |= used
+    return _values({name: value for name, value in shown.items() if name not in told})
 
 
-def _certain(race: Race, program: Program, source_name: str) -> Diagnostic:
+def _certain(race: Race, program: Program, source_name: str, words: Set[str]) -> Diagnostic:
     code = _CODES[race.kind]
     entry = CATALOGUE[code]
     place = replace(race.first.element, indices=tuple(IntConst(index) for index in race.element))
@@ -110,8 +121,8 @@ def _certain(race: Race, program: Program, source_name: str) -> Diagnostic:
     where = "in one launch" if race.kind is RaceKind.GRID else "between two barriers"
     message = (
         f"{entry.title} on {element} {where}: {_verb(race.first)} for "
-        f"{_iteration(race.first, race.first_iteration, program, race.parameters)} and {_verb(race.second)} for "
-        f"{_iteration(race.second, race.second_iteration, program, race.parameters)}, with {_values(parameters)}"
+        f"{_iteration(race.first, race.first_iteration, race, program, words)} and {_verb(race.second)} for "
+        f"{_iteration(race.second, race.second_iteration, race, program, words)}, with {_values(parameters)}"
     )
     related = (
         ((race.second.element.span, f"the other access, {_verb(race.second)}"),)

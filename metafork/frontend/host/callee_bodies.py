@@ -10,8 +10,8 @@ from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Variable, declared
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.text.clauses.keywords import is_schedule_keyword
 from metafork.frontend.text.definitions import FunctionText, split_commas
-from metafork.frontend.text.keywords import is_schedule_keyword
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
 from metafork.frontend.text.reporter import RefusedError, SilentReporter

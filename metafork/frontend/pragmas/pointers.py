@@ -17,8 +17,8 @@ from metafork.frontend.host.variables import Variable, columns_of, key_of
 from metafork.frontend.members.structure_values import Paths, named_members
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.text.clauses.keywords import CLAUSES, is_schedule_keyword
 from metafork.frontend.text.definitions import split_commas
-from metafork.frontend.text.keywords import CLAUSES, is_schedule_keyword
 from metafork.frontend.text.preprocessing.preprocessor import Directive
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import BracketError, LineMap, Token, TokenKind, match_brackets, tokenize

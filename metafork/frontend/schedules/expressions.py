@@ -23,8 +23,8 @@ from metafork.frontend.schedules.symbols import (
     ValueSymbol,
 )
 from metafork.frontend.text import syntax
+from metafork.frontend.text.clauses.keywords import similar
 from metafork.frontend.text.constants import constant, integer_constant, named_constant, why_no_constant
-from metafork.frontend.text.keywords import similar
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType, TypeNames, structure_of
 from metafork.frontend.text.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type

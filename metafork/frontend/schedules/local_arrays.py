@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 
-from metafork.frontend.schedules.initialisers import MisfitError, placed
 from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.symbols import ArraySymbol
+from metafork.frontend.schedules.values.initialisers import MisfitError, placed
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import Reporter
 from metafork.ir import program as ir

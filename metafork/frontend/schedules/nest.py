@@ -19,8 +19,8 @@ from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.statements import Level, StatementBuilder, first_word
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol
 from metafork.frontend.text import syntax
+from metafork.frontend.text.clauses.reductions import Reductions
 from metafork.frontend.text.constants import integer_constant
-from metafork.frontend.text.reductions import Reductions
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import TypeNames
 from metafork.ir import program as ir

@@ -35,7 +35,7 @@ from dataclasses import replace
 from functools import partial
 
 from metafork.frontend.text import syntax
-from metafork.frontend.text.reductions import Reductions, over_phases
+from metafork.frontend.text.clauses.reductions import Reductions, over_phases
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import updated

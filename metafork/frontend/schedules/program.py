@@ -14,16 +14,16 @@ from metafork.frontend.nests.grid_and_threads import Known, with_grid_and_thread
 from metafork.frontend.nests.local_pointers import with_places
 from metafork.frontend.nests.own_variables import with_own_variables
 from metafork.frontend.nests.shape import free_names
-from metafork.frontend.schedules.derived import Definition, HostValues
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.local_arrays import number_of
 from metafork.frontend.schedules.nest import Nest, NestBuilder
-from metafork.frontend.schedules.static_values import StaticReader
 from metafork.frontend.schedules.structure_views import Views, accessed
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
-from metafork.frontend.schedules.tables import ConstantMemory
+from metafork.frontend.schedules.values.derived import Definition, HostValues
+from metafork.frontend.schedules.values.static_values import StaticReader
+from metafork.frontend.schedules.values.tables import ConstantMemory
 from metafork.frontend.text import syntax
-from metafork.frontend.text.keywords import similar
+from metafork.frontend.text.clauses.keywords import similar
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir import program as ir

@@ -19,7 +19,7 @@ from metafork.frontend.schedules.loop_steps import own_start, own_step
 from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol
 from metafork.frontend.text import syntax
-from metafork.frontend.text.atomics import atomic, with_old_value
+from metafork.frontend.text.clauses.atomics import atomic, with_old_value
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType, TypeNames
 from metafork.ir import program as ir

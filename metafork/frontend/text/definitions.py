@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from metafork.frontend.text.static_clauses import is_static_keyword
+from metafork.frontend.text.clauses.static_clauses import is_static_keyword
 from metafork.frontend.text.tokens import Token, TokenKind
 from metafork.lazy_dataclass import dataclass
 

@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
-from metafork.frontend.text.definitions import split_commas
-from metafork.frontend.text.keywords import (
+from metafork.frontend.text.clauses.keywords import (
     AFTER_SCHEDULE,
     CLAUSES,
     KEYWORDS,
@@ -25,11 +24,12 @@ from metafork.frontend.text.keywords import (
     is_schedule_keyword,
     similar,
 )
-from metafork.frontend.text.reductions import OPERATORS as REDUCTIONS
+from metafork.frontend.text.clauses.reductions import OPERATORS as REDUCTIONS
+from metafork.frontend.text.clauses.static_clauses import WORD as STATIC
+from metafork.frontend.text.clauses.static_clauses import clauses as static_clauses
+from metafork.frontend.text.clauses.static_clauses import is_static_keyword
+from metafork.frontend.text.definitions import split_commas
 from metafork.frontend.text.reporter import RefusedError, Reporter
-from metafork.frontend.text.static_clauses import WORD as STATIC
-from metafork.frontend.text.static_clauses import clauses as static_clauses
-from metafork.frontend.text.static_clauses import is_static_keyword
 from metafork.frontend.text.tokens import OPENING, Token, TokenKind, handlers, hull, match_brackets, perhaps_written
 from metafork.ir.messages.source import Span
 

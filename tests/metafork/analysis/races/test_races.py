@@ -405,17 +405,30 @@ def test_no_condition_is_named_that_cannot_hold():
     assert "k >= n" not in error.value.diagnostics[0].way_out
 
 
-def test_iterations_of_loops_over_elements_are_told_by_their_variables():
-    text = (
-        "void f(int q, int n, int m, int B, float a[q][n][m]) { meta_schedule meta_block(B, B) { "
-        "meta_for (int k = 0; k < q; k++) meta_for (int i = 1; i < n; i++) meta_for (int j = m - 1; j > 0; j--) "
-        "a[k][i][j] = a[k][i - 1][j - 1] + 1; } }"
-    )
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "void f(int q, int n, int m, int B, float a[q][n][m]) { meta_schedule meta_block(B, B) { "
+            "meta_for (int k = 0; k < q; k++) meta_for (int i = 1; i < n; i++) meta_for (int j = m - 1; j > 0; j--) "
+            "a[k][i][j] = a[k][i - 1][j - 1] + 1; } }",
+            ("k = 0, i = 2, j = 27 ", "k = 0, i = 1, j = 26, "),
+        ),
+        (
+            "void f(int n, int B, float a[n], const int b[n]) { meta_schedule { "
+            "meta_for (int i = 0; i < n; i += B) meta_for (int j = i; j < i + B; j++) a[0] = b[j]; } }",
+            ("i = 0, j = 0", "i = 1, j = 1"),
+        ),
+        (
+            "int f(int n, int B, float a[n], const int b[n]) { int s = 0; meta_schedule meta_block(B) { "
+            "meta_reduction(+: s) meta_for (int i = 0; i < n; i++) { s += b[i]; a[0] = i; } } return s; }",
+            ("i = 0", "i = 1"),
+        ),
+    ],
+)
+def test_iterations_of_loops_over_elements_are_told_by_their_variables(text, told):
     with pytest.raises(DiagnosticsError) as error:
         check_races(parse(Source("f.mf", text)))
-    one = error.value.diagnostics[0]
-    assert "i = 2" in one.message
-    assert "i = 1" in one.message
-    assert "_block" not in one.message
-    assert "_thread" not in one.message
-    assert "k = 0" in one.message
+    message = error.value.diagnostics[0].message
+    assert all(f" for {iteration}" in message for iteration in told)
+    assert not any(made in message for made in ("_block", "_thread", "_number"))

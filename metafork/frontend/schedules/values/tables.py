@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from metafork.frontend.host.variables import Variable
 from metafork.frontend.schedules.expressions import ExpressionBuilder
-from metafork.frontend.schedules.initialisers import MisfitError, placed
+from metafork.frontend.schedules.values.initialisers import MisfitError, placed
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, SilentReporter
 from metafork.frontend.text.structures import TypeNames

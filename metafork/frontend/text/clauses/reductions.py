@@ -27,7 +27,7 @@ from dataclasses import replace
 from functools import partial
 
 from metafork.frontend.text import syntax
-from metafork.frontend.text.atomics import operation
+from metafork.frontend.text.clauses.atomics import operation
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType

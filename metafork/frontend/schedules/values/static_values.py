@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod
 
 from metafork.frontend.text import syntax
-from metafork.frontend.text.keywords import similar
+from metafork.frontend.text.clauses.keywords import similar
 from metafork.frontend.text.reporter import Reporter
 from metafork.ir.messages.source import Span
 from metafork.ir.program import ParameterKind, Program

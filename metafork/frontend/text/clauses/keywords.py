@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
-from metafork.frontend.text.reductions import OPERATORS as REDUCTIONS
-from metafork.frontend.text.static_clauses import WORD as STATIC
+from metafork.frontend.text.clauses.reductions import OPERATORS as REDUCTIONS
+from metafork.frontend.text.clauses.static_clauses import WORD as STATIC
 from metafork.frontend.text.tokens import WRITING, Token, TokenKind
 
 TYPE_WORDS = frozenset({"char", "short", "int", "long", "float", "double", "signed", "unsigned", "const", "void"})

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
-from metafork.frontend.schedules.derived import MOST_NESTED, HostValues
+from metafork.frontend.schedules.values.derived import MOST_NESTED, HostValues
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.ir.arithmetic.types import ScalarType

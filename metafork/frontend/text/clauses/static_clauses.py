@@ -2,7 +2,7 @@
 
 A clause names one parameter or several, separated by commas or semicolons; a name with a colon begins the next one.
 Several clauses may follow each other.  What the names and values mean is seen in
-``metafork.frontend.schedules.static_values``.
+``metafork.frontend.schedules.values.static_values``.
 """
 
 from __future__ import annotations
