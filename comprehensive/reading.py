@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from metafork import frontend
 from metafork.analysis.exactness import exact_unit
@@ -17,9 +17,10 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.control import variables_of
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 from metafork.ir.messages.source import Source, Span
-from metafork.ir.program import Expr, IntConst, Program
+from metafork.ir.program import Array, Expr, IntConst, Program
 from metafork.ir.rewriting import substitute
-from metafork.ir.translation_unit import TranslationUnit
+from metafork.ir.translation_unit import Function, TranslationUnit
+from metafork.lazy_dataclass import dataclass
 from metafork.printing.expressions import expression
 
 ENDLESS = 1 << 40
@@ -37,44 +38,78 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
             endless = frontend.parse(source, reassociate=reassociate, extents=lambda *_: f"{ENDLESS}L")
         except DiagnosticsError as others:
             raise DiagnosticsError([_put_off(one, others.diagnostics) for one in refused.diagnostics]) from None
-        extents, unknown = _extents(exact_unit(endless))
-        if unknown:
-            explained = [_explained(one, unknown) for one in refused.diagnostics]
+        read = _extents(exact_unit(endless))
+        if read.unknown:
+            explained = [_explained(one, read.unknown) for one in refused.diagnostics]
             raise DiagnosticsError([one for one in explained if one is not None] or refused.diagnostics) from None
         try:
-            return frontend.parse(
-                source, reassociate=reassociate, extents=lambda function, name: extents.get(function, {}).get(name)
-            )
+            return frontend.parse(source, reassociate=reassociate, extents=read.extent)
         except DiagnosticsError as others:
             if not any(one.code == "MF0316" for one in others.diagnostics):
                 raise refused from None
-            raise DiagnosticsError([_moved(one, endless, extents) for one in others.diagnostics]) from None
+            raise DiagnosticsError([_moved(one, endless, read.given) for one in others.diagnostics]) from None
 
 
-def _extents(unit: TranslationUnit) -> tuple[dict[str, Mapping[str, str]], list[tuple[Span, Mapping[str, str]]]]:
-    """Return the extents of pointers by function and name, and why others have none, by the function's place."""
+@dataclass(slots=True)
+class _Read:
+    """The extents that accesses say, and why others are not known, by the place of a function or of a schedule.
+
+    ``given`` are those of parameters, by function and name; ``here`` those of variables at a schedule.
+    """
+
+    given: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    here: dict[Span, Mapping[str, str]] = field(default_factory=dict)
+    unknown: list[tuple[Span, Mapping[str, str]]] = field(default_factory=list)
+
+    def extent(self, function: str, name: str, schedule: Span | None) -> str | None:
+        """Return the extent of a parameter, or of a variable at a schedule."""
+        said = self.given.get(function, {}) if schedule is None else self.here.get(schedule, {})
+        return said.get(name)
+
+
+def _extents(unit: TranslationUnit) -> _Read:
+    """Return the extents of pointers, and why others have none."""
     from metafork.analysis.extents.pointer_extents import extents_of  # few files have pointers without an extent
 
-    extents: dict[str, Mapping[str, str]] = {}
-    unknown: list[tuple[Span, Mapping[str, str]]] = []
+    result = _Read()
     for function in unit.functions:
-        programs = [one.program for one in unit.schedules if one.function == function.name]
-        endless = {
-            array.whole or array.name: array for one in programs for array in one.arrays if array.extents[0] == _ENDLESS
-        }
+        schedules = [one for one in unit.schedules if one.function == function.name]
+        programs = [one.program for one in schedules]
+        endless = {name: one for each in programs for name, one in _endless(each, function, given=True).items()}
         own = {one.name: len(one.array.extents) for one in function.values if one.array is not None}
-        rows = {
+        unfit = {
             name: f"`{name}` leads to rows of another array"
             for name, one in endless.items()
             if len(one.extents) > own.get(name, 1 + bool(one.members))
         }
+        others = {name for each in programs for name in _endless(each, function, given=False)}
+        unfit |= {name: f"another variable is called `{name}` too" for name in others & endless.keys()}
         names = [one.name for one in function.values if one.type is not None and one.type.integer]
         derived = _derived(programs, names)
-        found = extents_of(programs, [name for name in endless if name not in rows], [*names, *derived])
-        extents[function.name] = {name: _written_out(text, derived) for name, text in found.known.items()}
-        if why := {**rows, **found.unknown}:
-            unknown.append((function.span, why))
-    return extents, unknown
+        found = extents_of(programs, [name for name in endless if name not in unfit], [*names, *derived])
+        result.given[function.name] = {name: _written_out(text, derived) for name, text in found.known.items()}
+        if why := {**unfit, **found.unknown}:
+            result.unknown.append((function.span, why))
+        for schedule in schedules:
+            program = schedule.program
+            if variables := _endless(program, function, given=False):
+                names = [*(one.name for one in program.parameters), *(one.name for one in program.derived)]
+                found = extents_of([program], list(variables), names, within=True)
+                # Of two programs of one schedule, the second adds up what the first has.
+                result.here[schedule.span] = {**found.known, **result.here.get(schedule.span, {})}
+                if found.unknown:
+                    result.unknown.append((schedule.span, found.unknown))
+    return result
+
+
+def _endless(program: Program, function: Function, *, given: bool) -> dict[str, Array]:
+    """Return the arrays of a program without a known end: those that its function is ``given``, or the others."""
+    head = range(function.span.start, function.body.start)
+    return {
+        one.whole or one.name: one
+        for one in program.arrays
+        if one.extents[0] == _ENDLESS and (one.span.start in head) == given
+    }
 
 
 def _derived(programs: Sequence[Program], names: Collection[str]) -> dict[str, str]:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import metafork
+from comprehensive.reading import parse
 from metafork import DiagnosticsError
 from metafork.analysis.races.diagnostics import check_races
-from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 
 DOCS = Path(__file__).parents[1] / "docs"

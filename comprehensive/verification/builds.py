@@ -24,6 +24,7 @@ from comprehensive.verification.contract import contract_text
 from comprehensive.verification.driver import (
     CONTRACT_PREFIX,
     ELISION_FLAGS,
+    HOST_PREFIX,
     INIT_SUFFIX,
     SERIAL_PREFIX,
     SUPPORT_DIRECTORY,
@@ -138,18 +139,18 @@ class Build:
         init = self._init()
         steps = [
             self._cxx(generated, "checked.o", (self.optimization, *SANITIZERS)),
-            self._cc(host, "host.o", SANITIZERS, ("-Dmain=metafork_host_main",)),
+            self._cc(host, "host.o", SANITIZERS, (f"-Dmain={HOST_PREFIX}main",)),
             self._cc(
-                "metafork_reference.c", "reference.o", SANITIZERS, (*ELISION_FLAGS, "-Dmain=metafork_serial_main")
+                "metafork_reference.c", "reference.o", SANITIZERS, (*ELISION_FLAGS, f"-Dmain={SERIAL_PREFIX}main")
             ),
             *(self._cc(f"{name}.c", f"{name}.o", SANITIZERS, unless) for name in drivers),
         ]
         if raced:
             steps.insert(1, self._cxx("metafork_raced.cu", "raced.o"))
             steps += [
-                self._cc(host, "host_raced.o", (), ("-Dmain=metafork_host_main",)),
+                self._cc(host, "host_raced.o", (), (f"-Dmain={HOST_PREFIX}main",)),
                 self._cc(
-                    "metafork_reference.c", "reference_raced.o", (), (*ELISION_FLAGS, "-Dmain=metafork_serial_main")
+                    "metafork_reference.c", "reference_raced.o", (), (*ELISION_FLAGS, f"-Dmain={SERIAL_PREFIX}main")
                 ),
                 *(self._cc(f"{name}.c", f"{name}_raced.o", (), ("-DMETAFORK_NO_CONTRACT",)) for name in drivers),
             ]
@@ -169,7 +170,7 @@ class Build:
 
     def _contract(self) -> tuple[str, ...]:
         """Compile the checked program; where the compiler does not accept it, points are run without."""
-        defines = (*ELISION_FLAGS, "-Dmain=metafork_contract_main")
+        defines = (*ELISION_FLAGS, f"-Dmain={CONTRACT_PREFIX}main")
         try:
             self._step(self._cc("metafork_contract.c", "contract.o", SANITIZERS, defines))
         except BuildError as error:

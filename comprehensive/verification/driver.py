@@ -36,6 +36,9 @@ SERIAL_PREFIX = "metafork_serial_"
 CONTRACT_PREFIX = "metafork_contract_"
 """What the names of the checked functions start with (``contract``)."""
 
+HOST_PREFIX = "metafork_host_"
+"""What the name of a file's own ``main`` starts with, since a driver has one too."""
+
 INIT_SUFFIX = "_init"
 """What the name of a user's function that fills the arrays of a function ends with."""
 
@@ -144,11 +147,15 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
     idle = {p.name for p in given if p.array is None and p.type is None}
     for parameter in given:
         if parameter.name in idle and not _is_idle_pointer(unit, function, parameter):
-            raise CannotDriveError(f"{function.name}: no values for the parameter {parameter.declaration}")
+            more = ""
+            if parameter.declaration.count("*") == 1:
+                more = f" (`#pragma metafork extents({parameter.name}[...])` says how many elements it leads to)"
+            raise CannotDriveError(f"{function.name}: no values for the parameter {parameter.declaration}{more}")
     # What the extents of an array are in the file's words, the driver need not know.
     declared = ["void *" if parameter.type is None else parameter.declaration for parameter in given]
     declarations = ", ".join(declared) or "void"
-    prefixes = (("ours", ""), ("theirs", SERIAL_PREFIX), ("checked", CONTRACT_PREFIX))
+    own = HOST_PREFIX if function.name == "main" else ""
+    prefixes = (("ours", own), ("theirs", SERIAL_PREFIX), ("checked", CONTRACT_PREFIX))
     # Functions are called under names of the driver's own, whatever the file calls them.
     called = [
         f'extern {function.returns} driver_run_{mine}({declarations}) __asm__("{prefix}{function.name}{suffix}");'

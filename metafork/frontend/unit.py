@@ -28,6 +28,8 @@ from metafork.frontend.members.structure_values import Paths, named_members
 from metafork.frontend.pragmas.contraction import contraction_at
 from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
 from metafork.frontend.pragmas.pointers import (
+    Promise,
+    at_schedule,
     give_extent,
     one_element,
     promised_extents,
@@ -64,8 +66,8 @@ from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, StatedOrder, Transfer, TranslationUnit
 
-PointerExtents = Callable[[str, str], str | None]
-"""The extent of a function's parameter, a pointer, as C; ``None`` where nothing is known of it."""
+PointerExtents = Callable[[str, str, Span | None], str | None]
+"""The extent of a pointer as C: a function's parameter, or a variable at a schedule; ``None`` where none is known."""
 
 MOST_TOKENS = 150_000
 """Tokens of a function with a schedule, macros expanded: some seconds of parsing."""
@@ -241,9 +243,12 @@ class UnitParser:
         parameters, variables, members = signatures.parameters(text, visible, body)
         body = named_members(body, members)
         name = tokens[text.name].text
-        promised = self._pointers(preprocessed, whole, body, variables, name, members)
+        promised, others = self._pointers(preprocessed, whole, body, variables, name, members)
         host = self._host(preprocessed, body, body_span, scope, visible, variables)
         parameters = self._with_pointers(parameters, promised, variables, host, scope)
+        sites = self._sites(host, others, name)
+        changed = ((one.visible, site.visible) for one, site in zip(sites, host.sites, strict=True))
+        pointers = [old[key] for new, old in changed for key in old if new[key] is not old[key]]
         self._functions.append(
             Function(
                 name=name,
@@ -252,10 +257,10 @@ class UnitParser:
                 span=whole,
                 body=body_span,
                 static=signatures.is_static(text),
-                accesses=host_accesses(host, tokens, preprocessed.directives, self._callees),
+                accesses=host_accesses(host, tokens, preprocessed.directives, self._callees, pointers),
             )
         )
-        self._add_schedules(preprocessed, host, name)
+        self._add_schedules(preprocessed, host, sites, name)
 
     def _caller(self, text: FunctionText, signatures: Signatures) -> Function:
         """Return a function without schedules that calls one with schedules, followed where all of it is known."""
@@ -319,9 +324,9 @@ class UnitParser:
         variables: dict[str, Variable],
         function: str,
         members: Paths,
-    ) -> Collection[str]:
-        """Give the pointers that schedules use as arrays their extents, and return their names."""
-        promised = promised_extents(
+    ) -> tuple[Collection[str], Sequence[Promise]]:
+        """Give the parameters that schedules use as arrays their extents; return their names, and what else is said."""
+        promised, others = promised_extents(
             preprocessed.directives,
             preprocessed.tokens,
             whole,
@@ -336,7 +341,7 @@ class UnitParser:
         promised |= self._followed(function, variables, promised)
         for name, extent in promised.items():
             give_extent(variables[name], extent)
-        return promised
+        return promised, others
 
     def _with_pointers(
         self,
@@ -365,21 +370,35 @@ class UnitParser:
         if self._extents is None:
             return {}
         pointers = [name for name, one in variables.items() if one.pointed is not None and name not in promised]
-        texts = {name: self._extents(function, name) for name in pointers}
+        texts = {name: self._extents(function, name, None) for name in pointers}
         return {
             name: read_extent(text, variables[name].span, self._grammar)
             for name, text in texts.items()
             if text is not None
         }
 
-    def _add_schedules(self, preprocessed: Preprocessed, host: HostFunction, function: str) -> None:
+    def _sites(self, host: HostFunction, said: Sequence[Promise], function: str) -> list[Site]:
+        """Return the schedules of a function, to which pointers among its variables are arrays."""
+        named = {one.name for one in host.variables if one.pointed is not None}
+        for promise in said:
+            if promise.name not in named:
+                message = f"`{promise.name}` does not point to elements of a scalar type"
+                self._reporter.error("MF0321", promise.span, message)
+
+        def follows(name: str, site: Site) -> syntax.Expression | None:
+            text = None if self._extents is None else self._extents(function, name, site.statement.span)
+            return None if text is None else read_extent(text, site.visible[name].span, self._grammar)
+
+        return [at_schedule(host, one, said, partial(follows, site=one), self._reporter) for one in host.sites]
+
+    def _add_schedules(self, preprocessed: Preprocessed, host: HostFunction, at: Sequence[Site], function: str) -> None:
         sites: dict[int, Site] = {}
         programs: dict[int, ir.Program] = {}
         spoken: frozenset[str] | None = None
         if self._reassociate:
             macros = preprocessed.macros_within(host.body.span)
             spoken = frozenset([*(token.text for token in preprocessed.tokens), *macros])
-        for site in host.sites:
+        for site in at:
             number = len(self._schedules)
             words = site.statement.static_words
             FileChecks(preprocessed, self._reporter).schedule(hull(words or site.statement.span, site.statement.span))
@@ -473,7 +492,7 @@ class UnitParser:
                 accesses=host_accesses(host, preprocessed.tokens, preprocessed.directives, self._callees),
             )
         )
-        self._add_schedules(preprocessed, host, self._name)
+        self._add_schedules(preprocessed, host, host.sites, self._name)
 
     def _check_argument(self, variable: Variable, before: set[str]) -> None:
         """Refuse an array of a fragment whose extents are computed in it: it would be declared before they are."""

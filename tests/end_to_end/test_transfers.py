@@ -1,7 +1,7 @@
 """Arrays move when a side needs what the other has: the results of the serial elision, and the copies, counted.
 
-All functions of ``transfer_cases`` and ``solver_cases`` stand in one file, which is optimized, built for the CPU with
-sanitizers, and run once for each case.  The reference is the same file compiled as C.
+All functions of ``transfer_cases``, ``solver_cases`` and ``pointer_cases`` stand in one file, which is optimized, built
+for the CPU with sanitizers, and run once for each case.  The reference is the same file compiled as C.
 """
 
 import os
@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from tests.comprehensive.emit.targets.standin import LATE
+from tests.end_to_end.pointer_cases import POINTERS
 from tests.end_to_end.solver_cases import SOLVERS
 from tests.end_to_end.test_unknown_code import METAFORK, run
 from tests.end_to_end.transfer_cases import CASES as SINGLE
 from tests.end_to_end.transfer_cases import HEAD, schedule
 from tests.runtime.compiling import INCLUDE, needs_nvcc
 
-CASES = SINGLE | SOLVERS
+CASES = SINGLE | SOLVERS | POINTERS
 STANDIN = Path(__file__).parents[1] / "comprehensive" / "emit" / "targets"
 
 PRELUDE = (
@@ -44,6 +45,9 @@ PRELUDE = (
     "static float hidden(int n, float *x) { elsewhere(n, x); return 1; }\n"
     "static float counted(int k) { total += 1; return table[k]; }\n"
     "static float moved(float *v) { v++; return *v; }\n"
+    "static float *same(float *v) { return v; }\n"
+    "static void lead(float **v, float *to) { *v = to; }\n"
+    "static float *here, *there;\n"
     "void add(int n, int B, float x[n], float y[n])\n{ " + schedule("x[i] = x[i] + y[i];") + " }\n"
 )
 DRIVER = """

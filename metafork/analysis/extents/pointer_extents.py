@@ -18,7 +18,7 @@ from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.extents.index_cases import with_cases
 from metafork.analysis.extents.launches import Launch, launches
-from metafork.analysis.extents.reached import is_reached, least
+from metafork.analysis.extents.reached import is_below_zero, is_reached, least
 from metafork.analysis.facts import Facts, program_facts
 from metafork.analysis.hidden_references import references_with_hidden
 from metafork.analysis.hidden_values import HiddenValues
@@ -46,19 +46,23 @@ class Extents:
     unknown: Mapping[str, str]
 
 
-def extents_of(programs: Sequence[Program], arrays: Iterable[str], names: Iterable[str]) -> Extents:
+def extents_of(
+    programs: Sequence[Program], arrays: Iterable[str], names: Iterable[str], *, within: bool = False
+) -> Extents:
     """Return the first extents of arrays that programs of one function share, in terms of some names.
 
+    Where pointers may lead ``within`` something larger, an index below 0 is an element too: it is asked for a proof
+    that there is none.
     Whoever touches an element touches its whole row; of arrays of structures, a member its whole structure.  Indices
     are taken case by case, and where that does not tell, with symbols for quotients: ``(p / w) * w + p % w`` is ``p``.
     """
     arrays = list(arrays)
     programs = [_with_whole_rows(_with_whole_structures(program, arrays), arrays) for program in programs]
-    found = _found([with_cases(program, arrays) for program in programs], arrays, names, _case_by_case)
+    found = _found([with_cases(program, arrays) for program in programs], arrays, names, _case_by_case, within)
     asked = [name for name in arrays if name in found.unknown or name in found.vague]
     if not asked:
         return Extents(found.known, found.unknown)
-    again = _found(programs, asked, names, _with_symbols)
+    again = _found(programs, asked, names, _with_symbols, within)
     known = {name: text for name, text in found.known.items() if name not in again.untouched} | dict(again.known)
     why = {**again.unknown, **found.unknown}
     return Extents(known, {name: why[name] for name in arrays if name not in known})
@@ -117,6 +121,7 @@ def _found(
     arrays: Sequence[str],
     names: Iterable[str],
     walk: Callable[[Program, Facts], _Accesses],
+    within: bool,
 ) -> _Found:
     facts = [program_facts(program) for program in programs]
     found: list[tuple[Reference, ...]] = []
@@ -133,14 +138,19 @@ def _found(
     unknown: dict[str, str] = {}
     untouched: set[str] = set()
     for array in arrays:
-        tops: list[_Top] = []
+        tops_of: list[list[_Top]] = []
         own = [[access for access in accesses if access.array == array] for accesses in found]
         for number, one in enumerate(facts):
             prover = Prover(one.constraints, one.derived)
             at = [point[number] for point in points]
-            tops += [_Top.of(access, prover, at, hidden[number]) for access in own[number]]
+            tops_of.append([_Top.of(access, prover, at, hidden[number]) for access in own[number]])
+        tops = [top for each in tops_of for top in each]
         if not all(top.bounds for top in tops):
             unknown[array] = f"the greatest index of `{array}` is not known in parameters"
+            continue
+        early = [[top.access for top in each if not top.starts] for each in tops_of]
+        if any(early) and (within or is_below_zero(early, points, hidden)):
+            unknown[array] = f"an index of `{array}` may be below 0, in front of where it points"
             continue
         most = _largest(tops, together)
         touched = bool(most) and is_reached(most, own, points, hidden)
@@ -204,11 +214,15 @@ def _with_whole_rows(program: Program, arrays: Sequence[str]) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _Top:
-    """What an access touches at most, what holds of parameters ``where`` it is made, and what knows all that holds."""
+    """What an access touches at most, what holds of parameters ``where`` it is made, and what knows all that holds.
+
+    It ``starts`` at 0 or behind it where that is proved.
+    """
 
     bounds: Bounds
     where: tuple[Constraint, ...]
     prover: Prover
+    access: Reference
 
     @staticmethod
     def of(access: Reference, prover: Prover, points: Sequence[Launch], hidden: HiddenValues) -> _Top:
@@ -218,7 +232,13 @@ class _Top:
         known += [c for one in hidden.behind({*index, *(n for c in known for n in c.symbols)}) for c in one.constraints]
         where = tuple(one for one in known if not one.symbols & loops and not hidden.behind(one.symbols))
         inner = prover.with_premises(access.constraints())
-        return _Top(_greatest(access, inner, points, hidden), where, inner)
+        return _Top(_greatest(access, inner, points, hidden), where, inner, access)
+
+    @property
+    def starts(self) -> bool:
+        """Whether no index is below 0, as far as is proved."""
+        (index,) = self.access.indices
+        return index is not None and bool(self.prover.proves(at_most(0, index)))
 
 
 def _greatest(access: Reference, prover: Prover, points: Sequence[Launch], hidden: HiddenValues) -> Bounds:

@@ -1,4 +1,4 @@
-"""Whether a greatest index is reached: iterations of a few small launches, gone through one by one."""
+"""Whether an index is reached, the greatest or one below 0: iterations of a few small launches, one by one."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from metafork.lazy_dataclass import dataclass
 
 ITERATIONS = 8_000
 """Most iterations of the loops around an access that are looked at in a launch."""
+
+BELOW = 4
+"""Indices below 0 that are looked for."""
 
 FARTHEST = 2 * 9
 """Iterations of a loop whose number is not known."""
@@ -56,6 +59,19 @@ def is_reached(
         if not any(touched):
             return False
     return bool(points)
+
+
+def is_below_zero(
+    accesses: Sequence[Sequence[Reference]], points: Sequence[Sequence[Launch]], hidden: Sequence[HiddenValues]
+) -> bool:
+    """Say whether some access of programs to an array has one of the first indices below 0 in one of some launches."""
+    return any(
+        _touches(access, value, launch, values)
+        for point in points
+        for some, launch, values in zip(accesses, point, hidden, strict=True)
+        for access in some
+        for value in range(-BELOW, 0)
+    )
 
 
 def _touches(access: Reference, value: int | Fraction, values: Launch, hidden: HiddenValues) -> bool:

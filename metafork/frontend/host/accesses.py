@@ -336,6 +336,8 @@ class _Collector(Elements):
                 root = scope.get(base.name) if isinstance(base, syntax.Name) else None
                 if root is None or root.element is None or len(indices) != rank_of(root):
                     self._everything(True, True)  # perhaps a row, or a pointer
+            case syntax.Prefix(op="sizeof"):
+                pass
             case syntax.Prefix(op="&", operand=syntax.Name(name=name)) if _is_plain(scope.get(name)):
                 pass
             case syntax.Prefix(op="&" | "*") | syntax.Member():

@@ -82,24 +82,24 @@ def elements_of(
 ) -> tuple[syntax.Expression, ...] | None:
     """Return the factors of a length in bytes without its one ``sizeof`` of an element, ``None`` where there is none.
 
-    ``typed`` returns the type of an element that is written out.
+    ``typed`` returns the type of an element that is written out.  Elements of one byte need none.
     """
     found: list[syntax.Expression] = []
     pending = list(factors)
-    sizes = 0
+    sizes: list[int | None] = []
     while pending:
         match pending.pop():
             case syntax.Infix(op="*", left=left, right=right):
                 pending += [right, left]
             case syntax.SizeOfType(type=type_) if not (type_.pointers or type_.extents or type_.function):
                 found_type = scalar_type(type_.words, typedefs)
-                sizes += found_type is not None and found_type.size == size.size
+                sizes.append(None if found_type is None else found_type.size)
             case syntax.Prefix(op="sizeof", operand=operand):
                 found_type = typed(operand)
-                sizes += found_type is not None and found_type.size == size.size
+                sizes.append(None if found_type is None else found_type.size)
             case other:
                 found.append(other)
-    return tuple(found) if sizes == 1 else None
+    return tuple(found) if sizes == [size.size] or (size.size == 1 and not sizes) else None
 
 
 def called_drop_ins(piece: syntax.Statement | syntax.Expression, callees: Callees) -> bool:

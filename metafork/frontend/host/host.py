@@ -260,14 +260,15 @@ class HostFunction:
             if "typedef" in declarator.type.storage:
                 define_type(declarator, self.typedefs, self._certain(declaration.span))
                 continue
-            if declarator.value is not None:
-                self._effects(declarator.value, scope, declarator.span)
             variable = declared(declarator, self.typedefs, self._next())
             variable.scope = dict(scope)
             if not self._certain(declaration.span):
                 declare_under_condition(variable, scope.get(declarator.name))
             scope[declarator.name] = variable
             self.variables.append(variable)
+            if declarator.value is not None:
+                # The name is known there: `p = malloc(n * sizeof *p)`.
+                self._effects(declarator.value, scope, declarator.span)
             static = bool(declarator.type.storage & {"static", "extern", "_Thread_local"})
             if static and not variable.const:
                 variable.is_global = True

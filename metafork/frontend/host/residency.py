@@ -20,6 +20,7 @@ from metafork.frontend.host.accesses import accesses
 from metafork.frontend.host.callees import Callees, called_drop_ins, lone_call
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.named_elements import Scopes
+from metafork.frontend.host.pointer_values import lead_to_arrays
 from metafork.frontend.host.variables import Variable
 from metafork.frontend.text import syntax
 from metafork.frontend.text.preprocessing.preprocessor import Directive
@@ -34,11 +35,16 @@ _EVERYTHING = (HostAccess("", "everything", (), True, True),)
 
 
 def host_accesses(
-    host: HostFunction, tokens: Sequence[Token], directives: Iterable[Directive], callees: Callees
+    host: HostFunction,
+    tokens: Sequence[Token],
+    directives: Iterable[Directive],
+    callees: Callees,
+    pointers: Sequence[Variable] = (),
 ) -> HostAccesses | None:
     """Return what the host code of a function touches and where, ``None`` where that cannot be followed.
 
-    ``tokens`` are those of the file as it is written, ``callees`` the functions that it may call.
+    ``tokens`` are those of the file as it is written, ``callees`` the functions that it may call, ``pointers`` those of
+    its variables that schedules use as arrays.
     """
     schedules = [site.statement.span for site in host.sites]
     pragma = any(
@@ -46,9 +52,9 @@ def host_accesses(
         for directive in directives
         if not any(_within(directive.span, span) for span in schedules)
     )
-    if pragma or host.has_unknown(host.body.span):
+    if pragma or host.has_unknown(host.body.span) or not lead_to_arrays(pointers):
         return None
-    follower = _Follower(host, tokens, callees)
+    follower = _Follower(host, tokens, callees, bool(pointers))
     try:
         follower.follow()
     except _CannotFollowError:
@@ -141,7 +147,7 @@ class _Text:
 class _Follower:
     """Walks a function and collects the places of its accesses, in the order of the text."""
 
-    def __init__(self, host: HostFunction, tokens: Sequence[Token], callees: Callees) -> None:
+    def __init__(self, host: HostFunction, tokens: Sequence[Token], callees: Callees, pointers: bool) -> None:
         self._host = host
         self._callees = callees
         self._scopes = Scopes(host)
@@ -153,7 +159,7 @@ class _Follower:
             isinstance(one, syntax.LabelledStatement) and one.label not in ("case", "default")
             for one in syntax.walk_statements(body)
         )
-        self._moving = frozenset(_moving(body, callees))
+        self._moving = frozenset(_moving(body, callees, pointers))
         # What a called function leaves on the device must be announced when it is read: scalars are not.
         self._lends = any(
             one.escapes < math.inf and not one.is_global and one.element is None for one in host.variables
@@ -353,15 +359,18 @@ def _is_lent(argument: syntax.Expression, scope: dict[str, Variable]) -> bool:
             return all(_is_lent(one, scope) for one in syntax.operands(argument))
 
 
-def _moving(body: syntax.Statement, callees: Callees) -> Iterator[str]:
-    """Yield the names of all that a schedule may take: what one mentions, and what a pointer may be set to."""
+def _moving(body: syntax.Statement, callees: Callees, pointers: bool) -> Iterator[str]:
+    """Yield the names of all that a schedule may take: what one mentions, and what a pointer may be set to.
+
+    Where schedules use ``pointers`` of the function, these may lead to whatever it mentions.
+    """
     for statement in syntax.walk_statements(body):
         inside = isinstance(statement, syntax.ScheduleStatement)
         if isinstance(statement, syntax.Opaque):
             yield from (one.text for one in statement.tokens)
         for one in syntax.walk_statements(statement) if inside else (statement,):
             for expression in syntax.direct_expressions(one):
-                yield from _handled(expression, everything=inside or called_drop_ins(expression, callees))
+                yield from _handled(expression, everything=inside or pointers or called_drop_ins(expression, callees))
 
 
 def _handled(expression: syntax.Expression, everything: bool) -> Iterator[str]:

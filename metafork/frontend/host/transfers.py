@@ -21,11 +21,15 @@ from metafork.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What surrounds a statement: its function, a schedule in it, and the arrays that are to stay on the device."""
+    """What surrounds a statement: its function, a schedule in it, and the arrays that are to stay on the device.
+
+    Where there are ``pointers`` among these, they may lead to any array of the function.
+    """
 
     host: HostFunction
     site: Site
     arrays: frozenset[str]
+    pointers: bool
 
 
 _Loop = syntax.ForStatement | syntax.WhileStatement
@@ -65,7 +69,8 @@ def _leaves_alone(host: HostFunction, loop: _Loop, site: Site, arrays: tuple[str
         # An array that lives inside the loop is a new one in every iteration.
         if variable is None or loop.span.start <= variable.span.start < loop.span.end:
             return False
-    return _harmless(loop, _Around(host, site, frozenset(arrays)), depth=0)
+    pointers = any(site.visible[name].pointed is not None and not site.visible[name].is_parameter for name in arrays)
+    return _harmless(loop, _Around(host, site, frozenset(arrays), pointers), depth=0)
 
 
 def _harmless(statement: syntax.Statement, around: _Around, depth: int) -> bool:
@@ -107,6 +112,8 @@ def _pure(expression: syntax.Expression, around: _Around) -> bool:
             case syntax.Name(name=name):
                 variable = visible.get(name)
                 if name in around.arrays or (variable is not None and _may_reach(variable)):
+                    return False
+                if around.pointers and variable is not None and variable.element is not None:
                     return False
             case syntax.Prefix(op="*" | "&") | syntax.Member() | syntax.Unsupported():
                 return False

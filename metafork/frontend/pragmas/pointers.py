@@ -1,11 +1,15 @@
-"""Pointer parameters that schedules use as arrays: one element, or as many as a pragma says.
+"""Pointers that schedules use as arrays: one element, or as many as a pragma says, or as their accesses do.
 
-``*p`` and ``p[0]`` alone make ``float *p`` an array of one element.  Any other pointer (``float *p``, ``float p[]``) is
-an array where a pragma in front of its function, or within, gives its extent, a promise of whoever calls the function::
+``*p`` and ``p[0]`` alone make the parameter ``float *p`` an array of one element.  Any other pointer (``float *p``,
+``float p[]``) is an array where a pragma in front of its function, or within, gives its extent, a promise of whoever
+calls the function::
 
     #pragma metafork extents(p[n * m], q[n])
 
 Of a pointer to rows, ``float (*p)[m]``, it gives those too: ``extents(p[n][m])``.
+
+A pointer that is no parameter may lead elsewhere at every schedule, and is an array of its own there.  A pragma in
+front of the schedule says its extent, by variables as they are where the schedule stands.
 """
 
 from __future__ import annotations
@@ -13,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from metafork.frontend.host.variables import Variable, columns_of, key_of
+from metafork.frontend.host.host import HostFunction
+from metafork.frontend.host.variables import Site, Variable, columns_of, key_of
 from metafork.frontend.members.structure_values import Paths, named_members
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
@@ -23,6 +28,17 @@ from metafork.frontend.text.preprocessing.preprocessor import Directive
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import BracketError, LineMap, Token, TokenKind, match_brackets, tokenize
 from metafork.ir.messages.source import Span
+from metafork.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a pragma says of a pointer: how many elements it leads to, or how many ``rows`` of these extents."""
+
+    name: str
+    extent: syntax.Expression
+    rows: tuple[syntax.Expression, ...]
+    span: Span
 
 
 def promised_extents(
@@ -34,22 +50,65 @@ def promised_extents(
     expand: Callable[[Sequence[Token]], list[Token]],
     reporter: Reporter,
     members: Paths,
-) -> dict[str, syntax.Expression]:
-    """Return the extents that the pragmas of a function, in front of it and within, promise; reports MF0321.
+) -> tuple[dict[str, syntax.Expression], list[Promise]]:
+    """Return what the pragmas of a function, in front of it and within, promise; reports MF0321.
 
-    ``expand`` expands the macros in tokens; ``members`` are those of structures that are parameters.
+    These are extents of its parameters, which are its ``variables``, and what is said of others.  ``expand`` expands
+    the macros in tokens; ``members`` are those of structures that are parameters.
     """
     last = max((token.span.end for token in tokens if token.span.start < whole.start), default=0)
     found: dict[str, syntax.Expression] = {}
+    others: list[Promise] = []
     for directive in directives:
         words = directive.rest.replace("(", " ").split()[:2]
         if directive.word == "pragma" and last <= directive.span.start < whole.end and words == ["metafork", "extents"]:
             try:
-                found.update(_read(directive, variables, grammar, expand, members))
+                for one in _read(directive, grammar, expand, members):
+                    if one.name in variables:
+                        found[one.name] = _checked(one, variables[one.name])
+                    else:
+                        others.append(one)
             except (ValueError, GrammarError, TooDeepError, BracketError) as reason:
                 message = str(reason) if isinstance(reason, ValueError) else "this is no list of extents"
                 reporter.error("MF0321", directive.span, message)
-    return found
+    return found, others
+
+
+def at_schedule(
+    host: HostFunction,
+    site: Site,
+    promises: Sequence[Promise],
+    follows: Callable[[str], syntax.Expression | None],
+    reporter: Reporter,
+) -> Site:
+    """Return a schedule to which pointers that are no parameters are arrays, where their extents are known.
+
+    ``promises`` are those of pragmas, ``follows`` says what extent follows from accesses; reports MF0321.
+    """
+    visible = dict(site.visible)
+    for name, one in site.visible.items():
+        if one.pointed is None or one.is_parameter or one.fault != "MF0201" or not _rows_stay(host, site, one):
+            continue
+        said = [each for each in promises if each.name == name and each.span.start < site.statement.span.start]
+        extent = follows(name)
+        if said:
+            try:
+                extent = _checked(said[-1], one)
+            except ValueError as reason:
+                reporter.error("MF0321", said[-1].span, str(reason))
+        if extent is not None:
+            visible[name] = replace(one, since=site.order, scope=visible)
+            give_extent(visible[name], extent)
+    return replace(site, visible=visible)
+
+
+def _rows_stay(host: HostFunction, site: Site, pointer: Variable) -> bool:
+    """Say whether the extents of a pointer's rows are at a schedule what they were where it was declared."""
+    sizes = {name: pointer.scope.get(name) for extent in pointer.rows for name in syntax.names_in(extent)}
+    return all(
+        one is None or (site.visible.get(name) is one and host.stable(one, pointer.since, site) is None)
+        for name, one in sizes.items()
+    )
 
 
 def said_in_promises(directives: Sequence[Directive]) -> list[Token]:
@@ -58,33 +117,33 @@ def said_in_promises(directives: Sequence[Directive]) -> list[Token]:
     return [token for text in texts if "extents" in text for token in tokenize(text, LineMap(text))]
 
 
+def _checked(promise: Promise, pointer: Variable) -> syntax.Expression:
+    """Return the extent of a pointer; raises ``ValueError`` where it leads to something else than a pragma says."""
+    name, rows = promise.name, pointer.rows
+    if pointer.pointed is None:
+        raise ValueError(f"`{name}` does not point to elements of a scalar type")
+    if [key_of(one, pointer) for one in promise.rows] != [key_of(one, pointer) for one in rows]:
+        raise ValueError(f"`{name}` needs {1 + len(rows)} extents, the last {len(rows)} as in its declaration")
+    return promise.extent
+
+
 def _read(
-    directive: Directive,
-    variables: Mapping[str, Variable],
-    grammar: Grammar,
-    expand: Callable[[Sequence[Token]], list[Token]],
-    members: Paths,
-) -> dict[str, syntax.Expression]:
+    directive: Directive, grammar: Grammar, expand: Callable[[Sequence[Token]], list[Token]], members: Paths
+) -> list[Promise]:
     text = directive.rest.split("extents", 1)[1]
     tokens = [replace(token, span=directive.span) for token in tokenize(text, LineMap(text))]
     tokens = named_members(tokens, members)
     partners = match_brackets(tokens)
     if not tokens or tokens[0].text != "(" or partners[0] != len(tokens) - 1:
         raise ValueError("`extents` is followed by a list in parentheses")
-    found: dict[str, syntax.Expression] = {}
+    found: list[Promise] = []
     for first, behind in split_commas(tokens, 1, len(tokens) - 1):
         piece = tokens[first:behind]
         groups = _brackets(partners, first + 1, behind)
         if len(piece) < 4 or piece[0].kind is not TokenKind.NAME or not groups:
             raise ValueError("`extents` lists names with an extent each: `extents(p[n * m], q[n])`")
-        name = piece[0].text
-        if name not in variables or variables[name].pointed is None:
-            raise ValueError(f"`{name}` is no parameter that points to elements of a scalar type")
-        array, rows = variables[name], variables[name].rows
         outer, *inner = (grammar.expression(expand(tokens[start + 1 : end]), frozenset()) for start, end in groups)
-        if [key_of(one, array) for one in inner] != [key_of(one, array) for one in rows]:
-            raise ValueError(f"`{name}` needs {1 + len(rows)} extents, the last {len(rows)} as in its declaration")
-        found[name] = outer
+        found.append(Promise(piece[0].text, outer, tuple(inner), directive.span))
     return found
 
 

@@ -150,7 +150,9 @@ class ProgramBuilder:
         array = self._array(variable)
         if array is None:
             raise RefusedError
-        return ArraySymbol(array, variable.const, members=array.members, pointer=variable.is_parameter)
+        return ArraySymbol(
+            array, variable.const, members=array.members, pointer=variable.is_parameter or variable.pointed is not None
+        )
 
     def _adds_up(self, variable: Variable) -> bool:
         """Return whether a scalar can be the result of a reduction: nothing else reaches it."""
@@ -187,6 +189,8 @@ class ProgramBuilder:
         if variable is None:
             return None
         hiding = self._site.visible.get(name)
+        if hiding is not None and hiding.span == variable.span:
+            variable = hiding  # a pointer is an array at a schedule
         if hiding is not variable and variable.fault != "MF0206":
             message = f"`{name}` is another variable where the schedule stands"
             place = variable.span if hiding is None else hiding.span
@@ -232,7 +236,9 @@ class ProgramBuilder:
     def _extent(self, variable: Variable, extent: syntax.Expression) -> ir.Expr | None:
         found = self._values.integer(extent, variable.since, variable.scope, checked=True)
         if found is not None:
-            doubted = {one.name for one in found[1] if self._host.stable(one, variable.since, self._site) is not None}
+            here = variable.since == self._site.order  # a pointer, of as many elements as variables now say
+            changes = {} if here else {one.name: self._host.stable(one, variable.since, self._site) for one in found[1]}
+            doubted = {name for name, change in changes.items() if change is not None}
             if variable.is_parameter:
                 self.entry_values |= doubted
             elif doubted and variable.structure is not None:

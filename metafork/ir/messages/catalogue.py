@@ -201,7 +201,8 @@ _ENTRIES = (
         "MF0201",
         "a pointer",
         "the device has its own memory: only arrays with extents can be moved there.",
-        "declare it as an array, `float a[n]`; for a parameter, `#pragma metafork extents(a[n])` says the same.",
+        "declare it as an array, `float a[n]`, or say how many elements it leads to, `#pragma metafork extents(a[n])`: "
+        "in front of the function for a parameter, in front of the schedule for another variable.",
     ),
     Entry("MF0202", "address-of", "addresses on the host mean nothing on the device.", "use the array and an index."),
     Entry("MF0203", "a dereference", "pointers do not go to the device.", "index an array: `a[i]`."),
@@ -405,7 +406,7 @@ _ENTRIES = (
     Entry(
         "MF0321",
         "extents that cannot be",
-        "`#pragma metafork extents` says how many elements the pointers of the function that follows have.",
+        "`#pragma metafork extents` says how many elements the pointers of a function lead to.",
         "write `#pragma metafork extents(p[n], q[n * m])` in front of the function or within, with its own pointers.",
     ),
     Entry(
