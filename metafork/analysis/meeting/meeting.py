@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import gcd
@@ -30,6 +31,7 @@ from metafork.algebra.ranges import bounds
 from metafork.analysis.conditions import Choice
 from metafork.analysis.hidden_values import HiddenValues
 from metafork.analysis.loop_ranges import LoopKind
+from metafork.analysis.meeting.mirrored import mirrored_coordinates, mirrored_factors
 from metafork.analysis.meeting.points import AtPoints, IndexPair, Points, with_equal_symbols
 from metafork.analysis.meeting.remainders import contradict
 from metafork.analysis.memory.windows import coordinates, index_steps, split_factors
@@ -96,6 +98,7 @@ class Meetings:
         self._questions = 0
         self._cases = 0
         self._splits: dict[str, tuple[tuple[Polynomial, ...], ...]] = {}
+        self._mirrored: dict[str, tuple[Polynomial, ...]] = {}
 
     def meet(self, first: Reference, second: Reference, points: Points, *, thorough: bool = True) -> Meeting:
         """Say whether the accesses are disjoint wherever one of ``points.apart`` differs.
@@ -108,23 +111,32 @@ class Meetings:
             return Meeting(Verdict.UNKNOWN, "no index is known of both accesses", compared=False)
         if not points.apart or any(both.other(name) == name for name in points.apart):
             return Meeting(Verdict.UNKNOWN, "the iterations are not told apart")
+        found, equations, cases = self._proved(both, ways)
+        if not found and (backwards := self._backwards(both)):
+            found, equations, cases = self._proved(both, [*ways, backwards])
+        if found or not thorough or not self._may_ask():
+            return found
+        return self._asked(both, equations, cases)
+
+    def _proved(
+        self, both: AtPoints, ways: Sequence[list[IndexPair]]
+    ) -> tuple[Meeting, Sequence[IndexPair], Sequence[_Case]]:
+        """Return what certificates say, and otherwise which equations and cases are left."""
         ways = [with_equal_symbols(both.with_involutions(pairs)) for pairs in ways]
         equations = list(dict.fromkeys(pair for pairs in ways for pair in pairs))
         if any(left - right in both.never for left, right in equations):
-            return Meeting(Verdict.YES, "an index differs always")
+            return Meeting(Verdict.YES, "an index differs always"), equations, ()
         orders = [case for order in self._in_two_orders(both) for case in _either_way(both, equations, order)]
         cases = [case for order in orders for case in _quotients_in_order(both, equations, order)]
         open_cases = [case for case in cases if not self._settled(both, equations, case)]
         if not open_cases:
-            return Meeting(Verdict.YES, "an index differs always")
+            return Meeting(Verdict.YES, "an index differs always"), equations, ()
         for pairs in ways:
             if any(self._apart(left, right, both) for left, right in pairs):
-                return Meeting(Verdict.YES, "an index differs always")
-            if set(points.apart) <= self._forced(both, pairs):
-                return Meeting(Verdict.YES, "the loops are the digits of the indices")
-        if not thorough or not self._may_ask():
-            return Meeting(Verdict.UNKNOWN, "it is not proved that the indices differ")
-        return self._asked(both, equations, open_cases)
+                return Meeting(Verdict.YES, "an index differs always"), equations, ()
+            if set(both.points.apart) <= self._forced(both, pairs):
+                return Meeting(Verdict.YES, "the loops are the digits of the indices"), equations, ()
+        return Meeting(Verdict.UNKNOWN, "it is not proved that the indices differ"), equations, open_cases
 
     def _may_ask(self) -> bool:
         self._questions += 1
@@ -144,13 +156,21 @@ class Meetings:
         first, second = both.first, both.second
         ways: list[list[IndexPair]] = []
         for factors in self._splits_of(first.array):
-            if factors:
-                pairs = zip(coordinates(first, factors), coordinates(second, factors), strict=True)
-                ways.append([(left, both.primed(right)) for left, right in pairs])
-            else:
-                known = zip(first.indices, second.indices, strict=True)
-                ways.append([(a, both.primed(b)) for a, b in known if a is not None and b is not None])
+            ways.append(_paired(both, *(_coordinates(access, factors) for access in (first, second))))
         return ways
+
+    def _backwards(self, both: AtPoints) -> list[IndexPair]:
+        """Return the pairs of indices, the first one split where it may run backwards; none where that is not known."""
+        name = both.first.array
+        if name not in self._mirrored:
+            own = [access for access in self._accesses if access.array == name]
+            known = own and all(access.indices and access.indices[0] is not None for access in own)
+            self._mirrored[name] = mirrored_factors(self._prover, own) if known else ()
+        factors = self._mirrored[name]
+        if not factors or factors in self._splits_of(name):
+            return []
+        mine, theirs = (mirrored_coordinates(self._prover, one, factors) for one in (both.first, both.second))
+        return [] if mine is None or theirs is None else _paired(both, mine, theirs)
 
     def _splits_of(self, name: str) -> tuple[tuple[Polynomial, ...], ...]:
         if name not in self._splits:
@@ -160,14 +180,19 @@ class Meetings:
         return self._splits[name]
 
     def _ways_to_split(self, array: Array, own: Sequence[Reference]) -> tuple[tuple[Polynomial, ...], ...]:
-        """Return the ways to split a linear index into coordinates: by rows within a block, and by those of blocks."""
-        if not own or any(index is None for access in own for index in access.indices):
+        """Return the ways to split a linear index into coordinates: by rows within a block, and by those of blocks.
+
+        The elements of a linear index may be rows or structures; then it is the first index.
+        """
+        if not own or any(not access.indices or access.indices[0] is None for access in own):
             return ((),)
+        flat = replace(array, extents=array.extents[:1])
+        own = [replace(access, indices=access.indices[:1]) for access in own]
         steps = set(index_steps(own, tuple(LoopKind)))
         steps |= {_primitive(step) for step in steps}  # 2*h*g + h + k has the coordinates 2*g + 1 and k
         ways = (
-            split_factors(self._program, self._prover, array, own),
-            split_factors(self._program, self._prover, array, own, steps),
+            split_factors(self._program, self._prover, flat, own),
+            split_factors(self._program, self._prover, flat, own, steps),
         )
         return tuple(dict.fromkeys(ways))
 
@@ -279,6 +304,18 @@ class Meetings:
         if self._cases > MOST_CASES or self._late():
             return False
         return known.with_premises(case).consistent() is False
+
+
+def _coordinates(access: Reference, factors: Sequence[Polynomial]) -> tuple[Polynomial | None, ...]:
+    """Return the indices of an access, the first one split."""
+    if not factors:
+        return access.indices
+    return (*coordinates(replace(access, indices=access.indices[:1]), factors), *access.indices[1:])
+
+
+def _paired(both: AtPoints, mine: Sequence[Polynomial | None], theirs: Sequence[Polynomial | None]) -> list[IndexPair]:
+    known = zip(mine, theirs, strict=True)
+    return [(a, both.primed(b)) for a, b in known if a is not None and b is not None]
 
 
 def _either_way(both: AtPoints, equations: Sequence[IndexPair], case: _Case) -> Iterator[_Case]:

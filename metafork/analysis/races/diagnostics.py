@@ -31,7 +31,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import variables
-from metafork.ir.translation_unit import TranslationUnit
+from metafork.ir.translation_unit import Function, TranslationUnit
 from metafork.printing.expressions import Spelling, as_written, expression
 
 _CODES = {RaceKind.GRID: "MF0401", RaceKind.THREADS: "MF0402"}
@@ -53,7 +53,8 @@ def check_races(
     words = frozenset(re.findall(r"\w+", unit.source.text))
     for schedule in unit.schedules:
         program, name = schedule.program, unit.source.name
-        report = race_report(program, deadline, schedule.promises)
+        computed = _computed(program, next(one for one in unit.functions if one.name == schedule.function))
+        report = race_report(program, deadline, schedule.promises, computed)
         found += [_certain(race, program, name, words) for race in report.races]
         found += [
             _open(pair, program, name, Severity.ERROR if strict else Severity.WARNING) for pair in report.unproved
@@ -62,6 +63,14 @@ def check_races(
     if any(one.severity is Severity.ERROR for one in found):
         raise DiagnosticsError(found)
     return tuple(found)
+
+
+def _computed(program: Program, function: Function) -> set[str]:
+    """Return the parameters that are variables of a function, computed in a way that is not known."""
+    given = {one.name for one in function.values}
+    body = range(function.body.start, function.body.end)
+    own = (one for one in program.parameters if one.span.start in body and not one.of_serial_loop)
+    return {one.name for one in own if one.name not in given}
 
 
 def _written(text: str, words: Set[str]) -> str:

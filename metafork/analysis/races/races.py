@@ -25,8 +25,9 @@ from metafork.analysis.facts import Facts, program_facts
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
 from metafork.analysis.references import Reference, references_and_quotients
-from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
+from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
 from metafork.ir.program import Program
+from metafork.ir.rewriting import variables
 from metafork.ir.translation_unit import Promise
 from metafork.lazy_dataclass import dataclass
 
@@ -90,7 +91,9 @@ def _found_races(program: Program, facts: Facts, compared: _Compared) -> tuple[R
             continue
         for point in sorted(sample_points(facts.constraints, facts.derived), key=lambda p: sum(p.values())):
             if _on_path(path, facts, point):
-                values = dict(point)
+                values = _with_definitions(program, facts, point)
+                if values is None:
+                    continue
                 for quotient in quotients:
                     values[quotient.name] = quotient.evaluate(values)
                 for race in _Play(path.program, accesses, values, _lengths(path.program, facts, values)).races():
@@ -98,15 +101,23 @@ def _found_races(program: Program, facts: Facts, compared: _Compared) -> tuple[R
     return tuple(found.values())
 
 
-def race_report(program: Program, deadline: float | None = None, promises: Collection[Promise] = ()) -> RaceReport:
+def race_report(
+    program: Program,
+    deadline: float | None = None,
+    promises: Collection[Promise] = (),
+    computed: Collection[str] = (),
+) -> RaceReport:
     """Return the races of a program, and the pairs of accesses of which nothing is known.
 
     After ``deadline`` (of ``time.monotonic``) the solver is asked nothing more: what that leaves open is unproved.
-    ``promises`` are taken on trust where no race is found.
+    ``promises`` are taken on trust where no race is found.  ``computed`` are parameters that the host computes, nobody
+    knows how: elements that they lead to may never meet.
     """
     facts = program_facts(program)
     compared = _Compared(facts, deadline)
-    races = _found_races(program, facts, compared)
+    races = tuple(
+        race for race in _found_races(program, facts, compared) if _symbols(race, program, facts).isdisjoint(computed)
+    )
     refuted = {(race.kind, race.first.array) for race in races}
     unproved: dict[tuple[RaceKind, str, bool], Unproved] = {}
     for path, kinds in _paths_to_prove(program):
@@ -126,6 +137,46 @@ def _paths_to_prove(program: Program) -> Iterator[tuple[UniformPath, tuple[RaceK
         return
     yield from ((path, (RaceKind.GRID,)) for path in launch)
     yield from ((path, (RaceKind.THREADS,)) for path in block)
+
+
+def _symbols(race: Race, program: Program, facts: Facts) -> set[str]:
+    """Return the parameters that the elements of a race depend on."""
+    indices = (index for access in (race.first, race.second) for index in access.indices if index is not None)
+    asked = [name for index in indices for name in index.symbols]
+    quotients = {one.name: one for one in facts.derived}
+    definitions = {one.name: one.definition for one in program.derived}
+    found: set[str] = set()
+    while asked:
+        name = asked.pop()
+        if name in found:
+            continue
+        found.add(name)
+        if name in quotients:
+            asked += [symbol for operand in quotients[name].operands for symbol in operand.symbols]
+        elif name in definitions:
+            asked += variables(definitions[name])
+    return found
+
+
+def _with_definitions(program: Program, facts: Facts, point: Mapping[str, int]) -> dict[str, int] | None:
+    """Return a point where scalars that are no polynomials have the values of their definitions.
+
+    ``None`` where one has no known value, or premises do not hold of them.
+    """
+    values = dict(point)
+    if not facts.opaque:
+        return values
+    scalars = dict(point)
+    try:
+        for one in program.derived:
+            if one.name in facts.opaque:
+                values[one.name] = converted(integer_value(one.definition, scalars), one.type)
+            scalars[one.name] = int(facts.values[one.name].evaluate(values))
+        for quotient in facts.derived:
+            values[quotient.name] = quotient.evaluate(values)
+    except (KeyError, NoValueError, ZeroDivisionError):
+        return None
+    return values if all(one.holds(values) for one in facts.constraints) else None
 
 
 def _certain(access: Reference) -> bool:

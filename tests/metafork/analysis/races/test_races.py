@@ -1,5 +1,6 @@
 import pytest
 
+from comprehensive.reading import parse as read
 from metafork.analysis.races.diagnostics import check_races
 from metafork.analysis.races.proof import RaceKind
 from metafork.analysis.races.races import race_report
@@ -432,3 +433,69 @@ def test_iterations_of_loops_over_elements_are_told_by_their_variables(text, tol
     message = error.value.diagnostics[0].message
     assert all(f" for {iteration}" in message for iteration in told)
     assert not any(made in message for made in ("_block", "_thread", "_number"))
+
+
+FREE_OF_RACES = {
+    "an image upside down": "void f(int n, int m, int B, int *c, const int *a) { meta_schedule meta_block(B, B) "
+    "meta_for (int y = 0; y < n; y++) meta_for (int x = 0; x < m; x++) c[(n - 1 - y) * m + x] = a[y * m + x]; }",
+    "an image in the mirror, in place": "void f(int n, int m, int B, int c[n * m]) { meta_schedule meta_block(B, B) "
+    "meta_for (int y = 0; y < n; y++) meta_for (int x = 0; x < m / 2; x++) { "
+    "int t = c[y * m + x]; c[y * m + x] = c[y * m + m - 1 - x]; c[y * m + m - 1 - x] = t; } }",
+    "an image turned round": "void f(int n, int m, int B, int c[n * m]) { meta_schedule meta_block(B, B) "
+    "meta_for (int y = 0; y < n; y++) meta_for (int x = 0; x < m; x++) c[x * n + (n - 1 - y)] = x; }",
+    "structures in a flat image": "struct p { char r, g, b; }; void f(int n, int m, int B, struct p c[n * m]) { "
+    "meta_schedule meta_block(B, B) meta_for (int y = 0; y < n; y++) meta_for (int x = 0; x < m; x++) "
+    "c[y * m + x].g = x; }",
+    "rows in a flat image": "void f(int n, int m, int B, int c[n * m][3]) { meta_schedule meta_block(B, B) "
+    "meta_for (int y = 0; y < n; y++) meta_for (int x = 0; x < m; x++) c[y * m + x][0] = x; }",
+    "planes of half the size": "void f(int p, int h, int w, int B, int *c) { int oh = h / 2, ow = w / 2; "
+    "meta_schedule meta_block(B, B) meta_for (int k = 0; k < p; k++) meta_for (int y = 0; y < oh; y++) "
+    "meta_for (int x = 0; x < ow; x++) c[(k * oh + y) * ow + x] = x; }",
+}
+
+
+@pytest.mark.parametrize("name", FREE_OF_RACES)
+def test_no_warning_of(name):
+    assert check_races(read(Source("f.mf", FREE_OF_RACES[name])), strict=True) == ()
+
+
+RACING_FLAT = {
+    "rows that overlap": ("c[(n - 1 - y) * m + x]", "c[(n - 1 - y) * m + x + 1]"),
+    "a mirror of another width": ("c[y * m + m - 1 - x]", "c[y * m + n - x]"),
+    "structures in rows that are too short": ("c[y * m + x].g", "c[y * m + 2 * x].g"),
+}
+
+
+@pytest.mark.parametrize("name", RACING_FLAT)
+def test_flat_indices_that_meet_are_not_proved_apart(name):
+    head = "struct p { int r, g; }; void f(int n, int m, int B, TYPE c[n * m + m + n]) { "
+    loops = "meta_schedule meta_block(B, B) meta_for (int y = 0; y < n; y++) meta_for (int x = 0; x < m; x++) "
+    fine, meeting = (f"{head}{loops}{one} = x; }}" for one in RACING_FLAT[name])
+    type_ = "struct p" if ".g" in fine else "int"
+    assert check_races(read(Source("f.mf", fine.replace("TYPE", type_))), strict=True) == ()
+    with pytest.raises(DiagnosticsError):
+        check_races(read(Source("f.mf", meeting.replace("TYPE", type_))), strict=True)
+
+
+COMPUTED = {
+    "a table in two halves": "void f(int n, int k, int B, int a[2 * n]) { "
+    "int from = (k & 1) * n, to = ((k + 1) & 1) * n; LOOP }",
+    "halves that change places": "void f(int n, int k, int B, int a[2 * n]) { int from = 0, to = n; "
+    "for (int t = 0; t < k; t++) { LOOP int h = from; from = to; to = h; } }",
+    "a stride of the host": "int get(void); void f(int n, int B, int a[n * n]) { int from = 0, to = get(); LOOP }",
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_a_race_is_certain_only_where_its_values_are_reached(name):
+    loop = "meta_schedule meta_block(B) { meta_for (int i = 0; i < n; i++) a[to + i] = a[from + i]; }"
+    warnings = check_races(parse(Source("f.mf", COMPUTED[name].replace("LOOP", loop))))
+    assert {one.code for one in warnings} == {"MF0403"}
+
+
+def test_a_race_whatever_the_host_computes_is_certain():
+    text = "int get(void); void f(int n, int B, int a[n]) { int k = get(), to = n & 3; LOOP }"
+    for store in ("a[0] = to;", "a[n - 1] = k;"):
+        loop = f"meta_schedule meta_block(B) {{ meta_for (int i = 0; i < n; i++) {store} }}"
+        with pytest.raises(DiagnosticsError, match="MF0401"):
+            check_races(parse(Source("f.mf", text.replace("LOOP", loop))))

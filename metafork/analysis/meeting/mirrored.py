@@ -1,0 +1,59 @@
+"""Coordinates of linear indices that run backwards, or in rows of a computed length; of several indices, the first.
+
+``(n - 1 - y)*m + x`` is column ``x`` of row ``n - 1 - y``, and ``y*m + (m - 1 - x)``, that is ``(y + 1)*m - 1 - x``, is
+column ``m - 1 - x`` of row ``y``: what is left of a division by the length of a row may be a row too low.  For windows,
+``metafork.analysis.memory.windows`` splits what runs forwards, by lengths that are parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from metafork.algebra.polynomial import ONE, Polynomial, at_most, less_than
+from metafork.algebra.prover import Prover
+from metafork.analysis.loop_ranges import LoopKind
+from metafork.analysis.memory.windows import index_steps
+from metafork.analysis.references import Reference
+
+_ROWS_OFF = (0, 1, -1)
+
+
+def mirrored_factors(prover: Prover, references: Sequence[Reference]) -> tuple[Polynomial, ...]:
+    """Return the factors (outermost first) by which all first indices are split, as far as each split is proved."""
+    loops = {loop.var for reference in references for loop in reference.loops}
+    steps = {step for step in index_steps(references, tuple(LoopKind)) if step.symbols and not step.symbols & loops}
+    lengths = steps | {-step for step in steps}
+    factors: tuple[Polynomial, ...] = ()
+    product = ONE
+    for length in sorted(lengths, key=lambda p: (max(sum(e for _, e in m) for m in p.terms()), p.text())):
+        factor = length.divide_exactly(product)
+        if factor is None or not factor.symbols:
+            continue
+        if all(mirrored_coordinates(prover, reference, (factor, *factors)) for reference in references):
+            factors, product = (factor, *factors), product * factor
+    return factors
+
+
+def mirrored_coordinates(
+    prover: Prover, reference: Reference, factors: Sequence[Polynomial]
+) -> tuple[Polynomial | None, ...] | None:
+    """Return the coordinates of a linear index, ``None`` where a column is not proved to lie within its row.
+
+    They stand in front of the other indices.
+    """
+    inside = prover.with_premises(reference.constraints())
+    rest, columns = reference.indices[0], list[Polynomial]()
+    assert rest is not None
+    for factor in reversed(factors):
+        row, column = rest.divide(factor)
+        if any(value.denominator != 1 for part in (row, column) for value in part.terms().values()):
+            return None
+        for off in _ROWS_OFF:
+            moved = column + factor * off
+            if inside.proves((at_most(0, moved), less_than(moved, factor))):
+                rest = row - off
+                columns.insert(0, moved)
+                break
+        else:
+            return None
+    return (rest, *columns, *reference.indices[1:])
