@@ -2,28 +2,52 @@
 
 ``before --> after``, of a schedule that became two programs, whose texts (or dispatches) are ``FIRST`` and ``SECOND``::
 
-    meta_schedule {...}    -->    { float *sum_of_block = n / B > 0 && B > 0 && ... ? __builtin_malloc(...) : 0;
-                                    if (n / B > 0 && B > 0 && ... && sum_of_block) { FIRST SECOND }
+    meta_schedule {...}    -->    { const _Bool in_order = B > 0 && n / B > 0 && ...;
+                                    float *sum_of_block = in_order ? __builtin_malloc(...) : 0;
+                                    if (in_order && sum_of_block) { FIRST SECOND }
                                     else {...}
                                     __builtin_free(sum_of_block); }
 
-Where a loop has no iterations, or a nest more than ``MOST_BLOCKS`` or ``MOST_THREADS``, the text is what runs: in its
-own order.
+Where a loop has no iterations, a nest more than ``MOST_BLOCKS`` or than ``MOST_BYTES`` hold numbers of, or something
+leaves its type that the programs compute and the text does not (the index of an iteration that is left out, say), the
+text is what runs: in its own order.  Such conditions are evaluated with 128 bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from metafork.ir.program import Array, Expr
-from metafork.ir.translation_unit import Schedule, TranslationUnit
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.program import (
+    Array,
+    Binary,
+    BlockArray,
+    Cast,
+    Declare,
+    Expr,
+    IntConst,
+    Phase,
+    Program,
+    Stmt,
+    Unary,
+    Var,
+    binary,
+    walk_expression,
+    walk_statements,
+)
+from metafork.ir.rewriting import map_expression, substitute, variables
+from metafork.ir.translation_unit import Schedule, StatedOrder, TranslationUnit
 from metafork.printing.expressions import expression
 
 MOST_BLOCKS = 1 << 30
 """Most blocks that are numbered in ``int``."""
 
-MOST_THREADS = 1 << 16
-"""Most threads of a block whose numbers lie on the stack where the serial code runs."""
+MOST_BYTES = 1 << 18
+"""Most bytes of the numbers of a block's threads, which lie on the stack where the serial code runs."""
+
+
+_IN_ORDER = "metafork_in_order"
 
 
 def places(unit: TranslationUnit) -> Iterator[tuple[Schedule, ...]]:
@@ -45,15 +69,13 @@ def in_order(place: Sequence[Schedule], texts: Sequence[str], otherwise: str, *,
     if order is None:
         (text,) = texts
         return text
-    condition = " && ".join(
-        [*_counted(order.grid, MOST_BLOCKS), *(one for block in order.blocks for one in _counted(block, MOST_THREADS))]
-    )
     lines = ["{ /* floating-point numbers are added up in a stated order */"]
+    lines.append(f"const _Bool {_IN_ORDER} = " + "\n  && ".join(_conditions(place[0].program, order)) + ";")
     lines += [
-        f"{array.element.spelling} *const {array.name} = {condition} ? __builtin_malloc({_size(array)}) : 0;"
+        f"{array.element.spelling} *const {array.name} = {_IN_ORDER} ? __builtin_malloc({_size(array)}) : 0;"
         for array in order.parts
     ]
-    condition = " && ".join([condition, *(f"{array.name} != 0" for array in order.parts)])
+    condition = " && ".join([_IN_ORDER, *(f"{array.name} != 0" for array in order.parts)])
     lines += [f"if ({condition}) {{", *texts]
     for array in order.parts if forget else ():
         lines.append(f"metafork_forget(&(const struct metafork_local){{{array.name}, {_size(array)}}});")
@@ -61,8 +83,101 @@ def in_order(place: Sequence[Schedule], texts: Sequence[str], otherwise: str, *,
     return "\n".join(lines)
 
 
+def _conditions(program: Program, order: StatedOrder) -> list[str]:
+    """Return conditions under which a program computes what its text does; what one divides by stands before it."""
+    phases = [stmt for stmt in walk_statements(program.body) if isinstance(stmt, Phase)]
+    loops = [*program.grid, *(loop for phase in phases for loop in phase.threads)]
+    found: list[str] = []
+    for loop in loops:
+        found += _defined(loop.extent)
+    found += _counted(order.grid, MOST_BLOCKS)
+    sizes = sum(stmt.array.element.size for stmt in program.body if isinstance(stmt, BlockArray))
+    for block in order.blocks:
+        found += _counted(block, MOST_BYTES // max(sizes, 1))
+    found += [
+        f"{_wide(loop.extent)} <= {_greatest(loop.type)}" for loop in loops if not loop.type.holds(loop.extent.type)
+    ]
+    last = {loop.var: binary("-", loop.extent, IntConst(1)) for loop in program.grid}
+    of_block, scalars = _in_range(program.body, last)
+    found += of_block
+    for phase in phases:
+        inner = {loop.var: binary("-", loop.extent, IntConst(1)) for loop in phase.threads}
+        found += _in_range(phase.body, {**last, **scalars, **inner})[0]
+    return list(dict.fromkeys(found))
+
+
+def _in_range(body: Sequence[Stmt], last: Mapping[str, Expr]) -> tuple[list[str], dict[str, Expr]]:
+    """Return that what code begins with keeps within its types in the ``last`` iterations, and the values there."""
+    found: list[str] = []
+    values: dict[str, Expr] = {}
+    for stmt in body:
+        if not isinstance(stmt, Declare):
+            break
+        value = stmt.value
+        if value is None or not stmt.type.signed or not _is_sum(value) or variables(value).isdisjoint({*last, *values}):
+            continue
+        value = substitute(value, {**last, **values})
+        found += [*_defined(value), _fits(value, stmt.type)]
+        values[stmt.name] = value
+    return found, values
+
+
+def _is_sum(expr: Expr) -> bool:
+    """Say whether an expression is made of sums and products of integer scalars."""
+    return all(
+        isinstance(part, Var | IntConst)
+        or (isinstance(part, Binary) and part.op in ("+", "-", "*"))
+        or (isinstance(part, Unary) and part.op == "-")
+        or (isinstance(part, Cast) and part.type.integer)
+        for part in walk_expression(expr)
+    )
+
+
+def _defined(expr: Expr) -> list[str]:
+    """Return that a value is that of its expression in integers without limits: no type wraps, no divisor is 0."""
+    found: list[str] = []
+    for part in reversed(tuple(walk_expression(expr))):  # operands first
+        if not variables(part):
+            continue
+        match part:
+            case Binary(op="/" | "%", right=right):
+                found.append(f"{_wide(right)} > 0")
+            case Binary(op="+" | "-" | "*") | Unary(op="-") | Cast():
+                found.append(_fits(part, part.type))
+            case _:
+                pass
+    return found
+
+
+def _fits(value: Expr, type_: ScalarType) -> str:
+    least = "0" if not type_.signed else f"-{_greatest(type_)} - 1"
+    return f"{_wide(value)} >= {least} && {_wide(value)} <= {_greatest(type_)}"
+
+
+def _greatest(type_: ScalarType) -> str:
+    return f"{type_.greatest}{'L' if type_.signed else 'UL'}"
+
+
+def _wide(expr: Expr) -> str:
+    """Return an expression in parentheses, evaluated with 128 bits."""
+    return f"({expression(_widened(expr))})"
+
+
+def _widened(expr: Expr) -> Expr:
+    def wider(part: Expr) -> Expr | None:
+        match part:
+            case Var(name=name):
+                return replace(part, name=f"(__int128){name}")
+            case Cast(operand=operand, type=type_) if type_.integer:
+                return _widened(operand)
+            case _:
+                return None
+
+    return map_expression(expr, wider)
+
+
 def _counted(extents: Sequence[Expr], most: int) -> list[str]:
-    """Return conditions under which a nest has iterations, and not too many; none of them overflows."""
+    """Return conditions under which a nest has iterations, and not too many; none of them overflows by itself."""
     texts = [f"({expression(extent)})" for extent in extents]
     found = [f"{text} > 0" for text in texts]
     limit = str(most)

@@ -154,10 +154,10 @@ class Meetings:
         There is one list for each way to split linear indices.
         """
         first, second = both.first, both.second
-        ways: list[list[IndexPair]] = []
-        for factors in self._splits_of(first.array):
-            ways.append(_paired(both, *(_coordinates(access, factors) for access in (first, second))))
-        return ways
+        return [
+            _paired(both, _coordinates(first, factors), _coordinates(second, factors))
+            for factors in self._splits_of(first.array)
+        ]
 
     def _backwards(self, both: AtPoints) -> list[IndexPair]:
         """Return the pairs of indices, the first one split where it may run backwards; none where that is not known."""

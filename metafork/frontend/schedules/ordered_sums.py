@@ -26,6 +26,9 @@ A second program, of one block, adds up ``sum_of_block``: each of its ``WIDTH`` 
 the same fold; its last thread adds the outcome to ``sum``.  What is added up in a scalar of the block needs no second
 program.  Nothing here is atomic, so that the order is that of the text: it depends on the extents of the loops alone,
 and every strategy and every back end keeps it.
+
+Of ``x > m ? x : m``, ``m > x ? m : x`` and ``fmaxf(m, x)``, which differ in NaN and in zeros of two signs, a maximum is
+taken as the text has it, by threads and of what they found.
 """
 
 from __future__ import annotations
@@ -38,8 +41,7 @@ from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.reductions import Reductions, over_phases
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.atomic_updates import updated
-from metafork.ir.rewriting import names_in
+from metafork.ir.rewriting import map_expression, names_in
 from metafork.lazy_dataclass import dataclass
 
 WIDTH = 256
@@ -58,13 +60,31 @@ class SecondPass:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """An array of parts of one result, and the clause that it is for."""
+    """An array of parts of one result, the clause that it is for, and the ``forms`` in which the text takes them up."""
 
     array: ir.Array
     clause: syntax.Reduction
+    forms: list[_Form]
 
     def element(self, index: ir.Expr) -> ir.Element:
         return ir.Element(self.array.name, (index,), self.array.element, self.clause.span)
+
+    def combined(self, one: ir.Expr, other: ir.Expr) -> ir.Expr:
+        """Return two outcomes as one; what no term has changed is none."""
+        if self.forms:
+            none = ir.binary("==", other, neutral(self.clause.op, self.array.element))
+            return ir.Conditional(none, one, self.forms[0](one, other), self.array.element, self.clause.span)
+        return ir.binary(self.clause.op, one, other, self.clause.span)
+
+    def taken_up(self, target: ir.Var | ir.Element, value: ir.Expr) -> ir.Assign:
+        """Return a statement that takes an outcome up in a target."""
+        if self.forms:
+            return ir.Assign(target, "", self.combined(target, value), self.clause.span)
+        return ir.Assign(target, self.clause.op, value, self.clause.span)
+
+
+_Form = Callable[[ir.Expr, ir.Expr], ir.Expr]
+"""The greater, or the lesser, of what was found and another value, as the text writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +105,7 @@ class OrderedSums:
             own = self._own(variable.name, variable.type, threads, clause)
             phase = self._accumulated(phase, variable, own)
             owns.append(own)
-            ends.append(_update(variable, own.element(ir.IntConst(0)), clause))
+            ends.append(own.taken_up(variable, own.element(ir.IntConst(0))))
         return self._begun(owns, threads), phase, (*self._folded(owns, threads), *ends)
 
     def of_grid(
@@ -111,13 +131,12 @@ class OrderedSums:
                     nests.setdefault(_shape(phase), (phase.threads, []))[1].append(own)
             if owns:
                 body = over_phases(body, partial(self._within, target=target, owns=owns))
-                total: ir.Expr | None = None
-                for own in owns.values():
-                    first = own.element(ir.IntConst(0))
-                    total = first if total is None else _combined(total, first, clause)
-                assert total is not None
+                first, *others = owns.values()
+                total: ir.Expr = first.element(ir.IntConst(0))
+                for own in others:
+                    total = first.combined(total, own.element(ir.IntConst(0)))
                 name = self.fresh(f"{array.name}_of_block")
-                parts.append(_Own(ir.Array(name, array.element, (length,), clause.span), clause))
+                parts.append(_Own(ir.Array(name, array.element, (length,), clause.span), clause, first.forms))
                 targets.append(target)
                 ends.append(ir.Assign(parts[-1].element(linear(grid)), "", total, clause.span))
         if not ends:
@@ -133,7 +152,7 @@ class OrderedSums:
     def _own(self, name: str, type_: ScalarType, threads: Sequence[ir.MetaFor], clause: syntax.Reduction) -> _Own:
         """Return the array in which each thread of a nest has an element."""
         length = product([loop.extent for loop in threads])
-        return _Own(ir.Array(self.fresh(f"{name}_own"), type_, (length,), clause.span), clause)
+        return _Own(ir.Array(self.fresh(f"{name}_own"), type_, (length,), clause.span), clause, [])
 
     def _begun(self, owns: Sequence[_Own], threads: Sequence[ir.MetaFor]) -> tuple[ir.Stmt, ...]:
         """Return the declarations of such arrays, and what is in them at first."""
@@ -158,8 +177,11 @@ class OrderedSums:
         span = own.clause.span
         here = ir.Var(self.fresh(f"{name}_here"), own.array.element, span)
 
-        def kept(update: ir.Assign) -> ir.Assign:
-            return _update(here, update.value, own.clause, update)
+        def kept(update: ir.Assign, written: ir.Assign) -> ir.Assign:
+            if own.clause.op not in ("min", "max"):
+                return ir.Assign(here, update.op, update.value, update.span)
+            own.forms.append(_form(written, update.value))
+            return ir.Assign(here, "", own.forms[-1](here, update.value), update.span)
 
         place = own.element(linear(phase.threads))
         body = self.reductions.updates(phase.body, name, own.clause, kept)
@@ -177,7 +199,7 @@ class OrderedSums:
         lane = linear(inner)
         other = ir.binary("+", lane, half)
         paired = ir.binary("&&", ir.binary("<", lane, half), ir.binary("<", other, length))
-        steps = tuple(_update(own.element(lane), own.element(other), own.clause) for own in owns)
+        steps = tuple(own.taken_up(own.element(lane), own.element(other)) for own in owns)
         phase = ir.Phase(inner, (ir.If(paired, steps, (), span),), span)
         halved = ir.Assign(half, "/", ir.IntConst(2), span)
         going = ir.binary(">", half, ir.IntConst(0))
@@ -210,13 +232,13 @@ class OrderedSums:
         stores: list[ir.Stmt] = []
         ends: list[ir.Stmt] = []
         for part, target in zip(parts, targets, strict=True):
-            own = self._own(target.array, target.type, threads, part.clause)
+            own = replace(self._own(target.array, target.type, threads, part.clause), forms=part.forms)
             here = ir.Var(self.fresh(f"{target.array}_here"), target.type, span)
             owns.append(own)
             starts.append(ir.Declare(here.name, here.type, neutral(part.clause.op, here.type), span))
-            steps.append(_update(here, part.element(block), part.clause))
+            steps.append(part.taken_up(here, part.element(block)))
             stores.append(ir.Assign(own.element(lane), "", here, span))
-            ends.append(_update(target, own.element(ir.IntConst(0)), part.clause))
+            ends.append(own.taken_up(target, own.element(ir.IntConst(0))))
         loop = ir.For(
             ir.Declare(block.name, block.type, lane, span),
             ir.binary("<", block, length),
@@ -275,19 +297,13 @@ def _shape(phase: ir.Phase) -> tuple[ir.Expr, ...]:
     return tuple(loop.extent for loop in phase.threads)
 
 
-def _combined(one: ir.Expr, other: ir.Expr, clause: syntax.Reduction) -> ir.Expr:
-    """Return two outcomes as one."""
-    if clause.op in ("+", "*"):
-        return ir.binary(clause.op, one, other, clause.span)
-    left, right = (one, other) if clause.op == "max" else (other, one)
-    return ir.Conditional(ir.binary("<", left, right), other, one, one.type, clause.span)
+def _form(written: ir.Assign, value: ir.Expr) -> _Form:
+    """Return how an assignment takes a value up in its target."""
 
+    def form(one: ir.Expr, other: ir.Expr) -> ir.Expr:
+        def changed(part: ir.Expr) -> ir.Expr | None:
+            return one if part == written.target else other if part == value else None
 
-def _update(
-    target: ir.Var | ir.Element, value: ir.Expr, clause: syntax.Reduction, update: ir.Assign | None = None
-) -> ir.Assign:
-    """Return a statement that takes a value up in a target; ``update`` is what the text says, if it does."""
-    span = clause.span if update is None else update.span
-    op = clause.op if update is None else update.op
-    plain = ir.Assign(target, op, value, span)
-    return replace(plain, op="", value=updated(plain)) if op in ("min", "max") else plain
+        return map_expression(written.value, changed)
+
+    return form

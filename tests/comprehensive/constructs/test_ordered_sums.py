@@ -189,6 +189,76 @@ def test_loops_without_iterations_run_in_the_order_of_the_text(tmp_path):
     assert subprocess.check_output([tmp_path / "main"], text=True) == "1 -3"
 
 
+COUNT = "meta_schedule meta_block(B) { meta_reduction(+: s) meta_for (TYPE i = lo; i < hi; i++) *s += 1; }"
+MOST = (
+    "meta_schedule { meta_reduction(max: s) meta_for (int i = 0; i < G; i++) meta_for (int j = 0; j < B; j++) "
+    "for (int k = i * B + j; k < n; k += G * B) UPDATE }"
+)
+
+EDGES = {
+    "indices behind the last int": (COUNT.replace("TYPE", "int"), "2147483597, 2147483647, 16", "50"),
+    "indices behind the last long": (COUNT.replace("TYPE", "long"), "0x7fffffffffffffcd, 0x7fffffffffffffff, 16", "50"),
+    "blocks that are too long to count": (COUNT.replace("TYPE", "int"), "0, 50, 2147483647", "50"),
+    "no threads": (COUNT.replace("TYPE", "int"), "0, 50, 0", "50"),
+    "fewer than no threads": (COUNT.replace("TYPE", "int"), "0, 50, -3", "50"),
+    "blocks that a short cannot count": (COUNT.replace("TYPE", "short"), "0, 32767, 60000", "32767"),
+    "steps of none": (COUNT.replace("TYPE", "int").replace("i++", "i += B - 4"), "3, 3, 4", "0"),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_the_text_runs_where_the_order_has_no_meaning(name, tmp_path):
+    body, arguments, expected = EDGES[name]
+    text = f"void f(long lo, long hi, int B, float *s)\n{{ {body} }}\n".replace(
+        "long", "int" if "long" not in name else "long"
+    )
+    assert ran(text, f'float s = 0; f({arguments}, &s); printf("%g", s);', tmp_path) == expected
+
+
+EXTREMES = {
+    "what is not greater": ("s[0] = x[k] <= s[0] ? s[0] : x[k];", "NAN", "{1, 2}", "2"),
+    "a last NaN": ("s[0] = x[k] <= s[0] ? s[0] : x[k];", "3", "{NAN}", "nan"),
+    "the function": ("s[0] = fmaxf(s[0], x[k]);", "NAN", "{1, 5, 2, NAN, 3, 4}", "5"),
+    "the function of nothing": ("s[0] = fmaxf(s[0], x[k]);", "NAN", "{NAN, NAN}", "nan"),
+    "a first NaN that stays": ("if (x[k] > s[0]) s[0] = x[k];", "NAN", "{1, 5}", "nan"),
+    "the last zero": ("if (x[k] >= s[0]) s[0] = x[k];", "0", "{-0.0f}", "-0"),
+    "the first zero": ("if (x[k] > s[0]) s[0] = x[k];", "0", "{-0.0f}", "0"),
+    "infinities": ("if (x[k] > s[0]) s[0] = x[k];", "-INFINITY", "{-INFINITY, -INFINITY, -INFINITY}", "-inf"),
+}
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_extremes_are_taken_as_the_text_takes_them(name, tmp_path):
+    update, first, terms, expected = EXTREMES[name]
+    body = MOST.replace("UPDATE", update)
+    text = f"#include <math.h>\nvoid f(int n, int G, int B, const float x[n], float *s)\n{{ {body} }}\n"
+    calls = f"float x[] = {terms}; for (int B = 1; B < 4; B++) for (int G = 1; G < 4; G++) {{ float s = {first}; "
+    calls += 'f(sizeof x / sizeof *x, G, B, x, &s); printf("%g ", s); }'
+    assert ran(text, calls, tmp_path).split() == 9 * [expected]
+
+
+def ran(text, calls, folder):
+    """Return what a main with some calls of the reference prints."""
+    reference = reference_text(parse(Source("f.mf", text), reassociate=True)).replace(SERIAL_PREFIX, "")
+    (folder / "main.c").write_text(f"{reference}\n#include <stdio.h>\nint main(void) {{ {calls} return 0; }}\n")
+    flags = ("-std=gnu11", "-O1", "-w", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    succeed(["gcc", *flags, *ELISION_FLAGS, folder / "main.c", "-lm", "-o", folder / "main"])
+    return subprocess.check_output([folder / "main"], text=True)
+
+
+def test_the_numbers_of_a_block_fit_the_stack():
+    """Seventeen results of 65,536 threads were 8 MiB on the stack of the serial code."""
+    names = [f"s{k}" for k in range(17)]
+    parameters = ", ".join(f"double {name}[1]" for name in names)
+    updates = " ".join(f"*{name} += x[i];" for name in names)
+    text = (
+        f"void f(int n, int B, const double x[n], {parameters}) {{ meta_schedule meta_block(B) {{ "
+        f"meta_reduction(+: {', '.join(names)}) meta_for (int i = 0; i < n; i++) {{ {updates} }} }} }}"
+    )
+    reference = reference_text(parse(Source("f.mf", text), reassociate=True))
+    assert f"(B) <= {(1 << 18) // (17 * 8)}" in reference
+
+
 def test_the_report_states_the_order():
     report = optimize(DOT, **QUICK).to_report()
     assert "Floating-point numbers are added up in a stated order" in report

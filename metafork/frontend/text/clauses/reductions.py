@@ -90,7 +90,7 @@ class Reductions:
         self._check_members(array, clause)
         self.check_type(array.element, clause)
         self._check_atomic(array, clause)
-        body = self.updates(phase.body, array.name, clause, lambda one: one)
+        body = self.updates(phase.body, array.name, clause, lambda update, _: update)
         return replace(phase, body=body)
 
     def of_block(self, phase: ir.Phase, results: Sequence[tuple[ir.Var, syntax.Reduction]]) -> tuple[ir.Stmt, ...]:
@@ -182,7 +182,7 @@ class Reductions:
         type_ = target.type if clause.op in ("min", "max") else _modular(target.type)
         own = ir.Var(self.fresh(f"{name}_own"), type_, clause.span)
 
-        def kept(update: ir.Assign) -> ir.Assign:
+        def kept(update: ir.Assign, _: ir.Assign) -> ir.Assign:
             plain = replace(update, target=own, atomic=False)
             return replace(plain, op="", value=updated(plain)) if plain.op in ("min", "max") else plain
 
@@ -192,14 +192,21 @@ class Reductions:
         return replace(phase, body=(start, *body, end))
 
     def updates(
-        self, body: tuple[ir.Stmt, ...], name: str, clause: syntax.Reduction, change: Callable[[ir.Assign], ir.Assign]
+        self,
+        body: tuple[ir.Stmt, ...],
+        name: str,
+        clause: syntax.Reduction,
+        change: Callable[[ir.Assign, ir.Assign], ir.Assign],
     ) -> tuple[ir.Stmt, ...]:
-        """Return thread code with every update of a result changed; it may stand in nothing else."""
+        """Return thread code with every update of a result changed; it may stand in nothing else.
+
+        ``change`` is given the update, and the assignment that it was.
+        """
 
         def one(stmt: ir.Stmt) -> ir.Stmt:
             update = self._update(stmt, name, clause)
             if update is not None:
-                return change(update)
+                return change(*update)
             match stmt:
                 case ir.If(then=then, otherwise=otherwise):
                     stmt = replace(stmt, then=tuple(map(one, then)), otherwise=tuple(map(one, otherwise)))
@@ -217,8 +224,11 @@ class Reductions:
 
         return tuple(map(one, body))
 
-    def _update(self, stmt: ir.Stmt, name: str, clause: syntax.Reduction) -> ir.Assign | None:
-        """Return a statement as an update of the result by the clause's operation, ``None`` for any other one."""
+    def _update(self, stmt: ir.Stmt, name: str, clause: syntax.Reduction) -> tuple[ir.Assign, ir.Assign] | None:
+        """Return a statement as an update of the result by the clause's operation, and as an assignment.
+
+        ``None`` for any other statement.
+        """
         match stmt:
             case ir.If(
                 condition=condition,
@@ -244,7 +254,7 @@ class Reductions:
             raise self._refused(stmt.span, clause)
         if isinstance(stmt.target, ir.Element) and any(name in _named(index) for index in stmt.target.indices):
             raise self._refused(stmt.span, clause)
-        return replace(stmt, op=op or "", value=value, atomic=True)
+        return replace(stmt, op=op or "", value=value, atomic=True), stmt
 
     def _check_unused(self, expr: ir.Expr, name: str, clause: syntax.Reduction) -> None:
         for part in ir.walk_expression(expr):
