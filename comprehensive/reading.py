@@ -37,7 +37,9 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
         try:
             endless = frontend.parse(source, reassociate=reassociate, extents=lambda *_: f"{ENDLESS}L")
         except DiagnosticsError as others:
-            raise DiagnosticsError([_put_off(one, others.diagnostics) for one in refused.diagnostics]) from None
+            # What their accesses say of pointers is known once these are corrected.
+            remaining = [one for one in refused.diagnostics if one in others.diagnostics]
+            raise DiagnosticsError(remaining or refused.diagnostics) from None
         read = _extents(exact_unit(endless))
         if read.unknown:
             explained = [_explained(one, read.unknown) for one in refused.diagnostics]
@@ -137,13 +139,6 @@ _POINTERS = ("MF0201", "MF0208")
 """The codes of what may be a pointer, or an array without its first extent."""
 
 _ENDLESS = IntConst(ENDLESS, ScalarType.LONG)
-
-
-def _put_off(one: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:
-    """Return the refusal of a pointer, and that it may go with the errors which keep its accesses from being read."""
-    if one.code not in _POINTERS or one in others:
-        return one
-    return replace(one, reason=f"{one.reason} Its accesses may say how many, once the other errors are corrected.")
 
 
 def _moved(one: Diagnostic, unit: TranslationUnit, extents: Mapping[str, Mapping[str, str]]) -> Diagnostic:

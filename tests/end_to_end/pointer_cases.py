@@ -125,6 +125,11 @@ POINTERS = {
         "float *p = 0; for (int m = 0; m < n; m += n - 1) { if (m > 0) p = x; "
         "meta_schedule meta_block(B) { meta_for (int i = 0; i < m; i++) p[i] += 1; } }",
     ),
+    "a pointer that may be null": Case(
+        "for (int s = 0; s < 4; s++) { float *p = s % 2 ? x : 0; int has = p != 0; "
+        + schedule("y[i] += has ? p[i] : s;")
+        + " }",
+    ),
     "pointers of the file": Case(
         "here = x; there = y; for (int s = 0; s < T; s++) { "
         + schedule("there[i] = 0.5f * here[i] + s;")

@@ -58,7 +58,8 @@ typedef enum metafork_reason {
     METAFORK_SAY_START = 2,
     METAFORK_SAY_OVERLAP = 4,
     METAFORK_SAY_ERROR = 8,
-    METAFORK_SAY_SIZE = 16
+    METAFORK_SAY_SIZE = 16,
+    METAFORK_SAY_NULL = 32
 } metafork_reason;
 
 /* Say why the serial code runs, once a reason; abort in strict mode. */
@@ -260,6 +261,12 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
     }
     /* An empty nest is no fault: nothing is said, and strict mode goes on. */
     if (empty) return metafork_to_serial(schedule, arrays, bytes);
+    for (int i = 0; i < count; i++)
+        if (arrays[i] == NULL && bytes[i] > 0) {
+            /* Perhaps a condition keeps it from being read. */
+            metafork_serial(schedule, METAFORK_SAY_NULL, "array %s is null", schedule->arrays[i].name);
+            return metafork_back_to_host(schedule, arrays, bytes);
+        }
     for (int i = 0; i < count; i++)
         for (int j = 0; j < i; j++)
             if ((schedule->arrays[i].written || schedule->arrays[j].written) &&
