@@ -37,9 +37,7 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
         try:
             endless = frontend.parse(source, reassociate=reassociate, extents=lambda *_: f"{ENDLESS}L")
         except DiagnosticsError as others:
-            # What their accesses say of pointers is known once these are corrected.
-            remaining = [one for one in refused.diagnostics if one in others.diagnostics]
-            raise DiagnosticsError(remaining or refused.diagnostics) from None
+            raise others from None  # what their accesses say of pointers is known once these are corrected
         read = _extents(exact_unit(endless))
         if read.unknown:
             explained = [_explained(one, read.unknown) for one in refused.diagnostics]

@@ -130,6 +130,9 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         _with_unknown_type(variable, " ".join(type_.words), typedefs)
     elif type_.pointers:
         variable.fault, variable.message = "MF0201", f"`{name}` is a pointer"
+        if scalar is ScalarType.BOOL:
+            variable.reason = "what it leads to has type `_Bool`, and elements of arrays are numbers."
+            variable.way_out = "declare it as `unsigned char *`."
     elif type_.words == ("struct",) and (structure is None or not type_.extents):
         variable.fault, variable.message = "MF0205", f"`{name}` is a structure, union or enumeration"
     elif structure is not None and (structure.fault or not type_.extents):

@@ -19,6 +19,7 @@ from metafork.ir.program import (
     BlockArray,
     Declare,
     Element,
+    If,
     PrivateArray,
     Program,
     Stmt,
@@ -61,9 +62,12 @@ def promises_within(
 
 
 def _following(program: Program, offset: int) -> Stmt | None:
-    """Return the first statement that begins after an offset; of several that begin there, the outermost."""
+    """Return the first statement that begins after an offset; of several that begin there, the outermost.
+
+    The borders of blocks are conditions that begin where the body of a loop does.
+    """
     after = [stmt for stmt in walk_statements(program.body) if stmt.span.start >= offset]
-    return min(after, key=lambda stmt: (stmt.span.start, -stmt.span.end), default=None)
+    return min(after, key=lambda one: (one.span.start, isinstance(one, If), -one.span.end), default=None)
 
 
 def _accessed(stmt: Stmt) -> Iterator[str]:

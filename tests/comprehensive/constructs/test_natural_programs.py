@@ -252,6 +252,16 @@ void scan(int n, int B, const int *in, int *out, int *sums)
   }
 }
 """,
+    "states of generators": """
+static unsigned next(unsigned *state) { *state = *state * 1664525u + 1013904223u; return *state >> 8; }
+void fill(int n, int per, unsigned *states, float *out)
+{
+  meta_schedule meta_block(64)
+    meta_for (int i = 0; i < n; i++)
+      for (int k = 0; k < per; k++)
+        out[i * per + k] = next(&states[i]) * (1.0f / 16777216);
+}
+""",
     "norm": """
 double norm(int n, int B, const double *x)
 {

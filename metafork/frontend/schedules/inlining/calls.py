@@ -177,13 +177,8 @@ class Calls:
         if len(calls) != 1:
             return None
         parts = [part for argument in calls[0].arguments for part in syntax.walk(argument)]
-        given = {
-            part.name
-            for address in parts
-            if isinstance(address, syntax.Prefix) and address.op == "&"
-            for part in syntax.walk(address)
-            if isinstance(part, syntax.Name)
-        }
+        addresses = [one.operand for one in parts if isinstance(one, syntax.Prefix) and one.op == "&"]
+        given = {name for one in addresses for name in _roots(one)}
         handed = [self._scopes.resolve(part.name) for part in parts if isinstance(part, syntax.Name)]
         scalars = all(isinstance(one, ScalarSymbol | ValueSymbol) for one in handed)
         harmless = not elements or (scalars and not self._reaches_beyond(calls[0]))
@@ -532,6 +527,13 @@ def _stores(statement: syntax.Statement, own: frozenset[str] = frozenset()) -> b
             names = {declarator.name for declarator in inner.declarators}
             own = own - names | {declarator.name for declarator in inner.declarators if not declarator.type.pointers}
     return False
+
+
+def _roots(place: syntax.Expression) -> set[str]:
+    """Return the names of what may be at a place: those of indices are read alone."""
+    while isinstance(place, syntax.Subscript | syntax.Member):
+        place = place.base
+    return syntax.names_in(place)
 
 
 def _values(function: FileFunction) -> frozenset[str]:

@@ -86,3 +86,13 @@ def test_the_report_lists_promises():
     assert "- line 9: accesses to `b` meet no other iteration's (promised in line 8)" in report
     assert "- line 11: accesses to `c` meet no other iteration's (promised in line 10)" in report
     assert "Taken on trust" not in optimize(text_of(), counters=["threads_per_block"], strategies=[]).to_report()
+
+
+def test_a_promise_may_be_about_the_body_of_loops_over_elements():
+    text = (
+        "void f(int n, int B, const int at[n], float a[n]) { meta_schedule meta_block(B)\n"
+        "meta_for (int i = 0; i < n; i++)\nPRAGMA\na[at[i]] = i; }"
+    )
+    assert check_races(parse(Source("f.mf", text.replace("PRAGMA", "#pragma metafork disjoint(a)"))), strict=True) == ()
+    with pytest.raises(DiagnosticsError):
+        check_races(parse(Source("f.mf", text.replace("PRAGMA", ""))), strict=True)
