@@ -19,7 +19,7 @@ from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.program import Array, Expr, IntConst, Program
 from metafork.ir.rewriting import substitute
-from metafork.ir.translation_unit import Function, TranslationUnit
+from metafork.ir.translation_unit import Function, Schedule, TranslationUnit
 from metafork.lazy_dataclass import dataclass
 from metafork.printing.expressions import expression
 
@@ -54,16 +54,16 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
 class _Read:
     """The extents that accesses say, and why others are not known, by the place of a function or of a schedule.
 
-    ``given`` are those of parameters, by function and name; ``here`` those of variables at a schedule.
+    ``given`` are those of parameters, by function and name; ``here`` those of variables at a function's schedules.
     """
 
     given: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    here: dict[Span, Mapping[str, str]] = field(default_factory=dict)
+    here: dict[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
     unknown: list[tuple[Span, Mapping[str, str]]] = field(default_factory=list)
 
-    def extent(self, function: str, name: str, schedule: Span | None) -> str | None:
+    def extent(self, function: str, name: str, schedule: int | None) -> str | None:
         """Return the extent of a parameter, or of a variable at a schedule."""
-        said = self.given.get(function, {}) if schedule is None else self.here.get(schedule, {})
+        said = self.given.get(function, {}) if schedule is None else self.here.get((function, schedule), {})
         return said.get(name)
 
 
@@ -90,16 +90,21 @@ def _extents(unit: TranslationUnit) -> _Read:
         result.given[function.name] = {name: _written_out(text, derived) for name, text in found.known.items()}
         if why := {**unfit, **found.unknown}:
             result.unknown.append((function.span, why))
-        for schedule in schedules:
+        # Of two programs of one schedule, the second adds up what the first has.
+        firsts = (one for number, one in enumerate(schedules) if not number or not _goes_on(schedules[number - 1]))
+        for number, schedule in enumerate(firsts):
             program = schedule.program
             if variables := _endless(program, function, given=False):
                 names = [*(one.name for one in program.parameters), *(one.name for one in program.derived)]
                 found = extents_of([program], list(variables), names, within=True)
-                # Of two programs of one schedule, the second adds up what the first has.
-                result.here[schedule.span] = {**found.known, **result.here.get(schedule.span, {})}
+                result.here[function.name, number] = found.known
                 if found.unknown:
                     result.unknown.append((schedule.span, found.unknown))
     return result
+
+
+def _goes_on(schedule: Schedule) -> bool:
+    return schedule.stated_order is not None and not schedule.stated_order.last
 
 
 def _endless(program: Program, function: Function, *, given: bool) -> dict[str, Array]:

@@ -66,8 +66,8 @@ from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, StatedOrder, Transfer, TranslationUnit
 
-PointerExtents = Callable[[str, str, Span | None], str | None]
-"""The extent of a pointer as C: a function's parameter, or a variable at a schedule; ``None`` where none is known."""
+PointerExtents = Callable[[str, str, int | None], str | None]
+"""The extent, as C, of a function's parameter, or of a variable at the schedule of a number; ``None``: not known."""
 
 MOST_TOKENS = 150_000
 """Tokens of a function with a schedule, macros expanded: some seconds of parsing."""
@@ -385,11 +385,14 @@ class UnitParser:
                 message = f"`{promise.name}` does not point to elements of a scalar type"
                 self._reporter.error("MF0321", promise.span, message)
 
-        def follows(name: str, site: Site) -> syntax.Expression | None:
-            text = None if self._extents is None else self._extents(function, name, site.statement.span)
-            return None if text is None else read_extent(text, site.visible[name].span, self._grammar)
+        def follows(name: str, number: int) -> syntax.Expression | None:
+            text = None if self._extents is None else self._extents(function, name, number)
+            return None if text is None else read_extent(text, host.sites[number].visible[name].span, self._grammar)
 
-        return [at_schedule(host, one, said, partial(follows, site=one), self._reporter) for one in host.sites]
+        return [
+            at_schedule(host, site, said, partial(follows, number=number), self._reporter)
+            for number, site in enumerate(host.sites)
+        ]
 
     def _add_schedules(self, preprocessed: Preprocessed, host: HostFunction, at: Sequence[Site], function: str) -> None:
         sites: dict[int, Site] = {}

@@ -50,6 +50,15 @@ def test_each_schedule_has_extents_of_its_own():
     assert {one.name: expression(one.extents[0]) for one in second.program.arrays} == {"p": "3 * n - 2", "x": "n"}
 
 
+def test_a_sum_is_two_programs_and_one_schedule():
+    body = "float s = 0, *p = x, *q = y; " + loop("s += p[i];").replace("meta_for", "meta_reduction(+: s) meta_for")
+    body += loop("q[2 * i] = s;")
+    source = Source("f.mf", f"void f(int n, int B, float *x, float *y)\n{{ {body} }}\n")
+    schedules = parse(source, reassociate=True).schedules
+    said = {one.name: expression(one.extents[0]) for each in schedules for one in each.program.arrays}
+    assert (said["p"], said["q"]) == ("n", "2 * n - 1")
+
+
 def test_functions_that_a_schedule_calls_reach_pointers_of_the_file():
     before = "static float *table;\nstatic float of(int k) { return table[k]; }"
     program = unit_of(loop("x[i] = of(i);"), before).schedules[0].program
