@@ -45,7 +45,8 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
         try:
             return frontend.parse(source, reassociate=reassociate, extents=read.extent)
         except DiagnosticsError as others:
-            if not any(one.code == "MF0316" for one in others.diagnostics):
+            # What the function moves, or does to a size, is told; of what these extents name, nobody wrote anything.
+            if not any(one.code in ("MF0309", "MF0316") for one in others.diagnostics):
                 raise refused from None
             raise DiagnosticsError([_moved(one, endless, read.given) for one in others.diagnostics]) from None
 
