@@ -37,7 +37,7 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
         try:
             endless = frontend.parse(source, reassociate=reassociate, extents=lambda *_: f"{ENDLESS}L")
         except DiagnosticsError as others:
-            raise others from None  # what their accesses say of pointers is known once these are corrected
+            raise DiagnosticsError(_remaining(others.diagnostics, refused.diagnostics)) from None
         read = _extents(exact_unit(endless))
         if read.unknown:
             explained = [_explained(one, read.unknown) for one in refused.diagnostics]
@@ -77,30 +77,43 @@ def _extents(unit: TranslationUnit) -> _Read:
         schedules = [one for one in unit.schedules if one.function == function.name]
         programs = [one.program for one in schedules]
         endless = {name: one for each in programs for name, one in _endless(each, function, given=True).items()}
-        own = {one.name: len(one.array.extents) for one in function.values if one.array is not None}
+        ranks = {one.name: len(one.array.extents) for one in function.values if one.array is not None}
         unfit = {
             name: f"`{name}` leads to rows of another array"
             for name, one in endless.items()
-            if len(one.extents) > own.get(name, 1 + bool(one.members))
+            if len(one.extents) > ranks.get(name, 1 + bool(one.members))
         }
-        others = {name for each in programs for name in _endless(each, function, given=False)}
-        unfit |= {name: f"another variable is called `{name}` too" for name in others & endless.keys()}
+        variables = {name for each in programs for name in _endless(each, function, given=False)}
+        unfit |= {name: f"another variable is called `{name}` too" for name in variables & endless.keys()}
         names = [one.name for one in function.values if one.type is not None and one.type.integer]
         derived = _derived(programs, names)
-        found = extents_of(programs, [name for name in endless if name not in unfit], [*names, *derived])
-        result.given[function.name] = {name: _written_out(text, derived) for name, text in found.known.items()}
-        if why := {**unfit, **found.unknown}:
-            result.unknown.append((function.span, why))
+        given = extents_of(programs, [name for name in endless if name not in unfit], [*names, *derived])
+        result.given[function.name] = {name: _written_out(text, derived) for name, text in given.known.items()}
+        untold = dict(given.unknown)
         # Of two programs of one schedule, the second adds up what the first has.
         firsts = (one for number, one in enumerate(schedules) if not number or not _goes_on(schedules[number - 1]))
+        told, failed = set[str](), set[str]()
         for number, schedule in enumerate(firsts):
             program = schedule.program
-            if variables := _endless(program, function, given=False):
-                names = [*(one.name for one in program.parameters), *(one.name for one in program.derived)]
-                found = extents_of([program], list(variables), names, within=True)
-                result.here[function.name, number] = found.known
+            # A copy that grows with a loop around the schedule would move again and again.
+            names = [one.name for one in program.parameters if not one.of_serial_loop]
+            names += [one.name for one in program.derived]
+            here = dict[str, str]()
+            if own := _endless(program, function, given=False):
+                found = extents_of([program], own, names, within=True)
+                here |= found.known
                 if found.unknown:
                     result.unknown.append((schedule.span, found.unknown))
+            # Parameters without an extent in parameters are what variables are.
+            if left := sorted(_endless(program, function, given=True).keys() & untold.keys()):
+                found = extents_of([program], left, names)
+                here |= found.known
+                told |= found.known.keys()
+                failed |= found.unknown.keys()
+            result.here[function.name, number] = here
+        untold = {name: why for name, why in untold.items() if name in failed or name not in told}
+        if why := {**unfit, **untold}:
+            result.unknown.append((function.span, why))
     return result
 
 
@@ -143,6 +156,15 @@ _POINTERS = ("MF0201", "MF0208")
 """The codes of what may be a pointer, or an array without its first extent."""
 
 _ENDLESS = IntConst(ENDLESS, ScalarType.LONG)
+
+
+def _remaining(others: Sequence[Diagnostic], refused: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Return the errors that are left where pointers are arrays; at these themselves, what is said of the pointers.
+
+    What their accesses say is known once the errors are corrected.
+    """
+    pointers = {one.span.start: one for one in refused if one.code in _POINTERS}
+    return list(dict.fromkeys(pointers.get(one.span.start, one) for one in others))
 
 
 def _moved(one: Diagnostic, unit: TranslationUnit, extents: Mapping[str, Mapping[str, str]]) -> Diagnostic:

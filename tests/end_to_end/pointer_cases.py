@@ -36,9 +36,9 @@ POINTERS = {
         {"u": {96: 4}},
     ),
     "memory that grows": Case(
-        "int m = 4; float *u = malloc(m * sizeof *u); for (int i = 0; i < m; i++) u[i] = i; for (; m < n; m *= 2) { "
+        "int m = 4; float *u = malloc(m * sizeof *u); for (int i = 0; i < m; i++) u[i] = i; while (m < n) { "
         "u = realloc(u, 2 * m * sizeof *u); for (int i = m; i < 2 * m; i++) u[i] = 1; float *tail = u + m; "
-        "meta_schedule meta_block(B) { meta_for (int i = 0; i < m; i++) tail[i] += u[i]; } } "
+        "meta_schedule meta_block(B) { meta_for (int i = 0; i < m; i++) tail[i] += u[i]; } m *= 2; } "
         "for (int i = 0; i < n; i++) x[i] = u[i]; free(u);"
     ),
     "rows of a matrix": Case(
@@ -122,8 +122,8 @@ POINTERS = {
         "meta_schedule meta_block(B) { meta_for (int i = 0; i < 1; i++) p[i] += x[i]; } sum++; }  y[0] = sum;",
     ),
     "no pointer where there is nothing": Case(
-        "float *p = 0; for (int m = 0; m < n; m += n - 1) { if (m > 0) p = x; "
-        "meta_schedule meta_block(B) { meta_for (int i = 0; i < m; i++) p[i] += 1; } }",
+        "float *p = 0; int m = 0; while (m < n) { if (m > 0) p = x; "
+        "meta_schedule meta_block(B) { meta_for (int i = 0; i < m; i++) p[i] += 1; } m += n - 1; }",
     ),
     "a pointer that may be null": Case(
         "for (int s = 0; s < 4; s++) { float *p = s % 2 ? x : 0; int has = p != 0; "

@@ -166,10 +166,12 @@ def _found(
         others = _others(most, symbols, frozenset(names))
         if text is None and others:
             listed = ", ".join(f"`{name}`" for name in others)
-            unknown[array] = (
-                f"the greatest index of `{array}` depends on {listed}, no parameter of the function; "
-                f"put the schedule into one that takes {'it' if len(others) == 1 else 'them'}"
-            )
+            around = {one.name for program in programs for one in program.parameters if one.of_serial_loop}
+            taken = "it" if len(others) == 1 else "them"
+            way_out = f"no parameter of the function; put the schedule into one that takes {taken}"
+            if around & {*others}:
+                way_out = "of a loop around the schedule; say how many there are in all"
+            unknown[array] = f"the greatest index of `{array}` depends on {listed}, {way_out}"
         elif text is None:
             unknown[array] = f"which index of `{array}` is the greatest is not known in parameters"
         else:

@@ -9,7 +9,8 @@ calls the function::
 Of a pointer to rows, ``float (*p)[m]``, it gives those too: ``extents(p[n][m])``.
 
 A pointer that is no parameter may lead elsewhere at every schedule, and is an array of its own there.  A pragma in
-front of the schedule says its extent, by variables as they are where the schedule stands.
+front of the schedule says its extent, by variables as they are where the schedule stands.  So is a parameter whose
+extent follows from accesses, but not in terms of parameters.
 """
 
 from __future__ import annotations
@@ -81,13 +82,13 @@ def at_schedule(
     follows: Callable[[str], syntax.Expression | None],
     reporter: Reporter,
 ) -> Site:
-    """Return a schedule to which pointers that are no parameters are arrays, where their extents are known.
+    """Return a schedule to which pointers are arrays that have no extents for all of the function.
 
     ``promises`` are those of pragmas, ``follows`` says what extent follows from accesses; reports MF0321.
     """
     visible = dict(site.visible)
     for name, one in site.visible.items():
-        if one.pointed is None or one.is_parameter or one.fault != "MF0201" or not _rows_stay(host, site, one):
+        if one.pointed is None or one.fault != "MF0201" or not _rows_stay(host, site, one):
             continue
         said = [each for each in promises if each.name == name and each.span.start < site.statement.span.start]
         extent = follows(name)
@@ -97,7 +98,7 @@ def at_schedule(
             except ValueError as reason:
                 reporter.error("MF0321", said[-1].span, str(reason))
         if extent is not None:
-            visible[name] = replace(one, since=site.order, scope=visible)
+            visible[name] = replace(one, since=site.order, scope=visible, is_parameter=False)
             give_extent(visible[name], extent)
     return replace(site, visible=visible)
 

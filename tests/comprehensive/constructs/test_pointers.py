@@ -473,35 +473,49 @@ def test_a_local_that_hides_a_parameter_elsewhere_does_not_matter_to_a_promise()
     assert extent_of_v(f"#pragma metafork extents(v[2 * n])\n{text}") == "2 * n"
 
 
-@pytest.mark.parametrize("local", ["int n = h(B); ", "int n = B / 2; ", "int m = h(B); "])
+@pytest.mark.parametrize("local", ["int n = h(B); ", "int n = B / 2; "])
 def test_a_local_is_not_taken_for_a_parameter(local):
-    text = loops("out[p] = v[p];").replace("{ meta_schedule", f"{{ if (B > 3) {{ {local}meta_schedule").replace(
-        "n / B; i++", "m / B; i++" if "m" in local else "n / B; i++") + "}"  # fmt: skip
+    text = loops("out[p] = v[p];").replace("{ meta_schedule", f"{{ if (B > 3) {{ {local}meta_schedule") + "}"
     with pytest.raises(DiagnosticsError) as caught:
         parse(Source("pointers.mf", f"int h(int x);\n{text}"))
     assert {one.code for one in caught.value.diagnostics} == {"MF0201"}
 
 
-def test_an_extent_by_what_the_function_computes_is_had_by_a_function_that_takes_it():
-    loop = "meta_schedule {{ meta_for (int b = 0; b < ({n} + B - 1) / B; b++) meta_for (int t = 0; t < B; t++)"
-    loop += " if (b * B + t < {n} / 2) out[b * B + t] = b; }}"
-    text = f"void f(const int *sizes, int B, float *out) {{ int m = sizes[0]; {loop.format(n='m')} }}"
+def at_schedule(text, name):
+    """The extent of a parameter that it has at the only schedule of a file, and not for its function."""
+    unit = parse(Source("pointers.mf", text))
+    assert [one.array for one in unit.functions[0].parameters if one.name == name] == [None]
+    ((array,),) = ([one for one in each.program.arrays if one.name == name] for each in unit.schedules)
+    return expression(array.extents[0])
+
+
+def test_an_extent_by_what_the_function_computes_is_one_at_the_schedule():
+    loop = "meta_schedule { meta_for (int b = 0; b < (m + B - 1) / B; b++) meta_for (int t = 0; t < B; t++)"
+    loop += " if (b * B + t < m / 2) out[b * B + t] = b; }"
+    assert at_schedule(f"void f(const int *sizes, int B, float *out) {{ int m = sizes[0]; {loop} }}", "out") == "m / 2"
+
+
+def test_an_extent_by_a_loop_of_the_host_is_said_in_all():
+    text = (
+        "void f(int k, int n, int B, float *out) { for (int b = 0; b < k; b++) meta_schedule meta_block(B) "
+        "meta_for (int i = 0; i < n; i++) out[b * n + i] = 1; }"
+    )
     with pytest.raises(DiagnosticsError) as caught:
         parse(Source("pointers.mf", text))
-    assert "the greatest index of `out` depends on `m`, no parameter" in caught.value.diagnostics[0].reason
-    apart = f"void g(int m, int B, float *out) {{ {loop.format(n='m')} }}"
-    calling = "void f(const int *sizes, int B, float *out) { g(sizes[0], B, out); }"
-    assert parse(Source("pointers.mf", f"{apart}\n{calling}")).schedules
+    assert "depends on `b`, of a loop around the schedule" in caught.value.diagnostics[0].reason
+    (schedule,) = parse(Source("pointers.mf", f"#pragma metafork extents(out[k * n])\n{text}")).schedules
+    assert expression(schedule.program.arrays[0].extents[0]) == "k * n"
 
 
 SIZES = {
     "int m = p < q ? p : q;": "p < q ? p : q",
-    "int m = p < q ? p : q; m = m > 5 ? 5 : m;": None,  # `m` has two values
+    "int m = p < q ? p : q; m = m > 5 ? 5 : m;": "",  # `m` has two values
     "int k = p < q ? p : q; int m = k > 5 ? 5 : k;": "(p < q ? p : q) > 5 ? 5 : p < q ? p : q",
     "int m = p & 7;": "p & 7",
     "p = p / 2; int m = p < q ? p : q;": None,
-    "int m = p < sizes[0] ? p : q;": None,
+    "int m = p < sizes[0] ? p : q;": "",
 }
+"""What is no expression in parameters is one at the schedule."""
 
 
 @pytest.mark.parametrize("before", SIZES)
@@ -515,7 +529,7 @@ def test_an_extent_is_a_size_that_the_host_computes_from_parameters(before):
         with pytest.raises(DiagnosticsError):
             parse(Source("pointers.mf", text))
     else:
-        assert extent_of_v(text) == SIZES[before]
+        assert (extent_of_v(text) == SIZES[before]) if SIZES[before] else (at_schedule(text, "v") == "m")
 
 
 def test_other_faults_stand_alone():
