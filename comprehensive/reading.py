@@ -19,7 +19,7 @@ from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.program import Array, Expr, IntConst, Program
 from metafork.ir.rewriting import substitute
-from metafork.ir.translation_unit import Function, Schedule, TranslationUnit
+from metafork.ir.translation_unit import Function, TranslationUnit
 from metafork.lazy_dataclass import dataclass
 from metafork.printing.expressions import expression
 
@@ -74,8 +74,7 @@ def _extents(unit: TranslationUnit) -> _Read:
 
     result = _Read()
     for function in unit.functions:
-        schedules = [one for one in unit.schedules if one.function == function.name]
-        programs = [one.program for one in schedules]
+        programs = [one.program for one in unit.schedules if one.function == function.name]
         endless = {name: one for each in programs for name, one in _endless(each, function, given=True).items()}
         ranks = {one.name: len(one.array.extents) for one in function.values if one.array is not None}
         unfit = {
@@ -90,9 +89,9 @@ def _extents(unit: TranslationUnit) -> _Read:
         given = extents_of(programs, [name for name in endless if name not in unfit], [*names, *derived])
         result.given[function.name] = {name: _written_out(text, derived) for name, text in given.known.items()}
         untold = dict(given.unknown)
-        # Of two programs of one schedule, the second adds up what the first has.
-        firsts = (one for number, one in enumerate(schedules) if not number or not _goes_on(schedules[number - 1]))
         told, failed = set[str](), set[str]()
+        # Of two programs of one place, the second adds up what the first has.
+        firsts = (place[0] for place in unit.places if place[0].function == function.name)
         for number, schedule in enumerate(firsts):
             program = schedule.program
             # A copy that grows with a loop around the schedule would move again and again.
@@ -115,10 +114,6 @@ def _extents(unit: TranslationUnit) -> _Read:
         if why := {**unfit, **untold}:
             result.unknown.append((function.span, why))
     return result
-
-
-def _goes_on(schedule: Schedule) -> bool:
-    return schedule.stated_order is not None and not schedule.stated_order.last
 
 
 def _endless(program: Program, function: Function, *, given: bool) -> dict[str, Array]:

@@ -22,7 +22,7 @@ from comprehensive.emit.host.members import (
     is_flattened,
     member_declarations,
 )
-from comprehensive.emit.host.stated_order import in_order, places
+from comprehensive.emit.host.stated_order import in_order
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Expr, IntConst, Var
 from metafork.ir.rewriting import map_expression
@@ -66,7 +66,7 @@ def reference_text(unit: TranslationUnit) -> str:
 
 def replaced(unit: TranslationUnit, text_of: Callable[[Schedule], str | None]) -> Iterator[tuple[int, tuple[int, str]]]:
     """Yield where schedules stand whose text is replaced, where they end, and what stands there then."""
-    for place in places(unit):
+    for place in unit.places:
         span = place[0].span
         texts = [text_of(one) for one in place]
         given = [text for text in texts if text is not None]

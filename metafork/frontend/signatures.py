@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.variables import Variable, declared
@@ -134,6 +135,11 @@ class Signatures:
                 one = replace(one, declaration=spelled, structure=tag, members=structure.members, slots=structure.slots)
             later = self._expand(tokens[behind : text.close_paren])
             own = member_parameters(declarator, scope, [*later, *promised], body, self.returning, taken)
+            if declarator.type.pointers and not own and _has_member(body, variable.name):
+                variable.reason = _CHANGING_MEMBERS
+                variable.way_out = (
+                    f"copy what the schedule needs to variables in front of it: `int n = {variable.name}->n;`."
+                )
             members |= {path: part.name for path, (part, _) in own.items()}
             variables |= {part.name: part for part, _ in own.values()}
             if own:
@@ -159,6 +165,16 @@ class Signatures:
     def _text(self, tokens: Sequence[Token]) -> str:
         joined = " ".join(self._plain(token) for token in tokens)
         return re.sub(r" ?\[ ?", "[", joined).replace(" ]", "]") or "int"
+
+
+_CHANGING_MEMBERS = (
+    "its members are parameters where nothing may change them: the function stores to no member, and calls nothing but "
+    "functions that return an expression."
+)
+
+
+def _has_member(tokens: Sequence[Token], name: str) -> bool:
+    return any(one.text == name and after.text == "->" for one, after in pairwise(tokens))
 
 
 def parameter_array(

@@ -212,3 +212,15 @@ class TranslationUnit:
     transfers: tuple[Transfer, ...]
     headers: tuple[str, ...] = ()
     callers: tuple[Function, ...] = ()
+
+    @property
+    def places(self) -> tuple[tuple[Schedule, ...], ...]:
+        """The schedules by where they stand in the file: two of them where the second ends what the first began."""
+        found: list[tuple[Schedule, ...]] = []
+        place: list[Schedule] = []
+        for schedule in self.schedules:
+            place.append(schedule)
+            if schedule.stated_order is None or schedule.stated_order.last:
+                found.append(tuple(place))
+                place = []
+        return tuple(found)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from comprehensive.emit.header_file import OWN_HEADERS, declarations, shadows_a_header, source_name
 from comprehensive.emit.host.host_touches import Edit, byte_size, entry_sizes, touches
 from comprehensive.emit.host.members import member_declarations, member_test
-from comprehensive.emit.host.stated_order import in_order, places
+from comprehensive.emit.host.stated_order import in_order
 from comprehensive.emit.identifiers import c_comment, c_string
 from comprehensive.emit.launch_text import run_types
 from comprehensive.emit.signature import host_arrays, signature_of
@@ -40,7 +40,7 @@ def host_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
     text = unit.source.text
     prefix = _prefix(unit)
     regions = _regions(unit)
-    edits = [Edit(one[0].span.start, one[0].span.end, _dispatches(unit, one, regions)) for one in places(unit)]
+    edits = [Edit(one[0].span.start, one[0].span.end, _dispatches(unit, one, regions)) for one in unit.places]
     words = [schedule.static_words for schedule in unit.schedules if schedule.static_words is not None]
     edits += [Edit(one.start, one.end, f" {_blank(text[one.start : one.end])}") for one in words]
     for function in (*unit.functions, *(one for one in unit.callers if one.accesses is not None)):

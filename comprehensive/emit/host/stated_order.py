@@ -15,7 +15,7 @@ text is what runs: in its own order.  Such conditions are evaluated with 128 bit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from metafork.ir.arithmetic.types import ScalarType
@@ -27,6 +27,7 @@ from metafork.ir.program import (
     Declare,
     Expr,
     IntConst,
+    MetaFor,
     Phase,
     Program,
     Stmt,
@@ -36,8 +37,8 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.ir.rewriting import map_expression, substitute, variables
-from metafork.ir.translation_unit import Schedule, StatedOrder, TranslationUnit
+from metafork.ir.rewriting import assigned_variables, map_expression, substitute, variables
+from metafork.ir.translation_unit import Schedule, StatedOrder
 from metafork.printing.expressions import expression
 
 MOST_BLOCKS = 1 << 30
@@ -46,18 +47,7 @@ MOST_BLOCKS = 1 << 30
 MOST_BYTES = 1 << 18
 """Most bytes of the numbers of a block's threads, which lie on the stack where the serial code runs."""
 
-
 _IN_ORDER = "metafork_in_order"
-
-
-def places(unit: TranslationUnit) -> Iterator[tuple[Schedule, ...]]:
-    """Yield the schedules of a file by where they stand in it; two of them where the second ends what one began."""
-    place: list[Schedule] = []
-    for schedule in unit.schedules:
-        place.append(schedule)
-        if schedule.stated_order is None or schedule.stated_order.last:
-            yield tuple(place)
-            place = []
 
 
 def in_order(place: Sequence[Schedule], texts: Sequence[str], otherwise: str, *, forget: bool = False) -> str:
@@ -97,29 +87,38 @@ def _conditions(program: Program, order: StatedOrder) -> list[str]:
     found += [
         f"{_wide(loop.extent)} <= {_greatest(loop.type)}" for loop in loops if not loop.type.holds(loop.extent.type)
     ]
-    last = {loop.var: binary("-", loop.extent, IntConst(1)) for loop in program.grid}
-    of_block, scalars = _in_range(program.body, last)
-    found += of_block
+    last = _last(program.grid)
+    found += _in_range(program, program.body, last)
     for phase in phases:
-        inner = {loop.var: binary("-", loop.extent, IntConst(1)) for loop in phase.threads}
-        found += _in_range(phase.body, {**last, **scalars, **inner})[0]
+        found += _in_range(program, phase.body, {**last, **_last(phase.threads)})
     return list(dict.fromkeys(found))
 
 
-def _in_range(body: Sequence[Stmt], last: Mapping[str, Expr]) -> tuple[list[str], dict[str, Expr]]:
-    """Return that what code begins with keeps within its types in the ``last`` iterations, and the values there."""
+def _last(loops: Sequence[MetaFor]) -> dict[str, Expr]:
+    """Return the values of loops' variables in their last iterations."""
+    return {loop.var: binary("-", loop.extent, IntConst(1)) for loop in loops}
+
+
+def _in_range(program: Program, body: Sequence[Stmt], values: dict[str, Expr]) -> list[str]:
+    """Return that scalars which code declares keep within their types in the last iterations.
+
+    ``values`` are what variables are there, and grow; what depends on others, or is changed later, is left out.
+    """
     found: list[str] = []
-    values: dict[str, Expr] = {}
+    known = {
+        *(p.name for p in program.parameters),
+        *(d.name for d in program.derived),
+        *(v.name for v in program.values),
+    }
+    changing = assigned_variables(program.body)
     for stmt in body:
-        if not isinstance(stmt, Declare):
-            break
-        value = stmt.value
-        if value is None or not stmt.type.signed or not _is_sum(value) or variables(value).isdisjoint({*last, *values}):
+        if not isinstance(stmt, Declare) or stmt.value is None or not stmt.type.signed or stmt.name in changing:
             continue
-        value = substitute(value, {**last, **values})
-        found += [*_defined(value), _fits(value, stmt.type)]
-        values[stmt.name] = value
-    return found, values
+        value = substitute(stmt.value, values)
+        if _is_sum(stmt.value) and variables(value) <= known and not variables(stmt.value).isdisjoint(values):
+            found += [*_defined(value), _fits(value, stmt.type)]
+            values[stmt.name] = value
+    return found
 
 
 def _is_sum(expr: Expr) -> bool:

@@ -90,10 +90,8 @@ def _found_races(program: Program, facts: Facts, compared: _Compared) -> tuple[R
         if not accesses:
             continue
         for point in sorted(sample_points(facts.constraints, facts.derived), key=lambda p: sum(p.values())):
-            if _on_path(path, facts, point):
-                values = _with_definitions(program, facts, point)
-                if values is None:
-                    continue
+            values = _with_definitions(program, facts, point)
+            if values is not None and _on_path(path, facts, values):
                 for quotient in quotients:
                     values[quotient.name] = quotient.evaluate(values)
                 for race in _Play(path.program, accesses, values, _lengths(path.program, facts, values)).races():

@@ -130,9 +130,7 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         _with_unknown_type(variable, " ".join(type_.words), typedefs)
     elif type_.pointers:
         variable.fault, variable.message = "MF0201", f"`{name}` is a pointer"
-        if structure is not None:
-            variable.reason, variable.way_out = OF_STRUCTURES_BEHIND[0], OF_STRUCTURES_BEHIND[1].format(name)
-        elif scalar is ScalarType.BOOL:
+        if scalar is ScalarType.BOOL:
             variable.reason = "what it leads to has type `_Bool`, and elements of arrays are numbers."
             variable.way_out = "declare it as `unsigned char *`."
     elif type_.words == ("struct",) and (structure is None or not type_.extents):
@@ -170,13 +168,6 @@ def _with_unknown_type(variable: Variable, type_: str, typedefs: TypeNames) -> N
         variable.way_out = f"write them out, `{' '.join(array.words)} {variable.name}{extents}`."
 
 
-OF_STRUCTURES_BEHIND = (
-    "its members are parameters where nothing may change them: the function stores to no member, and calls nothing but "
-    "functions that return an expression.",
-    "copy what the schedule needs to variables in front of it, `int n = {0}->n;`, or say how many structures there "
-    "are: `#pragma metafork extents({0}[n])`.",
-)
-"""Why a pointer to structures is refused, and ways out, with a place for its name."""
 OF_CONDITIONAL_TYPES = (
     "kernels are made for one type, whatever the file is compiled with.",
     "declare the type unconditionally; for two types, have two files.",

@@ -28,7 +28,7 @@ program.  Nothing here is atomic, so that the order is that of the text: it depe
 and every strategy and every back end keeps it.
 
 Of ``x > m ? x : m``, ``m > x ? m : x`` and ``fmaxf(m, x)``, which differ in NaN and in zeros of two signs, a maximum is
-taken as the text has it, by threads and of what they found.
+taken as the text has it by threads, and of what they found in the form that the text has first.
 """
 
 from __future__ import annotations

@@ -213,6 +213,19 @@ def test_the_text_runs_where_the_order_has_no_meaning(name, tmp_path):
     assert ran(text, f'float s = 0; f({arguments}, &s); printf("%g", s);', tmp_path) == expected
 
 
+TILES = (
+    "meta_schedule { meta_reduction(+: s) meta_for (int i = lo; i < hi; i += B) "
+    "meta_for (int j = i; j < i + B; j++) *s += 1; }"
+)
+
+
+@pytest.mark.parametrize(("arguments", "expected"), [("3, 77, 8", "80"), ("2147483600, 2147483640, 8", "40")])
+def test_indices_of_tiles_are_known_by_what_the_host_has(arguments, expected, tmp_path):
+    """A block declares its first index, of which the host knows nothing."""
+    text = f"void f(int lo, int hi, int B, float *s)\n{{ {TILES} }}\n"
+    assert ran(text, f'float s = 0; f({arguments}, &s); printf("%g", s);', tmp_path) == expected
+
+
 EXTREMES = {
     "what is not greater": ("s[0] = x[k] <= s[0] ? s[0] : x[k];", "NAN", "{1, 2}", "2"),
     "a last NaN": ("s[0] = x[k] <= s[0] ? s[0] : x[k];", "3", "{NAN}", "nan"),

@@ -499,3 +499,11 @@ def test_a_race_whatever_the_host_computes_is_certain():
         loop = f"meta_schedule meta_block(B) {{ meta_for (int i = 0; i < n; i++) {store} }}"
         with pytest.raises(DiagnosticsError, match="MF0401"):
             check_races(parse(Source("f.mf", text.replace("LOOP", loop))))
+
+
+def test_a_race_on_a_path_that_no_value_leads_to_is_none():
+    text = (
+        "void f(int n, int k, int B, int a[n]) { int to = (k & 1) * n; meta_schedule meta_block(B) { "
+        "meta_for (int i = 0; i < n; i++) { if (to > n) a[0] = i; else a[i] = to; } } }"
+    )
+    assert {one.code for one in check_races(parse(Source("f.mf", text)))} <= {"MF0403"}
