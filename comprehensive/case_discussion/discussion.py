@@ -106,10 +106,10 @@ class Discussion(Generic[V]):
             if not by_choice(strategy) or self._late():
                 continue
             notes = dict(self._notes)
-            transformed = self._transformed(strategy, quintuple)
+            # Counters are measured only on a version that does go first: that costs more than the comparison.
+            transformed = self._transformed(strategy, quintuple, measured=False)
             if isinstance(transformed, NotApplied):
-                if OUT_OF_TIME not in transformed.reason:
-                    self._notes = notes  # where a limit asks for it, the reason is given
+                self._forget_since(notes, transformed)
                 continue
             version, effect = transformed
             chosen = replace(
@@ -125,7 +125,12 @@ class Discussion(Generic[V]):
             if precedence.first:
                 others = [self._at_its_leaf(quintuple, forked) for forked in (False, True)]
                 precedence = self._precedence(self._order, self._at_its_leaf(chosen, forked=False), others)
-            if not precedence.first:
+            if precedence.first:
+                transformed = self._transformed(strategy, quintuple)
+                if isinstance(transformed, NotApplied):
+                    self._forget_since(notes, transformed)
+                    continue
+            else:
                 self._notes = notes  # those of what was tried for the comparison alone
             place = "goes before" if precedence.first else "does not go before"
             result = _described(quintuple.applied)
@@ -134,6 +139,11 @@ class Discussion(Generic[V]):
                 self._reordered = True
                 return chosen
         return None
+
+    def _forget_since(self, notes: dict[tuple[str, str], None], refusal: NotApplied) -> None:
+        """Forget what was noted of a strategy that was only tried; where a limit asks for it, the reason is given."""
+        if OUT_OF_TIME not in refusal.reason:
+            self._notes = notes
 
     def _precedence(self, order: OrderOf[V], version: V, others: Sequence[V]) -> Precedence:
         try:
