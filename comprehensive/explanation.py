@@ -32,7 +32,7 @@ def explained(
     """
     start = Version(choice.program)
     remarks = [*_ordered(choice, strategies, analyses, order), *_own_arrays(choice.program), *_tables(choice.program)]
-    own = [one for strategy in strategies if not strategy.on_ir for one in strategy.apply(start, analyses).remarks]
+    own = [one for strategy in strategies if not strategy.on_ir for one in analyses.of(strategy.apply, start).remarks]
     taken = {(one.topic, one.subject) for one in own if one.taken}
     remarks = [one for one in remarks if one.taken or (one.topic, one.subject) not in taken]
     return tuple(dict.fromkeys((*remarks, *own)))
@@ -66,7 +66,7 @@ def _ordered(
         return remarks
     start = Version(choice.program)
     for strategy in strategies:
-        applied = strategy.apply(start, analyses) if by_choice(strategy) else None
+        applied = analyses.of(strategy.apply, start) if by_choice(strategy) else None
         if not isinstance(applied, Applied):
             continue
         taken_out = set(cached) - set(applied.version.program.mapping.cached)

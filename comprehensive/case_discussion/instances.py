@@ -218,7 +218,7 @@ class InstanceMaker:
             left_out = by_itself(strategy) and strategy.name not in case.strategies
             decided = left_out or strategy.name in case.strategies[: case.decided]
             if strategy.at_leaf and not strategy.on_ir and not decided:
-                applied = strategy.apply(version, self.analyses)
+                applied = self.analyses.of(strategy.apply, version)
                 if isinstance(applied, Applied) and self._pays(strategy, applied.version, values):
                     version = applied.version
         # Where fewer results at a time are in shared memory than there are, the leaf's own program takes less of it.

@@ -133,7 +133,7 @@ class Measurements(Generic[V]):
             applied: AppliedOf[V] | NotApplied = NotApplied(OUT_OF_TIME)
             try:
                 with until(self._deadline):
-                    applied = strategy.apply(version, self._analyses)
+                    applied = self._analyses.of(strategy.apply, version)
             except OutOfTimeError:
                 self.interrupted = True
             self._applications[key] = (

@@ -92,6 +92,6 @@ def at_its_leaf(version: Version, strategies: Sequence[Strategy], analyses: Anal
     """Return a version with the strategies that are applied at leaves, those that split them too where ``forked``."""
     for strategy in strategies:
         if strategy.at_leaf and (forked or not at_fork(strategy)):
-            applied = strategy.apply(version, analyses)
+            applied = analyses.of(strategy.apply, version)
             version = applied.version if isinstance(applied, Applied) else version
     return version

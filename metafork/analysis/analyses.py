@@ -1,6 +1,7 @@
 """The analyses of one run: what was found out about a program is found out once.
 
-Counters and strategies ask for the same facts, references, plans and kernels of the same few programs.  An
+Counters and strategies ask for the same facts, references, plans and kernels of the same few programs.  What a strategy
+makes of a version is one of them: the discussion, the order and the explanation of a tree ask for it.  An
 ``Analyses`` is made for a run and handed to them; nothing of it outlives the run.  Facts and references depend on what
 a program computes alone, so versions that differ in their mappings share them.
 
