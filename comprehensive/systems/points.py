@@ -54,7 +54,9 @@ class Points:
         self._compiled: dict[Constraint, _Compiled] = {}
         self._facts = [self._compile(fact) for fact in facts]
         self._pool: list[dict[str, Number]] | None = None
-        self._larger: list[dict[str, Number]] | None = None
+        # Points with larger blocks: those that were looked at, and those that are to come.
+        self._larger: list[dict[str, Number]] = []
+        self._larger_to_come: Iterator[dict[str, Number]] | None = None
         self._order: list[int] = []
         self._recent: list[int] = []
 
@@ -65,8 +67,7 @@ class Points:
         value = self._derived[-1][1]
         if self._pool is not None:
             self._replace_pool(_with_value(symbol.name, value, self._pool))
-        if self._larger is not None:
-            self._larger = _with_value(symbol.name, value, self._larger)
+        self._larger = _with_value(symbol.name, value, self._larger)
 
     def find(self, system: Sequence[Constraint], smallest: bool = False) -> dict[str, Number] | None:
         """Return a point of the pool that satisfies Start and ``system``, with the least machine that fits.
@@ -103,20 +104,27 @@ class Points:
 
     def find_larger(self, system: Sequence[Constraint]) -> dict[str, Number] | None:
         """Return a point of Start and ``system`` with blocks as large as they usually are; the pool takes it up."""
-        if self._larger is None:
-            lists = [
-                values if len(values) <= 2 else _LARGER_DATA if name in self._data else _LARGER
-                for name, values in self._small.items()
-            ]
-            points = (dict(zip(self._small, values, strict=True)) for values in islice(_graded(lists), LARGER_TRIED))
-            self._larger = [point for point in map(self._completed, points) if point is not None]
-        for point in self._larger:
+        for point in self._larger_points():
             found = self._in_system(point, system)
             if found is not None:
                 self._points().append(dict(point))
                 self._sort()
                 return found
         return None
+
+    def _larger_points(self) -> Iterator[dict[str, Number]]:
+        """Yield points with larger blocks; they are completed as they are asked for, since the first ones often do."""
+        if self._larger_to_come is None:
+            lists = [
+                values if len(values) <= 2 else _LARGER_DATA if name in self._data else _LARGER
+                for name, values in self._small.items()
+            ]
+            points = (dict(zip(self._small, values, strict=True)) for values in islice(_graded(lists), LARGER_TRIED))
+            self._larger_to_come = (point for point in map(self._completed, points) if point is not None)
+        yield from self._larger
+        for point in self._larger_to_come:
+            self._larger.append(point)
+            yield point
 
     def find_with(self, values: Mapping[str, int], system: Sequence[Constraint]) -> dict[str, Number] | None:
         """Return a point of Start and ``system`` at which some parameters have given values.

@@ -78,7 +78,8 @@ def _optimized(subject: tuple[str, tuple[str, ...]], _: object) -> str:
 def _emitted(subject: tuple[str, str], _: object) -> Emitted:
     text, target = subject
     module = parsed(text)
-    return Emitted(ptx_of(module, target), external_functions(module))
+    external = external_functions(module)
+    return Emitted(ptx_of(module, target), external)
 
 
 def _external(ir_text: str, _: object) -> tuple[str, ...]:

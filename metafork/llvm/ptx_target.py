@@ -219,12 +219,10 @@ def emit_ptx(ir_text: str, target: str = "sm_80") -> str:
 
 
 def ptx_of(module: llvm.ModuleRef, target: str = "sm_80", level: int = 3) -> str:
-    """Return the PTX of a module, external calls included (they are what is counted, not what is run).
+    """Return the PTX of a module, which is used up, external calls included (they are counted, not run).
 
     ``level`` is that of the code generator; at 0 it keeps the order of the IR and adds no transformation of its own.
     """
     machine = _machine(target, level)
-    # The code generator transforms the IR it is given.
-    copy = module.clone()
-    copy.data_layout = str(machine.target_data)
-    return str(machine.emit_assembly(copy))
+    module.data_layout = str(machine.target_data)
+    return str(machine.emit_assembly(module))
