@@ -55,7 +55,8 @@ def process_time(program: Path, checkout: Path = ROOT, strategies: str | None = 
             check=True,
             capture_output=True,
             cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(checkout)},
+            # Users keep what Python compiles, whatever the environment of this run says.
+            env=os.environ | {"PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": ""},
         )
         wall, after = time.perf_counter() - began, os.times()
     return wall, after.children_user + after.children_system - before.children_user - before.children_system
