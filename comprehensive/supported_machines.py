@@ -55,9 +55,12 @@ class SupportedMachines:
     def admit(self, system: System) -> bool:
         """Say whether some of the machines may satisfy a system: false only where none is shown to."""
         members = [member.substitute(self.numbers) for member in system if self.real.isdisjoint(member.symbols)]
+        if any(member.difference.is_constant and not member.holds({}) for member in members):
+            return False
         # A member fails where the premises and the members, itself among them, show its opposite.
         known, left = self.known.extended(members), [*self.rooms, *rooms(members)]
-        return not any(known.follows_from(slack, left) for slack in _opposites(members))
+        # Limits that do not hold stand last, and are what most machines exceed.
+        return not any(known.follows_from(slack, left) for slack in _opposites(reversed(members)))
 
 
 def _opposites(members: Iterable[Constraint]) -> Iterator[Polynomial]:
