@@ -124,7 +124,7 @@ class Judge:
     def __init__(self, subject: Subject, effort: int = EFFORT) -> None:
         self._subject = subject
         self._reals = PathSolver(subject.facts, integers=False, real=subject.real, effort=effort)
-        self._integers = PathSolver(subject.facts, integers=True, real=subject.real, effort=effort)
+        self._integers = PathSolver(subject.facts, integers=True, real=subject.real, effort=effort, beside=self._reals)
 
     def empty(self, system: System, *negated: System) -> Check:
         """Say whether Start, ``system`` and the negations of the systems ``negated`` have no common point."""

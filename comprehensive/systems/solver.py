@@ -22,7 +22,10 @@ TIMEOUT_MS = 60_000
 
 
 class PathSolver:
-    """A solver over the reals (``integers`` false) or the integers; symbols in ``real`` are never integers."""
+    """A solver over the reals (``integers`` false) or the integers; symbols in ``real`` are never integers.
+
+    Two that are used by turns share a context of Z3 (``beside``), which takes a while to be made.
+    """
 
     def __init__(
         self,
@@ -32,11 +35,12 @@ class PathSolver:
         effort: int = EFFORT,
         timeout_ms: int = TIMEOUT_MS,
         deadline: float | None = None,
+        beside: PathSolver | None = None,
     ) -> None:
         import z3  # imported where a system is first put to it: `metafork --help` needs none
 
         self._z3 = z3
-        self._context = z3.Context()
+        self._context = z3.Context() if beside is None else beside._context
         self._integers = integers
         self._real = real
         self._symbols: dict[str, Any] = {}

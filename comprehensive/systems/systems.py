@@ -208,12 +208,12 @@ class Systems:
 
     def _by_solver(self, system: System) -> Consistency:
         if self._over_reals is None:
-            self._over_reals = PathSolver(self._background, integers=False, real=self._real, deadline=self._deadline)
+            self._over_reals = self._solver(integers=False)
         real_answer = self._over_reals.check(system)
         if real_answer == "unsat":
             return Consistency(Verdict.NO)
         if self._over_integers is None:
-            self._over_integers = PathSolver(self._background, integers=True, real=self._real, deadline=self._deadline)
+            self._over_integers = self._solver(integers=True)
         answer = self._over_integers.check(system)
         if answer == "unsat":
             return Consistency(Verdict.NO)
@@ -222,3 +222,6 @@ class Systems:
             return Consistency(Verdict.YES, None if model is None else self._points.learn(model, system))
         # A real solution suffices to keep the branch; without an integer point it has no witness.
         return Consistency(Verdict.YES if real_answer == "sat" else Verdict.UNKNOWN)
+
+    def _solver(self, integers: bool) -> PathSolver:
+        return PathSolver(self._background, integers, self._real, deadline=self._deadline, beside=self._over_reals)
