@@ -86,9 +86,11 @@ class Function:
     def __init__(self, head: str, name: str, attributes: str, *, named: bool = True) -> None:
         """``head`` is what stands before the name: calling convention and the type of the result.
 
-        Without ``named``, arguments, variables and blocks have numbers for names.
+        Without ``named``, arguments, variables and blocks have numbers for names, and an operation on the same values
+        is put once where its result stands for both (``region``): less to read for LLVM, which finds the same.
         """
-        self._named = named
+        self.named = named
+        self._known: list[dict[str, Value]] = [{}]
         self.arguments: list[Value] = []
         self.blocks: list[Block] = []
         self._head, self._name, self._attributes = head, name, attributes
@@ -105,7 +107,7 @@ class Function:
         return value
 
     def _free(self, name: str) -> str:
-        name = name if self._named else "v"
+        name = name if self.named else "v"
         number = self._names.get(name, 0)
         self._names[name] = number + 1
         return f"{name}.{number}" if number else name
@@ -117,6 +119,13 @@ class Function:
             yield f"{block.name}:"
             yield from block.lines
         yield "}"
+
+    @contextmanager
+    def region(self) -> Iterator[None]:
+        """Put what may not be run: its results are known within it only."""
+        self._known.append({})
+        yield
+        self._known.pop()
 
     # Blocks and how they are left.
 
@@ -166,6 +175,16 @@ class Function:
         self.block.lines.append(f"  {name} = {line}")
         return Value(type_, name)
 
+    def pure(self, type_: str, line: str) -> Value:
+        """Put an instruction that depends on its operands alone, and return its result."""
+        if self.named:
+            return self.result(type_, line)
+        for known in reversed(self._known):
+            if line in known:
+                return known[line]
+        value = self._known[-1][line] = self.result(type_, line)
+        return value
+
     def slot(self, type_: str, name: str, space: int) -> Value:
         """Put memory of the thread."""
         value = Value(pointer(space), f'%"{self._free(name)}"')
@@ -182,25 +201,25 @@ class Function:
 
     def element(self, base: Value, index: Value, type_: str) -> Value:
         """Return the address of an element of an array that is accessed within its bounds."""
-        return self.result(
+        return self.pure(
             base.type, f"getelementptr inbounds {type_}, {base.type} {base.text}, {index.type} {index.text}"
         )
 
     def binary(self, operation: str, left: Value, right: Value) -> Value:
         """Put an operation of two values of one type, which the result has; flags are a part of its name."""
-        return self.result(left.type, f"{operation} {left.type} {left.text}, {right.text}")
+        return self.pure(left.type, f"{operation} {left.type} {left.text}, {right.text}")
 
     def compare(self, condition: str, left: Value, right: Value) -> Value:
         """Compare two values of one type; ``condition`` is such as ``icmp slt``."""
-        return self.result(I1, f"{condition} {left.type} {left.text}, {right.text}")
+        return self.pure(I1, f"{condition} {left.type} {left.text}, {right.text}")
 
     def cast(self, operation: str, value: Value, type_: str) -> Value:
         """Convert a value."""
-        return self.result(type_, f"{operation} {value.type} {value.text} to {type_}")
+        return self.pure(type_, f"{operation} {value.type} {value.text} to {type_}")
 
     def select(self, condition: Value, then: Value, otherwise: Value) -> Value:
         """Return one of two values."""
-        return self.result(
+        return self.pure(
             then.type,
             f"select i1 {condition.text}, {then.type} {then.text}, {otherwise.type} {otherwise.text}",
         )

@@ -91,7 +91,8 @@ class ExpressionLowering:
     def __init__(self, target: Target, function: Function) -> None:
         self.target, self.function = target, function
         self.module = Module(target.triple)
-        self.scopes: list[dict[str, tuple[Value, ScalarType]]] = [{}]
+        # A scalar is its slot, or the value of one that is never assigned.
+        self.scopes: list[dict[str, tuple[Value, ScalarType] | Typed]] = [{}]
         self.memories: dict[str, tuple[Value, Memory]] = {}
 
     def value(self, expr: Expr) -> Typed:
@@ -104,7 +105,10 @@ class ExpressionLowering:
             case Var() | Element():
                 if isinstance(expr, Var) and expr.name in SPECIAL_REGISTERS:
                     return Typed(self.target.special_register(self, expr.name), ScalarType.UNSIGNED_INT)
-                address, type_ = self.address(expr)
+                place = self._scalar(expr) if isinstance(expr, Var) else self.address(expr)
+                if isinstance(place, Typed):
+                    return place
+                address, type_ = place
                 return Typed(self.function.load(address, _TYPES[type_], alignment(expr)), type_)
             case IntConst(value=value, type=type_):
                 return Typed(constant(llvm_type(type_), value), type_)
@@ -124,17 +128,21 @@ class ExpressionLowering:
     def address(self, target: Var | Element) -> tuple[Value, ScalarType]:
         """Return where a variable or an element stands, and its type; raises ``ValueError`` for an unknown name."""
         if isinstance(target, Var):
-            for scope in reversed(self.scopes):
-                if target.name in scope:
-                    slot, type_ = scope[target.name]
-                    return slot, type_
-            raise ValueError(f"the kernel has no variable {target.name}")
+            slot = self._scalar(target)
+            assert not isinstance(slot, Typed), "only scalars that are never assigned are values"
+            return slot
         if target.array not in self.memories:
             raise ValueError(f"the kernel has no memory {target.array}")
         base, memory = self.memories[target.array]
         (index,) = target.indices
         element = llvm_type(memory.element)
         return self.function.element(base, self.index(index), element), memory.element
+
+    def _scalar(self, scalar: Var) -> tuple[Value, ScalarType] | Typed:
+        for scope in reversed(self.scopes):
+            if scalar.name in scope:
+                return scope[scalar.name]
+        raise ValueError(f"the kernel has no variable {scalar.name}")
 
     def index(self, expr: Expr) -> Value:
         """Return an index or an offset as ``i64``: its sign decides how it is widened."""
@@ -167,7 +175,8 @@ class ExpressionLowering:
         start, more, join = function.block, function.new_block("right"), function.new_block("join")
         function.choose(first, *((more, join) if op == "&&" else (join, more)))
         function.go_to(more)
-        second = self.truth(right)
+        with function.region():
+            second = self.truth(right)
         end = function.block
         function.branch(join)
         function.go_to(join)
@@ -182,7 +191,8 @@ class ExpressionLowering:
         incoming = []
         for block, arm in ((yes, expr.then), (no, expr.otherwise)):
             function.go_to(block)
-            value = self.convert(self.value(arm), type_)
+            with function.region():
+                value = self.convert(self.value(arm), type_)
             incoming.append((value, function.block))
             function.branch(join)
         function.go_to(join)
@@ -198,7 +208,7 @@ class ExpressionLowering:
             case "+":
                 return Typed(value, type_)
             case "-" if type_.floating:
-                return Typed(self.function.result(value.type, f"fneg {value.type} {value.text}"), type_)
+                return Typed(self.function.pure(value.type, f"fneg {value.type} {value.text}"), type_)
             case "-":
                 zero = constant(value.type, 0)
                 return Typed(self.function.binary(f"sub{_wrapping(type_)}", zero, value), type_)

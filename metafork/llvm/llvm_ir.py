@@ -1,12 +1,12 @@
 """LLVM IR of a kernel for a GPU, with exactly the meaning of its CUDA text compiled with ``-fmad=false``.
 
-Every scalar is a stack slot (the optimizer makes registers of them), every expression is computed in the type that C
-gives it: integer promotion and the usual arithmetic conversions, wrapping unsigned and non-wrapping signed arithmetic
-(``nsw``), truncating division, short-circuit ``&&``, ``||`` and ``?:``.  No fast-math flag is ever set, so that
-nothing is contracted or regrouped.  Global memories are ``ptr addrspace(1) noalias`` (``readonly`` where no statement
-writes them, which lets the target read them through the non-coherent cache), the dynamic shared memory is one
-external array in address space 3, tables are constants of the module in address space 4, and ``__syncthreads()`` is the
-aligned barrier intrinsic.
+Every scalar is a stack slot, of which the optimizer makes registers (where only LLVM reads the text, those that are
+never assigned are values), every expression is computed in the type that C gives it: integer promotion and the usual
+arithmetic conversions, wrapping unsigned and non-wrapping signed arithmetic (``nsw``), truncating division,
+short-circuit ``&&``, ``||`` and ``?:``.  No fast-math flag is ever set, so that nothing is contracted or regrouped.
+Global memories are ``ptr addrspace(1) noalias`` (``readonly`` where no statement writes them, which lets the target
+read them through the non-coherent cache), the dynamic shared memory is one external array in address space 3, tables
+are constants of the module in address space 4, and ``__syncthreads()`` is the aligned barrier intrinsic.
 
 Functions of ``math.h`` that LLVM has as exact intrinsics become these; any other call stays a call of an external
 function, which is enough to count registers, and ``metafork.llvm.ptx_target.emit_ptx`` refuses.
@@ -35,6 +35,7 @@ from metafork.ir.program import (
     Stmt,
     While,
 )
+from metafork.ir.rewriting import assigned_variables
 from metafork.llvm.builder import I8, I32, VOID, Block, Function, Value, constant, pointer
 from metafork.llvm.expressions import ExpressionLowering, Typed, alignment, constant_of, llvm_type
 from metafork.llvm.targets import Nvptx, Target
@@ -62,6 +63,7 @@ class Lowering(ExpressionLowering):
         head = f"{target.calling_convention} {VOID}".lstrip()
         super().__init__(target, Function(head, kernel.name, "nounwind", named=named))
         self.kernel = kernel
+        self._assigned = assigned_variables(kernel.body)
         self.loops: list[tuple[Block, Block]] = []
         self._place_arguments()
         self._place_memories()
@@ -81,7 +83,7 @@ class Lowering(ExpressionLowering):
                 address = self.function.argument(memory.name, pointer(self.target.global_space), told)
                 self.memories[memory.name] = (address, memory)
         for argument, value in zip(self.kernel.scalars, values, strict=True):
-            self.function.store(value, self._slot(argument.name, argument.type))
+            self._declare(argument.name, argument.type, value)
 
     def _place_memories(self) -> None:
         base = None
@@ -117,11 +119,15 @@ class Lowering(ExpressionLowering):
             self.target.constant_space,
         )
 
-    def _slot(self, name: str, type_: ScalarType) -> Value:
+    def _declare(self, name: str, type_: ScalarType, initial: Value | None) -> None:
+        if initial is not None and not self.function.named and name not in self._assigned:
+            self.scopes[-1][name] = Typed(initial, type_)
+            return
         with self.function.in_entry():
             slot = self.function.slot(llvm_type(type_), name, self.target.private_space)
         self.scopes[-1][name] = (slot, type_)
-        return slot
+        if initial is not None:
+            self.function.store(initial, slot)
 
     # Statements.
 
@@ -137,10 +143,7 @@ class Lowering(ExpressionLowering):
         match stmt:
             case Declare(name=name, type=type_, value=value):
                 # C starts the scope before the initializer, but reading the name there would read nothing.
-                initial = None if value is None else self.convert(self.value(value), type_)
-                slot = self._slot(name, type_)
-                if initial is not None:
-                    self.function.store(initial, slot)
+                self._declare(name, type_, None if value is None else self.convert(self.value(value), type_))
             case Assign():
                 self._assign(stmt)
             case If(condition=condition, then=then, otherwise=otherwise):
@@ -213,7 +216,8 @@ class Lowering(ExpressionLowering):
         for block, stmts in ((yes, then), (no, otherwise)):
             if block is not None:
                 function.go_to(block)
-                self.body(stmts)
+                with function.region():
+                    self.body(stmts)
                 if not function.block.closed:
                     function.branch(after)
         function.go_to(after)
@@ -240,18 +244,20 @@ class Lowering(ExpressionLowering):
         head, inside, again, after = (function.new_block(name) for name in ("loop", "body", "step", "endloop"))
         function.branch(head)
         function.go_to(head)
-        if condition is None:
-            function.branch(inside)
-        else:
-            function.choose(self.truth(condition), inside, after)
-        function.go_to(inside)
-        self.loops.append((after, again))
-        self.body(stmts)
-        self.loops.pop()
-        function.branch(again)
-        function.go_to(again)
-        if step is not None:
-            self.statement(step)
+        with function.region():
+            if condition is None:
+                function.branch(inside)
+            else:
+                function.choose(self.truth(condition), inside, after)
+            function.go_to(inside)
+            self.loops.append((after, again))
+            with function.region():
+                self.body(stmts)
+            self.loops.pop()
+            function.branch(again)
+            function.go_to(again)
+            if step is not None:
+                self.statement(step)
         hint = self._unroll_hint(None if whole else unroll) if unroll or whole else ""
         function.branch(head, f", !llvm.loop {hint}" if hint else "")
         function.go_to(after)
