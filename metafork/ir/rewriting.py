@@ -43,6 +43,8 @@ from metafork.ir.program import (
     walk_statements,
 )
 
+_LEAVES = (Var, IntConst, FloatConst)
+
 
 def with_operands(expr: Expr, operands: Sequence[Expr]) -> Expr:
     """Return ``expr`` with other direct operands, as many as it has; itself where they are the same objects."""
@@ -82,6 +84,8 @@ def map_expression(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
         left, right = map_expression(expr.left, change), map_expression(expr.right, change)
         same = left is expr.left and right is expr.right
         return expr if same else Binary(expr.op, left, right, expr.type, expr.span)
+    if isinstance(expr, _LEAVES):
+        return expr
     operands = subexpressions(expr)
     return with_operands(expr, [map_expression(operand, change) for operand in operands]) if operands else expr
 
@@ -229,23 +233,29 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """
     if not values:
         return expr
-    match expr:
-        case Var():
-            return values.get(expr.name, expr)
-        case IntConst() | FloatConst():
+    return _substituted(expr, values)
+
+
+def _substituted(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    if isinstance(expr, Binary):  # the most frequent ones first: copies of loops are made here
+        left, right = _substituted(expr.left, values), _substituted(expr.right, values)
+        same = left is expr.left and right is expr.right
+        return expr if same else Binary(expr.op, left, right, expr.type, expr.span)
+    if isinstance(expr, Var):
+        return values.get(expr.name, expr)
+    if isinstance(expr, _LEAVES):
+        return expr
+    if isinstance(expr, Element):
+        indices = tuple([_substituted(index, values) for index in expr.indices])
+        new = values.get(expr.array)
+        name = new.name if isinstance(new, Var) else expr.array
+        if name == expr.array and all(map(is_, indices, expr.indices)):
             return expr
-        case Binary():
-            left, right = substitute(expr.left, values), substitute(expr.right, values)
-            same = left is expr.left and right is expr.right
-            return expr if same else Binary(expr.op, left, right, expr.type, expr.span)
-        case Element(array=array, indices=indices):
-            new = values.get(array)
-            if isinstance(new, Var):
-                inside = tuple([substitute(index, values) for index in indices])
-                return Element(new.name, inside, expr.type, expr.span, expr.part)
-        case _:
-            pass
-    return with_operands(expr, [substitute(operand, values) for operand in subexpressions(expr)])
+        return Element(name, indices, expr.type, expr.span, expr.part)
+    if isinstance(expr, Cast):
+        operand = _substituted(expr.operand, values)
+        return expr if operand is expr.operand else Cast(expr.type, operand, expr.span)
+    return with_operands(expr, [_substituted(operand, values) for operand in subexpressions(expr)])
 
 
 def substitute_body(

@@ -226,7 +226,7 @@ def copied(body: Body, values: Mapping[str, Expr], taken: set[str]) -> Body:
                 new = None if value is None else substitute(value, inner)
                 own = fresh(name, taken)
                 inner[name] = Var(own, type_)
-                result.append(replace(stmt, name=own, value=new))
+                result.append(Declare(own, type_, new, stmt.span))
             case Assign():
                 result.append(_assigned(stmt, inner))
             case If(condition=condition, then=then, otherwise=otherwise):
@@ -249,4 +249,5 @@ def copied(body: Body, values: Mapping[str, Expr], taken: set[str]) -> Body:
 def _assigned(stmt: Assign, values: Mapping[str, Expr]) -> Assign:
     target = substitute(stmt.target, values)
     assert isinstance(target, Var | Element)
-    return replace(stmt, target=target, value=substitute(stmt.value, values))
+    value = substitute(stmt.value, values)
+    return Assign(target, stmt.op, value, stmt.span, stmt.atomic, stmt.asynchronous)

@@ -27,6 +27,7 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET
 from metafork.ir.names import fresh
 from metafork.ir.program import (
+    LOGICAL,
     Assign,
     Binary,
     Call,
@@ -73,18 +74,21 @@ def with_shared_loads(body: Body, taken: set[str]) -> Body:
     return _Sharing(plan.changing, taken, plan.reused, plan.found, planning=False).body(chosen, _Here())
 
 
-def read_always(expr: Expr) -> Iterator[Element]:
-    """Yield the elements that an expression reads whatever its conditions are."""
-    match expr:
-        case Element():
-            yield expr
-        case Binary(op="&&" | "||", left=left):
-            yield from read_always(left)
-        case Conditional(condition=condition):
-            yield from read_always(condition)
-        case _:
-            for part in subexpressions(expr):
-                yield from read_always(part)
+def read_always(expr: Expr) -> list[Element]:
+    """Return the elements that an expression reads whatever its conditions are, left to right."""
+    found: list[Element] = []
+    pending = [expr]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Binary):
+            pending += (part.left,) if part.op in LOGICAL else (part.right, part.left)
+        elif isinstance(part, Element):
+            found.append(part)
+        elif isinstance(part, Conditional):
+            pending.append(part.condition)
+        else:
+            pending += subexpressions(part)[::-1]
+    return found
 
 
 @dataclass(slots=True)
@@ -252,44 +256,52 @@ def _summed(
     changing: Set[str],
 ) -> bool:
     """Add ``factor`` times an expression to the coefficients in ``total``; say whether it is a polynomial."""
-    match expr:
-        case Var():
-            name = expr.name
-            if name in changing or expr.type not in SIGNED:
-                return False
-            known = scalars.get(name)
-            if known is None:
-                power = ((name, 1),)
-                total[power] = total.get(power, 0) + factor
-                return True
-            for mono, value in known.coefficients.items():
-                total[mono] = total.get(mono, 0) + factor * value
-            return True
-        case IntConst():
-            total[()] = total.get((), 0) + factor * expr.value
-            return True
-        case Binary(op=op, left=left, right=right):
-            if op not in ("+", "-", "*") or expr.type not in SIGNED:
-                return False
-            if op != "*":
-                return _summed(left, factor, total, scalars, changing) and _summed(
-                    right, factor if op == "+" else -factor, total, scalars, changing
-                )
-            if isinstance(right, IntConst):
-                return _summed(left, factor * right.value, total, scalars, changing)
-            one = exact_polynomial(left, scalars, changing)
-            other = None if one is None else exact_polynomial(right, scalars, changing)
-            if one is None or other is None:
-                return False
-            for mono, value in (one * other).coefficients.items():
-                total[mono] = total.get(mono, 0) + factor * value
-            return True
-        case Call(name=name, arguments=(argument,)) if name == OFFSET:
-            return _summed(argument, factor, total, scalars, changing)  # where it is an int, it fits
-        case Cast(type=type_, operand=operand) if type_ in SIGNED and operand.type in SIGNED:
-            return type_.size >= operand.type.size and _summed(operand, factor, total, scalars, changing)
-        case _:
+    if isinstance(expr, Binary):
+        op, right = expr.op, expr.right
+        if op not in _EXACT or expr.type not in SIGNED:
             return False
+        if op != "*":
+            return _summed(expr.left, factor, total, scalars, changing) and _summed(
+                right, factor if op == "+" else -factor, total, scalars, changing
+            )
+        if isinstance(right, IntConst):
+            return _summed(expr.left, factor * right.value, total, scalars, changing)
+        one = exact_polynomial(expr.left, scalars, changing)
+        other = None if one is None else exact_polynomial(right, scalars, changing)
+        if one is None or other is None:
+            return False
+        _add(one * other, factor, total)
+        return True
+    if isinstance(expr, Var):
+        name = expr.name
+        if name in changing or expr.type not in SIGNED:
+            return False
+        known = scalars.get(name)
+        if known is not None:
+            _add(known, factor, total)
+            return True
+        power = ((name, 1),)
+        total[power] = total.get(power, 0) + factor
+        return True
+    if isinstance(expr, IntConst):
+        total[()] = total.get((), 0) + factor * expr.value
+        return True
+    if isinstance(expr, Call):
+        # Where an offset is an int, it fits.
+        return expr.name == OFFSET and _summed(expr.arguments[0], factor, total, scalars, changing)
+    if isinstance(expr, Cast):
+        operand = expr.operand
+        exact = expr.type in SIGNED and operand.type in SIGNED and expr.type.size >= operand.type.size
+        return exact and _summed(operand, factor, total, scalars, changing)
+    return False
+
+
+_EXACT = frozenset({"+", "-", "*"})
+
+
+def _add(value: Polynomial, factor: int, total: dict[Monomial, int | Fraction]) -> None:
+    for mono, coefficient in value.coefficients.items():
+        total[mono] = total.get(mono, 0) + factor * coefficient
 
 
 def _without_zero(expr: Expr) -> Expr | None:

@@ -24,6 +24,7 @@ from dataclasses import field, replace
 from fractions import Fraction
 
 from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.positivity import whole
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET, VECTOR_BYTES, VECTORS
 from metafork.ir.names import fresh
@@ -121,20 +122,22 @@ class _Vectors:
         """Return a list of statements with its vector accesses, and those of the bodies in it; it runs so often."""
         scalars, stores = dict(known), Counter[str]()
         reads: dict[_Line, dict[int, _Read]] = {}
-        places: list[dict[Element, tuple[_Line, int]]] = []
+        places: list[dict[int, tuple[_Line, int]]] = []
         targets: list[tuple[_Line, int] | None] = []
         inner: list[Stmt] = []
         for number, stmt in enumerate(body):
             own = [] if isinstance(stmt, For) else values_of(stmt)
-            place = self._places(own, scalars, stores)
+            elements = [one for expr in own for one in walk_expression(expr) if isinstance(one, Element)]
+            place = self._places(elements, scalars, stores)
             places.append(place)
-            for element in (one for expr in own for one in read_always(expr)):
-                if element in place:
-                    line, constant = place[element]
+            always = [one for expr in own for one in read_always(expr)] if elements else []
+            for element in always:
+                if (found := place.get(id(element))) is not None:
+                    line, constant = found
                     reads.setdefault(line, {}).setdefault(constant, _Read(number, element))
             targets.append(self._target(stmt, scalars, stores))
             inner.append(self._inside(stmt, scalars, trips))
-            self._count_unknown(stmt, own, place, targets[-1], trips)
+            self._count_unknown(stmt, elements, always, place, targets[-1], trips)
             if isinstance(stmt, Declare):
                 exact = self._value(stmt, scalars)
                 alike = stmt.type in SIGNED and is_alike(stmt.value, scalars, self.changing)
@@ -145,8 +148,8 @@ class _Vectors:
         result: list[tuple[Stmt, tuple[_Line, int] | None]] = []
         for number, (stmt, place, target) in enumerate(zip(inner, places, targets, strict=True)):
             result += [(one, None) for one in declared.get(number, ())]
-            names = {element: loaded[key] for element, key in place.items() if key in loaded}
-            result.append((_with_values(stmt, names), target))
+            names = {one: loaded[key] for one, key in place.items() if key in loaded} if loaded else {}
+            result.append((_with_values(stmt, names) if names else stmt, target))
         return tuple(self._stored_together(result, trips))
 
     def _inside(self, stmt: Stmt, scalars: Mapping[str, Polynomial], trips: int) -> Stmt:
@@ -239,23 +242,28 @@ class _Vectors:
     def _count_unknown(
         self,
         stmt: Stmt,
-        values: Sequence[Expr],
-        places: Mapping[Element, tuple[_Line, int]],
+        elements: Sequence[Element],
+        always: Sequence[Element],
+        places: Mapping[int, tuple[_Line, int]],
         target: object,
         trips: int,
     ) -> None:
-        """Count elements as other ones in each thread that are not known to be the same, or not always read."""
-        always = {one for expr in values for one in read_always(expr)}
-        elements = {one for expr in values for one in walk_expression(expr) if isinstance(one, Element)}
-        unknown = [
-            one.type.size
+        """Count elements as other ones in each thread that are not known to be the same, or not ``always`` read."""
+        read = set(map(id, always))
+        suspects = [
+            one
             for one in elements
-            if one not in places or (one not in always and varies(places[one][0].rest))
+            if id(one) not in places or (id(one) not in read and varies(places[id(one)][0].rest))
         ]
+        unknown: list[int] = []
+        if suspects:  # only these are looked at as what they are: that takes long
+            equal = set(always)
+            unknown += [one.type.size for one in set(suspects) if id(one) not in places or one not in equal]
         if isinstance(stmt, Assign) and isinstance(stmt.target, Element) and not target:
             unknown.append(stmt.target.type.size)
-        self.wide += trips * sum(sectors_of_access(self.columns * size) for size in unknown)
-        self.narrow += trips * sum(map(sectors_of_access, unknown))
+        if unknown:
+            self.wide += trips * sum(sectors_of_access(self.columns * size) for size in unknown)
+            self.narrow += trips * sum(map(sectors_of_access, unknown))
 
     def _run(self, stmts: Sequence[tuple[Stmt, tuple[_Line, int] | None]]) -> list[Stmt]:
         """Return the first of some statements as stores of one access, as many as that takes; none where it cannot."""
@@ -288,10 +296,10 @@ class _Vectors:
         return []
 
     def _places(
-        self, values: Sequence[Expr], scalars: Mapping[str, Polynomial], stores: Counter[str]
-    ) -> dict[Element, tuple[_Line, int]]:
-        elements = {one for expr in values for one in walk_expression(expr) if isinstance(one, Element)}
-        found = {one: self._place(one, scalars, stores) for one in elements}
+        self, elements: Sequence[Element], scalars: Mapping[str, Polynomial], stores: Counter[str]
+    ) -> dict[int, tuple[_Line, int]]:
+        """Return where elements lie for which that is known, by their identity."""
+        found = {id(one): self._place(one, scalars, stores) for one in elements}
         return {one: place for one, place in found.items() if place is not None}
 
     def _target(self, stmt: Stmt, scalars: Mapping[str, Polynomial], stores: Counter[str]) -> tuple[_Line, int] | None:
@@ -311,11 +319,13 @@ class _Vectors:
         offset = self._polynomial(index, scalars)
         if offset is None:
             return None
-        offset += self.begins[element.array] * Fraction(1, element.type.size)
-        if any(coefficient.denominator != 1 for coefficient in offset.terms().values()):
+        begin = self.begins[element.array]
+        if begin:
+            offset += begin * Fraction(1, element.type.size)
+        if not whole(offset):
             return None
-        constant = offset.terms().get((), 0)
-        return _Line(element.array, stores[element.array], offset - int(constant)), int(constant)
+        constant = int(offset.coefficients.get((), 0))
+        return _Line(element.array, stores[element.array], offset - constant), constant
 
     def _polynomial(self, expr: Expr, scalars: Mapping[str, Polynomial]) -> Polynomial | None:
         return exact_polynomial(expr, scalars, self.changing)
@@ -337,7 +347,7 @@ def multiples_needed(
 
     ``chosen`` are multiples anyway.  ``None``: that is not enough.
     """
-    terms = [term for value in values for term in value.terms().items()]
+    terms = [term for value in values for term in value.coefficients.items()]
     if any(coefficient.denominator != 1 for _, coefficient in terms):
         return None
     odd = [mono for mono, coefficient in terms if coefficient % number]
@@ -370,17 +380,17 @@ def values_of(stmt: Stmt) -> list[Expr]:
             return []
 
 
-def _with_values(stmt: Stmt, names: Mapping[Element, Var]) -> Stmt:
-    """Return a statement that reads scalars instead of elements."""
+def _with_values(stmt: Stmt, names: Mapping[int, Var]) -> Stmt:
+    """Return a statement that reads scalars instead of elements, which ``names`` has by their identity."""
 
     def read(expr: Expr) -> Expr:
-        return map_expression(expr, lambda part: names.get(part) if isinstance(part, Element) else None)
+        return map_expression(expr, lambda part: names.get(id(part)))
 
     match stmt:
         case Declare(value=value) if value is not None:
-            return replace(stmt, value=read(value))
-        case Assign(value=value):
-            return replace(stmt, value=read(value))
+            return Declare(stmt.name, stmt.type, read(value), stmt.span)
+        case Assign():
+            return Assign(stmt.target, stmt.op, read(stmt.value), stmt.span, stmt.atomic, stmt.asynchronous)
         case If(condition=condition):
             return replace(stmt, condition=read(condition))
         case _:
