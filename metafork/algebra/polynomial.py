@@ -349,6 +349,11 @@ def _cofactor(mono: Monomial, divisor: Monomial) -> Monomial | None:
 
 
 def _product(left: _Terms, right: _Terms) -> _Terms:
+    if len(right) == 1:  # as most factors have: different monomials stay different then
+        ((other, coefficient),) = right.items()
+        if not other:
+            return {mono: value * coefficient for mono, value in left.items()}
+        return {_times(mono, other): value * coefficient for mono, value in left.items()}
     total: _Terms = {}
     for mono, value in left.items():
         for other, coefficient in right.items():

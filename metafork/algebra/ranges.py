@@ -144,8 +144,8 @@ class Box:
     ) -> None:
         self._real = real
         self._signed = signed
-        self.least: dict[str, Fraction] = {}
-        self.greatest: dict[str, Fraction] = {}
+        self.least: dict[str, int | Fraction] = {}
+        self.greatest: dict[str, int | Fraction] = {}
         self._rests: dict[str, Polynomial] = {}
         self.learn(conditions)
 
@@ -168,25 +168,24 @@ class Box:
 
     def _learn(self, difference: Polynomial, strict: bool) -> None:
         """Learn from ``difference <= 0``, or ``< 0``."""
-        terms = dict(difference.terms())
-        constant = terms.pop((), Fraction(0))
-        if len(terms) != 1:
+        terms = difference.coefficients
+        if len(terms) - (() in terms) != 1:
             return
-        [(mono, coefficient)] = terms.items()
-        bound = -constant / coefficient
+        mono, coefficient = next((mono, coefficient) for mono, coefficient in terms.items() if mono)
+        bound = -Fraction(terms.get((), 0)) / coefficient
         if len(mono) == 1 and mono[0][1] == 1:
             name = mono[0][0]
             if coefficient < 0:
-                least = bound if name in self._real else Fraction(_above(bound, strict))
-                self.least[name] = max(least, self.least.get(name, least if self._signed else Fraction(0)))
+                least = bound if name in self._real else _above(bound, strict)
+                self.least[name] = max(least, self.least.get(name, least if self._signed else 0))
             else:
-                greatest = bound if name in self._real else Fraction(-_above(-bound, strict))
+                greatest = bound if name in self._real else -_above(-bound, strict)
                 self.greatest[name] = min(greatest, self.greatest.get(name, greatest))
         elif coefficient < 0 and (bound > 0 or (strict and bound == 0)) and not self._signed:
             # With integers, each factor of a product that is above 0 is itself at least 1.
             for name, _ in mono:
                 if name not in self._real:
-                    self.least[name] = max(Fraction(1), self.least.get(name, Fraction(1)))
+                    self.least[name] = max(1, self.least.get(name, 1))
 
     def never_negative(self, value: Polynomial) -> bool:
         """Say whether ``value >= 0`` is shown."""

@@ -193,7 +193,8 @@ class Function:
 
     def load(self, address: Value, type_: str, align: int | None = None) -> Value:
         """Read a value; ``align`` is in bytes."""
-        return self.result(type_, f"load {type_}, {address.type} {address.text}{_aligned(align)}")
+        line = f"load {type_}, {address.type} {address.text}"
+        return self.result(type_, line if align is None else line + _aligned(align))
 
     def store(self, value: Value, address: Value, align: int | None = None) -> None:
         """Write a value; ``align`` is in bytes."""

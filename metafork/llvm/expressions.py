@@ -102,13 +102,16 @@ class ExpressionLowering:
                 if expr.op in COMPARISONS or expr.op in LOGICAL:
                     return Typed(self.function.cast("zext", self.truth(expr), I32), INT)
                 return self.arithmetic(expr.op, self.value(expr.left), self.value(expr.right))
-            case Var() | Element():
-                if isinstance(expr, Var) and expr.name in SPECIAL_REGISTERS:
+            case Var():
+                if expr.name in SPECIAL_REGISTERS:
                     return Typed(self.target.special_register(self, expr.name), ScalarType.UNSIGNED_INT)
-                place = self._scalar(expr) if isinstance(expr, Var) else self.address(expr)
+                place = self.variable(expr.name)
                 if isinstance(place, Typed):
                     return place
                 address, type_ = place
+                return Typed(self.function.load(address, _TYPES[type_]), type_)
+            case Element():
+                address, type_ = self.address(expr)
                 return Typed(self.function.load(address, _TYPES[type_], alignment(expr)), type_)
             case IntConst(value=value, type=type_):
                 return Typed(constant(llvm_type(type_), value), type_)
@@ -128,7 +131,7 @@ class ExpressionLowering:
     def address(self, target: Var | Element) -> tuple[Value, ScalarType]:
         """Return where a variable or an element stands, and its type; raises ``ValueError`` for an unknown name."""
         if isinstance(target, Var):
-            slot = self._scalar(target)
+            slot = self.variable(target.name)
             assert not isinstance(slot, Typed), "only scalars that are never assigned are values"
             return slot
         if target.array not in self.memories:
@@ -138,11 +141,13 @@ class ExpressionLowering:
         element = llvm_type(memory.element)
         return self.function.element(base, self.index(index), element), memory.element
 
-    def _scalar(self, scalar: Var) -> tuple[Value, ScalarType] | Typed:
+    def variable(self, name: str) -> tuple[Value, ScalarType] | Typed:
+        """Return where a scalar stands, and its type, or its value; raises ``ValueError`` for an unknown name."""
         for scope in reversed(self.scopes):
-            if scalar.name in scope:
-                return scope[scalar.name]
-        raise ValueError(f"the kernel has no variable {scalar.name}")
+            found = scope.get(name)
+            if found is not None:
+                return found
+        raise ValueError(f"the kernel has no variable {name}")
 
     def index(self, expr: Expr) -> Value:
         """Return an index or an offset as ``i64``: its sign decides how it is widened."""

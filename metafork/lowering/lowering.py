@@ -383,14 +383,15 @@ def _parts(body: tuple[Stmt, ...]) -> list[Expr]:
 
 def _with_offsets(parts: Sequence[Expr]) -> set[str]:
     """Return the memories that are accessed by an ``OFFSET``."""
-    if not any(map(_is_offset, parts)):
-        return set()
-    elements = (part for part in parts if isinstance(part, Element))
-    return {element.array for element in elements if any(map(_is_offset, walk_expression(element.indices[0])))}
+    found: set[str] = set()
+    for part in parts:
+        if isinstance(part, Element) and part.array not in found and _has_offset(part.indices[0]):
+            found.add(part.array)
+    return found
 
 
-def _is_offset(expr: Expr) -> bool:
-    return isinstance(expr, Call) and expr.name == OFFSET
+def _has_offset(expr: Expr) -> bool:
+    return any(isinstance(part, Call) and part.name == OFFSET for part in walk_expression(expr))
 
 
 def _used_in(expr: Expr) -> set[str]:
