@@ -232,15 +232,15 @@ def copied(body: Body, values: Mapping[str, Expr], taken: set[str]) -> Body:
             case If(condition=condition, then=then, otherwise=otherwise):
                 test = substitute(condition, inner)
                 yes, no = copied(then, inner, taken), copied(otherwise, inner, taken)
-                result.append(replace(stmt, condition=test, then=yes, otherwise=no))
+                result.append(If(test, yes, no, stmt.span, stmt.widened))
             case For(init=Declare() as init, condition=condition, step=step):
                 head = {name: value for name, value in inner.items() if name != init.name}
                 start = None if init.value is None else substitute(init.value, inner)
                 test_or_none = None if condition is None else substitute(condition, head)
                 again = None if step is None else _assigned(step, head)
                 inside = copied(stmt.body, head, taken)
-                begin = replace(init, value=start)
-                result.append(replace(stmt, init=begin, condition=test_or_none, step=again, body=inside))
+                begin = Declare(init.name, init.type, start, init.span)
+                result.append(For(begin, test_or_none, again, inside, stmt.span, stmt.copies))
             case _:
                 raise AssertionError(f"{type(stmt).__name__} in a loop that is unrolled")
     return tuple(result)

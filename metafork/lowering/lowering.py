@@ -395,6 +395,8 @@ def _has_offset(expr: Expr) -> bool:
 
 
 def _used_in(expr: Expr) -> set[str]:
+    if isinstance(expr, Var):
+        return {expr.name}
     return {part.name for part in walk_expression(expr) if isinstance(part, Var)}
 
 

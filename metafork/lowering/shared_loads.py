@@ -102,6 +102,8 @@ class _Here:
         return _Here(dict(self.scalars), dict(self.loaded))
 
     def stored(self, body: Body) -> None:
+        if not self.loaded:
+            return
         arrays = {
             stmt.target.array
             for stmt in walk_statements(body)
@@ -117,7 +119,8 @@ class _Here:
     def counts(self, variable: str) -> None:
         """Forget what was known of another variable of that name."""
         self.scalars[variable] = Polynomial.symbol(variable)
-        self.loaded = {key: value for key, value in self.loaded.items() if variable not in key[1].symbols}
+        if self.loaded:
+            self.loaded = {key: value for key, value in self.loaded.items() if variable not in key[1].symbols}
 
 
 @dataclass(slots=True)
@@ -174,18 +177,15 @@ class _Sharing:
             case If(condition=condition, then=then, otherwise=otherwise):
                 loads, test = self._read(condition, self._keys(condition, here), here)
                 yield from loads
-                yield replace(
-                    stmt,
-                    condition=test,
-                    then=self.body(then, here.inner()),
-                    otherwise=self.body(otherwise, here.inner()),
-                )
+                yes, no = self.body(then, here.inner()), self.body(otherwise, here.inner())
+                yield stmt if self.planning else replace(stmt, condition=test, then=yes, otherwise=no)
                 here.stored((stmt,))
             case For(init=Declare(name=name), body=inner):
                 here.stored((stmt,))
                 inside = here.inner()
                 inside.counts(name)
-                yield replace(stmt, body=self.body(inner, inside))
+                new_body = self.body(inner, inside)
+                yield stmt if self.planning else replace(stmt, body=new_body)
             case _:
                 raise AssertionError(f"{type(stmt).__name__} in straight code")
 
