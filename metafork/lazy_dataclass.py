@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from reprlib import recursive_repr
 from types import CodeType, FunctionType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, get_origin
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: TID251 - a type checker knows this one, and no other
@@ -28,51 +28,54 @@ else:
         if cls is None:
             return lambda it: dataclass(it, eq=eq, order=order, frozen=frozen, slots=slots)
         own = dict(cls.__dict__)
-        made = _declared(cls, order=order, frozen=frozen, slots=slots)
-        methods: dict[str, Any] = {"__repr__": _repr}
-        if "__init__" not in own:
-            made.__init__ = _at_first_call(made, "__init__", _init)
+        members = _declared(cls, own, order=order, frozen=frozen)
+        first: list[Any] = []
+        methods: dict[str, Any] = {"__repr__": _repr, "__init__": _at_first_call(first, "__init__", _init)}
         if eq:
-            methods["__eq__"] = _at_first_call(made, "__eq__", _eq)
+            methods["__eq__"] = _at_first_call(first, "__eq__", _eq)
+            if own.get("__hash__") is None:  # a class that defines `__eq__` alone has `None`
+                members["__hash__"] = _at_first_call(first, "__hash__", _hash) if frozen else None
         if order:
-            methods |= {name: _at_first_call(made, name, partial(_order, name)) for name in _ORDERS}
+            methods |= {name: _at_first_call(first, name, partial(_order, name)) for name in _ORDERS}
         if frozen:
-            methods |= {
-                "__setattr__": _refuse,
-                "__delattr__": _refuse,
-                "__getstate__": _state,
-                "__setstate__": _restore,
-            }
-        for name, method in methods.items():
-            if name not in own:
-                setattr(made, name, method)
-        if eq and own.get("__hash__") is None:  # a class that defines `__eq__` alone has `None`
-            made.__hash__ = _at_first_call(made, "__hash__", _hash) if frozen else None
+            methods |= _FROZEN
+        members = {**methods, **own, **members}
+        made = _with_slots(cls, members) if slots else _with_members(cls, own, members)
+        made.__dict__[_DESCRIBED].owner = made
+        first.append(made)
         return made
 
 
-class _Field(NamedTuple):
+class _Field:
     """What methods need to know of a field; ``default`` or ``factory`` is ``MISSING``, or both are."""
 
-    default: Any = dataclasses.MISSING
-    factory: Any = dataclasses.MISSING
-    init: bool = True
-    compared: bool = True
-    hashed: bool = True
+    __slots__ = ("compared", "default", "factory", "hashed", "init")
+
+    def __init__(
+        self,
+        default: Any = dataclasses.MISSING,
+        factory: Any = dataclasses.MISSING,
+        init: bool = True,
+        compared: bool = True,
+        hashed: bool = True,
+    ) -> None:
+        self.default, self.factory, self.init, self.compared, self.hashed = default, factory, init, compared, hashed
 
 
 _PLAIN = _Field()
 _OWN, _MATCHED = "__metafork_fields__", "__match_args__"
+_DESCRIBED, _PARAMETERS = "__dataclass_fields__", "__dataclass_params__"
+_OF_CLASS = ("ClassVar", "typing.ClassVar")
 
 
-def _declared(cls: type, *, order: bool, frozen: bool, slots: bool) -> Any:
-    """Return the class with its fields and slots.
+def _declared(cls: type, own: dict[str, Any], *, order: bool, frozen: bool) -> dict[str, Any]:
+    """Return the members that say which fields a class with the members ``own`` has.
 
     The standard library's classes and these inherit from each other as they do among themselves: all frozen, or none.
     """
     fields: dict[str, _Field] = {}
-    for base in cls.__mro__[-1:0:-1]:
-        parameters = base.__dict__.get("__dataclass_params__")
+    for base in cls.__mro__[-2:0:-1]:
+        parameters = base.__dict__.get(_PARAMETERS)
         if parameters is None:
             continue
         if parameters.frozen != frozen:
@@ -81,16 +84,14 @@ def _declared(cls: type, *, order: bool, frozen: bool, slots: bool) -> Any:
             )
         known = base.__dict__.get(_OWN)
         fields |= {one.name: _described(one) for one in dataclasses.fields(base)} if known is None else known
-    annotations = inspect.get_annotations(cls)
-    described: dict[str, Any] = {"__annotations__": annotations, "__module__": cls.__module__, "__doc__": cls.__name__}
-    for name, type_ in annotations.items():
-        if _is_of_class(type_):
+    values: dict[str, Any] = {}
+    for name, type_ in own.get("__annotations__", {}).items():
+        if type_.startswith(_OF_CLASS) if type_.__class__ is str else _is_of_class(type_):
             continue
-        value = cls.__dict__.get(name, dataclasses.MISSING)
-        if value is dataclasses.MISSING:
+        if name not in own:
             fields[name] = _PLAIN
             continue
-        described[name] = value
+        value = values[name] = own[name]
         if not isinstance(value, dataclasses.Field):
             if value.__class__.__hash__ is None:
                 raise ValueError(f"mutable default {type(value)} for field {name} is not allowed: use default_factory")
@@ -98,16 +99,18 @@ def _declared(cls: type, *, order: bool, frozen: bool, slots: bool) -> Any:
             continue
         fields[name] = _described(value)
         if value.default is dataclasses.MISSING:
-            delattr(cls, name)
+            del own[name]
         else:
-            setattr(cls, name, value.default)
-    made: Any = _with_slots(cls, fields) if slots else cls
-    setattr(made, _OWN, fields)
-    made.__dataclass_fields__ = _Described(made, described)
-    made.__dataclass_params__ = SimpleNamespace(frozen=frozen, order=order)
-    if _MATCHED not in cls.__dict__:
-        setattr(made, _MATCHED, tuple(name for name, one in fields.items() if one.init))
-    return made
+            own[name] = value.default
+    members = {_OWN: fields, _DESCRIBED: _Described(values), _PARAMETERS: _parameters(frozen, order)}
+    if _MATCHED not in own:
+        members[_MATCHED] = tuple([name for name, one in fields.items() if one.init])
+    return members
+
+
+@cache
+def _parameters(frozen: bool, order: bool) -> SimpleNamespace:
+    return SimpleNamespace(frozen=frozen, order=order)
 
 
 def _described(field: dataclasses.Field[Any]) -> _Field:
@@ -116,55 +119,74 @@ def _described(field: dataclasses.Field[Any]) -> _Field:
 
 
 def _is_of_class(type_: object) -> bool:
-    if isinstance(type_, str):
-        return type_.startswith(("ClassVar", "typing.ClassVar"))
     return type_ is ClassVar or get_origin(type_) is ClassVar
 
 
 class _Described:
     """``__dataclass_fields__`` of a class: those of its bases, and what the standard library says of its own."""
 
-    def __init__(self, owner: Any, described: dict[str, Any]) -> None:
-        self._owner, self._described = owner, described
+    owner: Any
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values = values
 
     def __get__(self, instance: object, owner: type) -> dict[str, dataclasses.Field[Any]]:
         fields: dict[str, dataclasses.Field[Any]] = {}
-        for base in self._owner.__mro__[-1:0:-1]:
-            fields |= getattr(base, "__dataclass_fields__", {})
+        cls = self.owner
+        for base in cls.__mro__[-1:0:-1]:
+            fields |= getattr(base, _DESCRIBED, {})
+        described = {
+            "__annotations__": inspect.get_annotations(cls),
+            "__module__": cls.__module__,
+            "__doc__": cls.__name__,
+        }
         describing = dataclasses.dataclass(init=False, repr=False, eq=False)  # noqa: TID251 - here alone: it describes
-        own: Any = describing(type("Described", (), self._described))
+        own: Any = describing(type("Described", (), described | self._values))
         fields |= own.__dataclass_fields__
-        self._owner.__dataclass_fields__ = fields
+        cls.__dataclass_fields__ = fields
         return fields
 
 
-def _with_slots(cls: type, fields: Mapping[str, _Field]) -> type:
-    """Return the class anew, with a slot for each field that no base has one for."""
-    own = dict(cls.__dict__)
-    if "__slots__" in own:
+def _with_members(cls: type, own: Mapping[str, Any], members: Mapping[str, Any]) -> type:
+    """Return the class itself with its new members; ``own`` are those that it keeps."""
+    for name in cls.__dict__.keys() - own.keys():
+        delattr(cls, name)
+    for name, member in members.items():
+        if cls.__dict__.get(name, dataclasses.MISSING) is not member:
+            setattr(cls, name, member)
+    return cls
+
+
+def _with_slots(cls: type, members: dict[str, Any]) -> type:
+    """Return the class anew, with these members and a slot for each field that no base has one for."""
+    if "__slots__" in members:
         raise TypeError(f"{cls.__name__} already specifies __slots__")
     inherited: set[str] = set()
     for base in cls.__mro__[1:-1]:
         slots = base.__dict__.get("__slots__", ())
         inherited |= {slots} if isinstance(slots, str) else set(slots)
-    own["__slots__"] = tuple(name for name in fields if name not in inherited)
+    fields = members[_OWN]
+    members["__slots__"] = tuple([name for name in fields if name not in inherited])
     for name in (*fields, "__dict__", "__weakref__"):
-        own.pop(name, None)
-    made = type(cls)(cls.__name__, cls.__bases__, own)
-    made.__qualname__ = cls.__qualname__
-    return made
+        members.pop(name, None)
+    members["__qualname__"] = cls.__qualname__
+    return type(cls)(cls.__name__, cls.__bases__, members)
 
 
-def _at_first_call(cls: Any, method: str, make: Callable[[Any], FunctionType]) -> Callable[..., Any]:
-    """Return a method that has itself made when it is first called, and stands back for what came of it."""
+def _at_first_call(first: Sequence[Any], method: str, make: Callable[[Any], FunctionType]) -> Callable[..., Any]:
+    """Return a method that has itself made when it is first called, and stands back for what came of it.
 
-    def first(self: Any, *args: object, **values: object) -> Any:
+    ``first`` has the class then, which is made after its methods.
+    """
+
+    def call(self: Any, *args: object, **values: object) -> Any:
+        (cls,) = first
         made = make(cls)
         made.__qualname__, made.__module__ = f"{cls.__qualname__}.{method}", cls.__module__
         setattr(cls, method, made)
         return made(self, *args, **values)
 
-    return first
+    return call
 
 
 def _init(cls: Any) -> FunctionType:
@@ -174,7 +196,8 @@ def _init(cls: Any) -> FunctionType:
     assigned: list[str] = []
     parameters: list[str] = []
     defaults: list[Any] = []
-    for name, (default, factory, init, *_) in _fields(cls):
+    for name, field in _fields(cls):
+        default, factory, init = field.default, field.factory, field.init
         if init:
             parameters.append(name)
             if factory is not dataclasses.MISSING or default is not dataclasses.MISSING:
@@ -301,3 +324,6 @@ def _state(self: Any) -> list[object]:
 def _restore(self: Any, state: list[object]) -> None:
     for field, value in zip(dataclasses.fields(self), state, strict=True):
         object.__setattr__(self, field.name, value)
+
+
+_FROZEN = {"__setattr__": _refuse, "__delattr__": _refuse, "__getstate__": _state, "__setstate__": _restore}
