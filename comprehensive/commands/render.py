@@ -22,11 +22,11 @@ import click
 def command(tree: Path, output: Path | None, full: bool) -> None:
     """Draw a *.tree.json file as SVG (or as DOT text, for an output that ends in .dot)."""
     from comprehensive.emit import write_files
-    from comprehensive.tree import render, tree_json
+    from comprehensive.tree import render, tree_reading
     from comprehensive.tree.tree_fields import TreeFormatError
 
     try:
-        document = tree_json.load(tree)
+        document = tree_reading.load(tree)
     except TreeFormatError as error:
         raise click.ClickException(f"{tree}: {error}") from error
     text = render.dot(document, full)

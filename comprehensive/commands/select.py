@@ -67,7 +67,7 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
 
 def _schedules(directory: Path) -> tuple[ScheduleDocument, ...]:
     from comprehensive.tree.tree_fields import TreeFormatError
-    from comprehensive.tree.tree_json import load
+    from comprehensive.tree.tree_reading import load
 
     path = directory
     if directory.is_dir():

@@ -11,16 +11,16 @@ page's policy admits its own scripts, by their hashes, and nothing from anywhere
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
+from binascii import b2a_base64
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from comprehensive.tree.document import InstanceDocument, LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.render import escape
 from comprehensive.tree.schedule_tree import (
     CounterInfo,
     Inconsistent,
@@ -80,7 +80,7 @@ def html(document: TreeDocument, trees: Sequence[ScheduleTree], sources: Mapping
 
 
 def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    return f"'sha256-{b2a_base64(hashlib.sha256(text.encode()).digest(), newline=False).decode()}'"
 
 
 def _harmless(data: Any) -> str:

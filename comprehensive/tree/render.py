@@ -14,11 +14,9 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,6 +48,8 @@ _FONT = "Courier"
 _VIEWED = "ui-monospace,'DejaVu Sans Mono',Menlo,'Liberation Mono','Courier New',monospace"
 
 
+_OF_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+
 _Edge = tuple[str, str, list[str]]
 """Where an edge comes from, its word, and the strategies applied on it."""
 
@@ -60,6 +60,11 @@ class NoGraphvizError(Exception):
 
 class TooLargeError(Exception):
     """The tree has more boxes than are laid out within reasonable time; DOT text can be had of it."""
+
+
+def escape(text: str) -> str:
+    """Return a text as HTML has it: ``html.escape`` without the module's table of all entities there are."""
+    return text.translate(_OF_HTML)
 
 
 def dot(document: TreeDocument, full: bool = False) -> str:
@@ -107,7 +112,10 @@ def _graphviz() -> str:
     """Find ``dot``, or the ``graphviz-pure`` that is installed beside this interpreter."""
     found = shutil.which("dot") or shutil.which("graphviz-pure")
     found = found or shutil.which("graphviz-pure", path=Path(sys.executable).parent)
-    found = found or shutil.which("graphviz-pure", path=sysconfig.get_path("scripts"))
+    if found is None:
+        import sysconfig  # where nothing stands beside the interpreter
+
+        found = shutil.which("graphviz-pure", path=sysconfig.get_path("scripts"))
     if found is None:
         raise NoGraphvizError("neither dot nor graphviz-pure is installed; `pip install graphviz-pure` brings one")
     return found

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from comprehensive.cli import cli
 from comprehensive.tree.tree_fields import TreeFormatError, parsed
-from comprehensive.tree.tree_json import from_json
+from comprehensive.tree.tree_reading import from_json
 from tests.comprehensive.metafork_command import metafork
 from tests.comprehensive.tree.test_tree_json import EXAMPLE as TREE
 

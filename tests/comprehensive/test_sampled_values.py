@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from comprehensive.tree import tree_json
+from comprehensive.tree import tree_json, tree_reading
 from evaluators.bank_degree import COUNTER
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
@@ -43,7 +43,7 @@ def test_json_report_drawing_and_selection_say_so(out):
     assert "<i>bank_degree</i> (sampled)" in (folder / "transpose.tree.dot").read_text()
     assert "<i>shared_memory</i> (sampled)" not in (folder / "transpose.tree.dot").read_text()
     assert "(sampled)" in (folder / "transpose.tree.svg").read_text()
-    read = tree_json.load(folder / "transpose.tree.json")
+    read = tree_reading.load(folder / "transpose.tree.json")
     assert tree_json.dumps(read) == text
     point = ["N=256", "s=1", "B0=16", "B1=16"]
     done = metafork("select", folder, "--machine", "sm_80,D=32", *point)

@@ -13,7 +13,8 @@ from comprehensive.optimize import optimize
 from comprehensive.options import StaticValueError, static_values
 from comprehensive.registry import UnknownNameError
 from comprehensive.tree.selection import select
-from comprehensive.tree.tree_json import SCHEMA, from_json, to_json
+from comprehensive.tree.tree_json import SCHEMA, to_json
+from comprehensive.tree.tree_reading import from_json
 from comprehensive.verification import Options, verify
 from comprehensive.verification.point_choice import chosen_points
 from comprehensive.verification.points import INSTANCE, Points

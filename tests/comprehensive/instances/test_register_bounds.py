@@ -13,7 +13,8 @@ from comprehensive.emit import select_text
 from comprehensive.optimize import optimize
 from comprehensive.tree.schedule_tree import common_system
 from comprehensive.tree.selection import select
-from comprehensive.tree.tree_json import SCHEMA, from_json, to_json
+from comprehensive.tree.tree_json import SCHEMA, to_json
+from comprehensive.tree.tree_reading import from_json
 from comprehensive.verification import Options, verify
 from metafork.algebra.polynomial import at_most
 from metafork.analysis.analyses import Hardware, NotCountedError

@@ -6,7 +6,9 @@ import pytest
 
 from comprehensive.optimize import optimize
 from comprehensive.tree.schedule_tree import Inconsistent, LeafReference
-from comprehensive.tree.tree_json import SCHEMA, TreeFormatError, dumps, from_json, load, to_json
+from comprehensive.tree.tree_fields import TreeFormatError
+from comprehensive.tree.tree_json import SCHEMA, dumps, to_json
+from comprehensive.tree.tree_reading import from_json, load
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.algebra.symbols import DerivedSymbol
 
