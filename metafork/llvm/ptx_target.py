@@ -84,6 +84,9 @@ def _machine(target: str, level: int) -> llvm.TargetMachine:
         machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=target, features="", opt=level)
     except RuntimeError as error:
         raise TargetError(f"LLVM has no target {target}: {error}") from error
+    if level:
+        _machine(target, 0)  # looks whether there is such a target, and in the least time
+        return machine
     # For a processor that it does not know LLVM makes code all the same, in the oldest version of PTX.
     nothing = str(machine.emit_assembly(llvm.parse_assembly(f'target triple = "{TRIPLE}"')))
     if ".version 3.2\n" in nothing and target not in _OLDEST:
