@@ -7,12 +7,10 @@ discussion becomes a ``ScheduleTree``.  ``Result`` carries them with the texts t
 from __future__ import annotations
 
 import time
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from functools import cached_property, partial
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -134,6 +132,9 @@ class Result:
             drawing = self.to_svg()
         except (render.NoGraphvizError, render.TooLargeError):
             return {"text/markdown": self.to_report(), "text/plain": repr(self)}
+        from base64 import b64encode  # for notebooks alone, both
+        from html import escape
+
         image = f"data:image/svg+xml;base64,{b64encode(drawing.encode()).decode()}"
         element = f'<img src="{image}" alt="{escape(repr(self))}" style="max-width: none"/>'
         return {"text/html": f'<div style="overflow: auto; max-height: 80vh">{element}</div>', "text/plain": repr(self)}

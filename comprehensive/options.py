@@ -9,7 +9,6 @@ from math import prod
 from typing import Literal, TypeAlias
 
 from comprehensive.registry import UnknownNameError
-from comprehensive.systems.inequality_text import InequalityError, inequality
 from comprehensive.systems.points import Number
 from comprehensive.systems.signs import integral
 from metafork.algebra.polynomial import Constraint, Polynomial
@@ -169,6 +168,10 @@ def with_assumptions(unit: TranslationUnit, assume: Sequence[str]) -> Translatio
 
     Raises ``InequalityError`` for a text that is none, ``UnknownNameError`` where no schedule has all its names.
     """
+    if not assume:
+        return unit
+    from comprehensive.systems.inequality_text import InequalityError, inequality
+
     for text in assume:
         placed = False
         unknown: InequalityError | None = None

@@ -7,7 +7,6 @@ names, and strategies may have options (``comprehensive.spelled_options``).
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -72,6 +71,8 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     """Return the name that was probably meant: one that differs in case only, else a similar one."""
     if len(name) > 200:
         return None  # similarity would take long, and none is meant
+    import difflib  # for those who mistype
+
     names = tuple(known)
     same = next((other for other in names if other.lower() == name.lower()), None)
     return same or next(iter(difflib.get_close_matches(name, names, n=1)), None)

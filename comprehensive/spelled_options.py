@@ -13,7 +13,7 @@ from typing import Any, cast, get_type_hints
 
 from strategies.strategy import NO_OPTIONS, Strategy
 
-_NAME = re.compile(r"(\+?)([^{},]*)(?:\{([^{}]*)\})?")
+_NAME = r"(\+?)([^{},]*)(?:\{([^{}]*)\})?"
 
 
 class OptionError(ValueError):
@@ -31,7 +31,7 @@ def name_and_options(spelled: str) -> tuple[str, str | None]:
 
     Raises ``OptionError`` where braces do not match.
     """
-    match = _NAME.fullmatch(spelled.strip())
+    match = re.fullmatch(_NAME, spelled.strip())
     if match is None:
         raise OptionError(f"{spelled!r} is neither NAME nor NAME{{OPTION=VALUE,...}}")
     return match[1] + match[2].strip(), match[3]

@@ -137,17 +137,19 @@ strict_option = click.option(
 @contextmanager
 def mistakes_of_options() -> Iterator[None]:
     """Turn unknown names, bad options, plugins, machines and assumptions into usage errors."""
-    from comprehensive.emit.targets.target import TargetOptionError
-    from comprehensive.options import StaticValueError
-    from comprehensive.plugins import PluginError
-    from comprehensive.registry import UnknownNameError
-    from comprehensive.spelled_options import OptionError
-    from comprehensive.systems.inequality_text import InequalityError
-    from metafork.ir.contraction import NameTakenError
-    from metafork.runtime.machine import MachineError
-
-    wrong_options = (UnknownNameError, OptionError, PluginError, MachineError, InequalityError, StaticValueError)
     try:
         yield
-    except (*wrong_options, NameTakenError, TargetOptionError) as error:
+    except ValueError as error:
+        from comprehensive.emit.targets.target import TargetOptionError
+        from comprehensive.options import StaticValueError
+        from comprehensive.plugins import PluginError
+        from comprehensive.registry import UnknownNameError
+        from comprehensive.spelled_options import OptionError
+        from comprehensive.systems.inequality_text import InequalityError
+        from metafork.ir.contraction import NameTakenError
+        from metafork.runtime.machine import MachineError
+
+        wrong_options = (UnknownNameError, OptionError, PluginError, MachineError, InequalityError, StaticValueError)
+        if not isinstance(error, (*wrong_options, NameTakenError, TargetOptionError)):
+            raise
         raise click.UsageError(str(error)) from error

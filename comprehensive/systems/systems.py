@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from comprehensive.systems.points import Number, Points
 from comprehensive.systems.signs import Signs, integral
-from comprehensive.systems.solver import PathSolver, as_integers
 from comprehensive.systems.start import Start
 from metafork.algebra.polynomial import Constraint, Polynomial, equal
 from metafork.algebra.positivity import Positivity, rooms, whole
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from comprehensive.systems.solver import PathSolver
 
 System = tuple[Constraint, ...]
 
@@ -207,6 +210,8 @@ class Systems:
         return point if point is not None else self._by_solver(system).witness
 
     def _by_solver(self, system: System) -> Consistency:
+        from comprehensive.systems.solver import PathSolver, as_integers  # points decide most systems
+
         if self._over_reals is None:
             self._over_reals = self._solver(integers=False)
         real_answer = self._over_reals.check(system)

@@ -70,7 +70,6 @@ from metafork.lowering.copies.copy import (
     offset_inside,
     window_offset,
 )
-from metafork.lowering.copies.staged import StagedLoop
 from metafork.lowering.copies.window_copies import load, store
 from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.private import PrivateCode
@@ -264,6 +263,8 @@ class PathLowering:
 
     def _staged_for(self, loop: For, init: Declare, ahead: list[HeldWindow], level: tuple[str, ...]) -> list[Stmt]:
         """Lower a loop whose copies run a step ahead."""
+        from metafork.lowering.copies.staged import StagedLoop  # no default strategy makes any
+
         assert loop.condition is not None
         test, step = self._expression(loop.condition), self._loop_part(loop.step)
         assert isinstance(step, Assign)

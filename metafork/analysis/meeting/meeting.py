@@ -22,7 +22,6 @@ from fractions import Fraction
 from itertools import combinations, product
 from math import gcd
 
-from metafork.algebra.affine import affine_conflict
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, equal, less_than
 from metafork.algebra.positivity import Positivity
 from metafork.algebra.prover import Prover, Verdict
@@ -258,6 +257,8 @@ class Meetings:
 
     def _asked(self, both: AtPoints, equations: Sequence[IndexPair], cases: Sequence[_Case]) -> Meeting:
         """Ask isl about each case, then Z3 about what that leaves open."""
+        from metafork.algebra.affine import affine_conflict  # most pairs are decided before
+
         choices = (*self._choices, *both.choices)
         left: list[_Case] = []
         for values, more in cases:

@@ -16,7 +16,6 @@ from metafork.analysis.races.proof import RaceKind, Unproved
 from metafork.analysis.races.races import Race, find_races, race_report
 from metafork.analysis.references import Reference
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
-from metafork.ir.messages.catalogue import CATALOGUE
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.program import (
     Declare,
@@ -122,6 +121,8 @@ def _iteration(access: Reference, values: Mapping[str, int], race: Race, program
 
 
 def _certain(race: Race, program: Program, source_name: str, words: Set[str]) -> Diagnostic:
+    from metafork.ir.messages.catalogue import CATALOGUE  # most files have no race
+
     code = _CODES[race.kind]
     entry = CATALOGUE[code]
     place = replace(race.first.element, indices=tuple(IntConst(index) for index in race.element))
@@ -209,6 +210,8 @@ def _ends(race: Race, assumed: Program) -> bool:
 
 
 def _open(pair: Unproved, program: Program, source_name: str, severity: Severity) -> Diagnostic:
+    from metafork.ir.messages.catalogue import CATALOGUE
+
     entry = CATALOGUE[_UNPROVED]
     who = "blocks" if pair.kind is RaceKind.GRID else "threads"
     related = (

@@ -20,7 +20,7 @@ from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
 from metafork.lazy_dataclass import dataclass
 
-_NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|[0-9]+)([uUlL]{0,3})")
+_NUMBER = r"(0[xX][0-9a-fA-F]+|[0-9]+)([uUlL]{0,3})"
 _MOST = 2**31
 """Constants and their sums stay below this, so that texts of 64 bits do not overflow."""
 _MOST_PRODUCTS = 32
@@ -134,7 +134,7 @@ def linear(expression: syntax.Expression, named: Stable, typedefs: dict[str, Sca
 
 
 def _constant(text: str) -> Linear | None:
-    match = _NUMBER.fullmatch(text)
+    match = re.fullmatch(_NUMBER, text)
     if match is None:
         return None
     digits, suffix = match[1], match[2].lower()

@@ -29,8 +29,8 @@ from metafork.ir.program import (
 )
 from metafork.ir.translation_unit import Promise
 
-_DISJOINT = re.compile(r"metafork\s+disjoint\b(?P<rest>.*)", re.DOTALL)
-_NAMES = re.compile(r"\s*\(\s*(\w+(?:\s*,\s*\w+)*)\s*\)\s*")
+_DISJOINT = r"(?s)metafork\s+disjoint\b(?P<rest>.*)"
+_NAMES = r"\s*\(\s*(\w+(?:\s*,\s*\w+)*)\s*\)\s*"
 
 
 def promises_within(
@@ -40,10 +40,10 @@ def promises_within(
     found: list[Promise] = []
     for directive in directives:
         is_pragma = directive.word == "pragma" and schedule.start <= directive.span.start < schedule.end
-        said = _DISJOINT.fullmatch(directive.rest.strip()) if is_pragma else None
+        said = re.fullmatch(_DISJOINT, directive.rest.strip()) if is_pragma else None
         if said is None:
             continue
-        names = _NAMES.fullmatch(said["rest"])
+        names = re.fullmatch(_NAMES, said["rest"])
         if names is None:
             reporter.error("MF0322", directive.span, f"`{said['rest'].strip()}` names no arrays in parentheses")
             continue

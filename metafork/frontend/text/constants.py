@@ -12,11 +12,11 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
 
 _INTEGER = re.compile(r"(?P<digits>0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)(?P<suffix>[uUlL]*)\Z")
-_FLOATING = re.compile(
+_FLOATING = (
     r"(?P<digits>(?=\.?[0-9])(?=[0-9]*[.eE])[0-9]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?"
     r"|0[xX](?=\.?[0-9a-fA-F])[0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][-+]?[0-9]+)(?P<suffix>[fFlL]?)\Z"
 )
-_NUMBERED_ESCAPE = re.compile(r"\\(?:(?P<octal>[0-7]{1,3})|x(?P<hexadecimal>[0-9a-fA-F]{1,8}))\Z")
+_NUMBERED_ESCAPE = r"\\(?:(?P<octal>[0-7]{1,3})|x(?P<hexadecimal>[0-9a-fA-F]{1,8}))\Z"
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "0": 0, "a": 7, "b": 8, "f": 12, "v": 11, "\\": 92, "'": 39, '"': 34, "?": 63}
 
 
@@ -51,7 +51,7 @@ def character_constant(text: str) -> int | None:
         return ord(inside)
     if len(inside) == 2 and inside[0] == "\\" and inside[1] in _ESCAPES:
         return _ESCAPES[inside[1]]
-    numbered = _NUMBERED_ESCAPE.match(inside)
+    numbered = re.match(_NUMBERED_ESCAPE, inside)
     if numbered is None:
         return None
     value = int(numbered["octal"], 8) if numbered["octal"] else int(numbered["hexadecimal"], 16)
@@ -68,7 +68,7 @@ def constant(text: str, span: Span) -> ir.Expr | None:
     found = integer_constant(text)
     if found is not None:
         return ir.IntConst(found[0], found[1], span)
-    match = _FLOATING.match(text)
+    match = re.match(_FLOATING, text)
     if match is None or match["suffix"] in ("l", "L"):
         return None
     type_ = ScalarType.FLOAT if match["suffix"] else ScalarType.DOUBLE
@@ -89,7 +89,7 @@ def named_constant(name: str, span: Span) -> ir.Expr:
 def why_no_constant(text: str) -> str:
     """Return what is wrong with the text of a constant that is not supported."""
     shown = text if len(text) <= 40 else f"{text[:37]}..."
-    match = _FLOATING.match(text)
+    match = re.match(_FLOATING, text)
     if match is not None and match["suffix"] not in ("l", "L"):
         return f"the constant `{shown}` is too large for `{'float' if match['suffix'] else 'double'}`"
     if _INTEGER.match(text) is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from metafork.ir.messages.catalogue import CATALOGUE
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.messages.source import Source, Span
 
@@ -48,6 +47,8 @@ class Reporter:
         related: tuple[tuple[Span, str], ...] = (),
     ) -> None:
         """Note an error; reason and way out default to the catalogue's."""
+        from metafork.ir.messages.catalogue import CATALOGUE  # most files have no fault
+
         entry = CATALOGUE[code]
         if (code, span) in self._known:
             return

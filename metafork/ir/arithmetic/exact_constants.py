@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from metafork.ir.arithmetic.types import ScalarType
 
-_DECIMAL = re.compile(r"([0-9]*)\.?([0-9]*)(?:e([-+]?[0-9]+))?[fl]?", re.IGNORECASE)
-_HEXADECIMAL = re.compile(r"0x([0-9a-f]*)\.?([0-9a-f]*)p([-+]?[0-9]+)[fl]?", re.IGNORECASE)
+_DECIMAL = r"(?i)([0-9]*)\.?([0-9]*)(?:e([-+]?[0-9]+))?[fl]?"
+_HEXADECIMAL = r"(?i)0x([0-9a-f]*)\.?([0-9a-f]*)p([-+]?[0-9]+)[fl]?"
 NAMED = {
     "INFINITY": ScalarType.FLOAT,
     "NAN": ScalarType.FLOAT,
@@ -35,7 +35,7 @@ def floating_value(text: str, type_: ScalarType) -> float:
     if digits in NAMED:
         return math.copysign(math.nan if digits == "NAN" else math.inf, sign)
     base, match = (
-        (16, _HEXADECIMAL.fullmatch(digits)) if digits[:2].lower() == "0x" else (10, _DECIMAL.fullmatch(digits))
+        (16, re.fullmatch(_HEXADECIMAL, digits)) if digits[:2].lower() == "0x" else (10, re.fullmatch(_DECIMAL, digits))
     )
     if match is None or not (match[1] or match[2]):
         raise ValueError(f"{text} is no floating constant")

@@ -36,7 +36,7 @@ from metafork.ptx.text.syntax import (
     Verbatim,
 )
 
-_BRANCH_TARGETS = re.compile(r"\.branchtargets\s+([^;]+);")
+_BRANCH_TARGETS = r"\.branchtargets\s+([^;]+);"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class _Flattener:
             if isinstance(statement, Label):
                 table = statements[index + 1] if index + 1 < len(statements) else None
                 fresh = self.unique(statement.name, renaming, here, statement.span)
-                if isinstance(table, Directive) and (match := _BRANCH_TARGETS.match(table.text)):
+                if isinstance(table, Directive) and (match := re.match(_BRANCH_TARGETS, table.text)):
                     self.tables[fresh] = tuple(match.group(1).replace(",", " ").split())
             elif isinstance(statement, Declaration):
                 self.declare(statement, renaming, here)

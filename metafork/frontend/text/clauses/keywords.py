@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import SequenceMatcher
 
 from metafork.frontend.text.clauses.reductions import OPERATORS as REDUCTIONS
 from metafork.frontend.text.clauses.static_clauses import WORD as STATIC
@@ -25,6 +24,8 @@ def similar(word: str, candidates: Sequence[str], least: float = 0.7) -> str | N
 
 def _likeness(word: str, candidate: str) -> float:
     """Return how alike two words are, from 0 to 1; letters in another order are a likely slip in short words."""
+    from difflib import SequenceMatcher  # for those who mistype
+
     swapped = 0.9 if word != candidate and sorted(word) == sorted(candidate) else 0.0
     return max(swapped, SequenceMatcher(None, word, candidate).ratio())
 

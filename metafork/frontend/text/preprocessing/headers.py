@@ -21,9 +21,9 @@ DEEPEST = 40
 MOST_LETTERS = 4_000_000
 """Letters of all headers that are read."""
 
-_NAMED = re.compile(r"\s*(?:\"(?P<own>[^\"\n]+)\"|<(?P<system>[^>\n]+)>)\s*\Z")
-_GUARD = re.compile(r"#\s*(?:ifndef\s+(\w+)|if\s+!\s*defined\s*(?:\(\s*(\w+)\s*\)|\s(\w+)))\s*\Z")
-_DEFINES = re.compile(r"#\s*define\s+(\w+)\b")
+_NAMED = r"\s*(?:\"(?P<own>[^\"\n]+)\"|<(?P<system>[^>\n]+)>)\s*\Z"
+_GUARD = r"#\s*(?:ifndef\s+(\w+)|if\s+!\s*defined\s*(?:\(\s*(\w+)\s*\)|\s(\w+)))\s*\Z"
+_DEFINES = r"#\s*define\s+(\w+)\b"
 _OPENS = re.compile(r"#\s*if")
 _CLOSES = re.compile(r"#\s*endif\b")
 
@@ -53,7 +53,7 @@ class Headers:
 
         One that says ``#pragma once`` is empty from the second time on.
         """
-        match = _NAMED.match(named)
+        match = re.match(_NAMED, named)
         if match is None or depth > DEEPEST or self._count >= MOST_HEADERS:
             return None
         folders = (beside, self.home) if match["own"] else (self.home,)
@@ -88,7 +88,7 @@ class Headers:
 
 def is_of_the_system(named: str) -> bool:
     """Return whether the rest of an ``#include`` names a header in angle brackets."""
-    match = _NAMED.match(named)
+    match = re.match(_NAMED, named)
     return match is not None and match["system"] is not None
 
 
@@ -96,7 +96,7 @@ def _guard(tokens: Sequence[Token]) -> str:
     """Return the macro of ``#ifndef M``, ``#define M``, ..., ``#endif`` around a whole file, empty without one."""
     if len(tokens) < 3 or any(token.kind is not TokenKind.DIRECTIVE for token in (*tokens[:2], tokens[-1])):
         return ""
-    opening, defining = _GUARD.match(tokens[0].text), _DEFINES.match(tokens[1].text)
+    opening, defining = re.match(_GUARD, tokens[0].text), re.match(_DEFINES, tokens[1].text)
     if opening is None or defining is None:
         return ""
     name = opening[1] or opening[2] or opening[3]

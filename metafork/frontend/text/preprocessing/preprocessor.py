@@ -15,7 +15,6 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from metafork.frontend.text.definitions import split_commas
-from metafork.frontend.text.preprocessing.directive_conditions import condition_holds
 from metafork.frontend.text.preprocessing.headers import Header, Headers, is_of_the_system
 from metafork.frontend.text.preprocessing.macros import (
     NEVER_EXPANDED,
@@ -175,6 +174,8 @@ class Preprocessed:
     def _verdict(self, directive: Directive) -> bool | None:
         if directive.word == "else":
             return None
+        from metafork.frontend.text.preprocessing.directive_conditions import condition_holds  # few files have any
+
         return condition_holds(directive.word, directive.rest.strip(), self._table)
 
     def _include(self, directive: Directive, text: _Text, place: _Place) -> None:
