@@ -135,13 +135,13 @@ class _Described:
         cls = self.owner
         for base in cls.__mro__[-1:0:-1]:
             fields |= getattr(base, _DESCRIBED, {})
-        described = {
-            "__annotations__": inspect.get_annotations(cls),
-            "__module__": cls.__module__,
-            "__doc__": cls.__name__,
-        }
+        types = {name: type_ for name, type_ in inspect.get_annotations(cls).items() if name in cls.__dict__[_OWN]}
+        # The standard library looks for its own words in the text of a type, which takes most of its time.
+        described = {"__annotations__": dict.fromkeys(types, object), "__module__": __name__, "__doc__": cls.__name__}
         describing = dataclasses.dataclass(init=False, repr=False, eq=False)  # noqa: TID251 - here alone: it describes
         own: Any = describing(type("Described", (), described | self._values))
+        for name, type_ in types.items():
+            own.__dataclass_fields__[name].type = type_
         fields |= own.__dataclass_fields__
         cls.__dataclass_fields__ = fields
         return fields

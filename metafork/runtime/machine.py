@@ -108,7 +108,7 @@ class Machine:
         return {name: getattr(self, name) for name in FIELDS}
 
 
-FIELDS: tuple[str, ...] = tuple(name for name in Machine.__dataclass_fields__ if name != "targets")
+FIELDS: tuple[str, ...] = tuple(name for name in Machine.__match_args__ if name != "targets")
 """The names of the machine parameters, in the order of ``metafork_machine``."""
 
 POSITIVE: frozenset[str] = frozenset(
