@@ -34,7 +34,6 @@ from metafork.ir.program import Version
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, Least, NotApplied
-from strategies.threads.sectors import sectors_of_loads
 from strategies.threads.thread_columns import ThreadColumns
 
 WORTH = Fraction(9, 10)
@@ -78,6 +77,8 @@ class TallerColumns:
             return NotApplied("how many registers a thread takes is not known")
         if 2 * more - plain > MOST_REGISTERS:
             return NotApplied(f"{rows} rows of {columns} columns would take some {2 * more - plain} registers a thread")
+        from strategies.threads.sectors import sectors_of_loads  # few columns get this far
+
         memory = block_memory(version.program, analyses)
         before, after = (sectors_of_loads(memory, loop, count, columns) for count in (few, rows))
         if after > before * WORTH:

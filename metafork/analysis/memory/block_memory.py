@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.prover import Prover
@@ -17,14 +18,15 @@ from metafork.analysis.cfg.source_cfg import uniform_paths
 from metafork.analysis.facts import Facts, Scope
 from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.private_windows import PrivateWindow, private_windows
-from metafork.analysis.memory.stages import why_not_ahead
-from metafork.analysis.memory.structures import NoStructureError, Structure, structures_of
 from metafork.analysis.memory.window_store import Store, WrittenBox, written_boxes
 from metafork.analysis.memory.windows import NotCacheableError, Window, array_windows
 from metafork.analysis.references import Reference, extent_limits, known_extent
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Array, BlockArray, Expr, Program, walk_statements
 from metafork.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from metafork.analysis.memory.structures import Structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,8 @@ def _path(
     structures: list[Structure] = []
     for array in program.arrays:
         if array.name in program.mapping.transposed:
+            from metafork.analysis.memory.structures import NoStructureError, structures_of  # few programs have any
+
             own = [reference for reference in found if reference.array == array.name]
             try:
                 structures += structures_of(program, scope, prover, array, own)
@@ -243,6 +247,8 @@ def _staged(held: HeldWindow, program: Program, references: Sequence[Reference],
     stages = program.mapping.stages
     if stages == 1:
         return held
+    from metafork.analysis.memory.stages import why_not_ahead  # no default strategy asks for buffers
+
     reason = why_not_ahead(held.window, program, references, scope)
     if reason is not None:
         return replace(held, one_buffer=reason)
