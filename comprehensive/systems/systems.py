@@ -210,7 +210,7 @@ class Systems:
         return point if point is not None else self._by_solver(system).witness
 
     def _by_solver(self, system: System) -> Consistency:
-        from comprehensive.systems.solver import PathSolver, as_integers  # points decide most systems
+        from comprehensive.systems.solver import as_integers
 
         if self._over_reals is None:
             self._over_reals = self._solver(integers=False)
@@ -229,4 +229,6 @@ class Systems:
         return Consistency(Verdict.YES if real_answer == "sat" else Verdict.UNKNOWN)
 
     def _solver(self, integers: bool) -> PathSolver:
+        from comprehensive.systems.solver import PathSolver  # points decide most systems
+
         return PathSolver(self._background, integers, self._real, deadline=self._deadline, beside=self._over_reals)
