@@ -89,7 +89,7 @@ def form(opcode: str, modifiers: tuple[str, ...]) -> Form:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)  # frozen, each would take four times as long to make
 class PtxInstruction:
     """One instruction: the registers it defines and uses; ``address`` are the used ones that form an address.
 
@@ -165,24 +165,30 @@ def read_code(ptx: str) -> PtxCode:
 
 
 def _instruction(code: Instruction, registers: Mapping[str, str]) -> PtxInstruction:
-    defines = tuple([name.text for name in written(code) if name.text in registers])
+    kind, guard, operands = form(code.opcode, code.modifiers), code.guard, code.operands
+    defines = [name.text for name in written(code) if name.text in registers]
+    uses: list[str] = []
+    special: list[str] = []
     # What is written comes first among the operands.
-    rest = code.operands[1:] if defines else code.operands
-    names = [name.text for name in names_in(rest)]
-    uses = [name for name in names if name in registers]
-    if code.guard is not None:
-        uses.append(code.guard.name.text)
+    rest = operands[1:] if defines else operands
+    for name in names_in(rest):
+        text = name.text
+        if text in registers:
+            uses.append(text)
+        elif text.startswith("%"):
+            special.append(text)
     bases = [one.base.text for one in rest if isinstance(one, Address) and isinstance(one.base, Name)]
-    kind = form(code.opcode, code.modifiers)
+    if guard is not None:
+        uses.append(guard.name.text)
     return PtxInstruction(
         kind,
-        defines,
+        tuple(defines),
         tuple(uses),
-        tuple([name for name in bases if name in registers]),
-        tuple([name for name in names if name not in registers and name.startswith("%")]),
+        tuple([name for name in bases if name in registers]) if bases else (),
+        tuple(special),
         kind.cached,
-        code.guard is not None,
-        code.operands,
+        guard is not None,
+        operands,
     )
 
 

@@ -153,8 +153,13 @@ class _Flattener:
             if declaration.space == "reg":
                 count = declarator.count
                 names = [declarator.name] if count is None else [f"{declarator.name}{i}" for i in range(count)]
-                for name in names:
-                    self.registers[self.unique(name, renaming, here, declaration.span)] = declaration.type
+                if self.taken.isdisjoint(names):
+                    # All at once: a kernel declares more registers than it has instructions.
+                    here.update(names)
+                    self.taken.update(names)
+                else:
+                    names = [self.unique(name, renaming, here, declaration.span) for name in names]
+                self.registers.update(dict.fromkeys(names, declaration.type))
             else:
                 fresh = self.unique(declarator.name, renaming, here, declaration.span)
                 self.variables[fresh] = Variable(declaration, declarator)

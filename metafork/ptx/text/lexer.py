@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import bisect
 import re
+from itertools import accumulate
 from typing import Literal
 
 from metafork.lazy_dataclass import dataclass
@@ -18,20 +19,22 @@ from metafork.ptx.text.source import PtxError, Span
 
 Kind = Literal["plain", "number", "word", "dot", "string", "punctuation", "end"]
 
-_NAME = r"[A-Za-z_$%][\w$]*"
-_INTEGER = r"(?:0|[1-9][0-9]*)"
+# No repetition gives back what it has (``++``, ``*+``): what may follow is nothing that it takes.
+_NAME = r"[A-Za-z_$%][\w$]*+"
+_INTEGER = r"(?:0|[1-9][0-9]*+)"
 _OPERAND = (
-    rf"(?:{_NAME}(?:\.[a-z]+)?|-?{_INTEGER}|0[fF][0-9a-fA-F]{{8}}|0[dD][0-9a-fA-F]{{16}}|\[{_NAME}(?:\+{_INTEGER})?\])"
+    rf"(?:{_NAME}(?:\.[a-z]++)?+|-?{_INTEGER}|0[fF][0-9a-fA-F]{{8}}|0[dD][0-9a-fA-F]{{16}}"
+    rf"|\[{_NAME}(?:\+{_INTEGER})?\])"
 )
 _PLAIN = (
-    rf"(?:@!?%\w+[ \t]+)?[a-z][a-z0-9]*(?:\.[A-Za-z0-9_]+(?:::[A-Za-z0-9_]+)*)*"
-    rf"[ \t]+{_OPERAND}(?:,[ \t]*{_OPERAND})*;"
+    rf"(?:@!?%\w++[ \t]++)?[a-z][a-z0-9]*+(?:\.[A-Za-z0-9_]++(?:::[A-Za-z0-9_]++)*+)*+"
+    rf"[ \t]++{_OPERAND}(?:,[ \t]*+{_OPERAND})*+;"
 )
 
 # What stands between tokens belongs to the match of the next one: half as many matches.
 _TOKEN = re.compile(
     r"""
-    (?:[ \t\r\n\f\v]+|//[^\n]*|/\*.*?\*/)*
+    [ \t\r\n\f\v]*+(?:(?://[^\n]*+|/\*.*?\*/)[ \t\r\n\f\v]*+)*+
     (?:(?P<plain>PLAIN)
   | (?P<number>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?
       |\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+U?)
@@ -48,7 +51,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of one text; the last one has kind ``end``."""
+    """The tokens of one text; the last one has kind ``end``, and ``newlines`` has one more at the end of the text."""
 
     text: str
     kinds: tuple[Kind, ...]
@@ -73,7 +76,7 @@ def tokenize(text: str) -> Tokens:
     Raises:
         PtxError: at a character that starts no token.
     """
-    newlines = tuple(match.start() for match in re.finditer("\n", text))
+    newlines = tuple(accumulate(map(len, text.split("\n")), lambda end, size: end + 1 + size))
     kinds: list[Kind] = []
     texts: list[str] = []
     offsets: list[int] = []

@@ -5,10 +5,23 @@ An opcode that is not here is *unknown*: every register it mentions may change, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import Enum
+from typing import assert_never
 
-from metafork.ptx.text.syntax import Address, Group, Instruction, Name, Negated, Offset, Operand, Pair, Vector, Verbatim
+from metafork.ptx.text.syntax import (
+    Address,
+    Group,
+    Immediate,
+    Instruction,
+    Name,
+    Negated,
+    Offset,
+    Operand,
+    Pair,
+    Vector,
+    Verbatim,
+)
 
 PREFIX = "%shuffle_"
 """What the names of the registers that ``synthesis`` adds start with."""
@@ -44,6 +57,7 @@ _NO_RESULT = {
     "griddepcontrol": Effect.NEW_GRID, "sust": Effect.ORDER, "sured": Effect.ORDER, "stmatrix": Effect.ORDER,
 }  # fmt: skip
 _WITH_RESULT = {"ld": Effect.LOAD, "ldu": Effect.LOAD, "atom": Effect.ORDER}
+_WRITES_FIRST = _PURE.union(_WITH_RESULT)
 
 
 def is_known(instruction: Instruction) -> bool:
@@ -62,23 +76,18 @@ def effect(instruction: Instruction) -> Effect:
     return _NO_RESULT.get(opcode) or _WITH_RESULT.get(opcode) or Effect.UNKNOWN
 
 
-def written(instruction: Instruction) -> Iterator[Name]:
-    """Yield the registers the instruction may write; for an unknown opcode all that it mentions."""
-    opcode = instruction.opcode
+def written(instruction: Instruction) -> list[Name]:
+    """Return the registers the instruction may write; for an unknown opcode all that it mentions."""
+    opcode, operands = instruction.opcode, instruction.operands
+    if opcode in _WRITES_FIRST:
+        return names_in(operands[:1])
     if opcode in _NO_RESULT:
-        return
+        return []
     if opcode in ("bar", "barrier"):
-        if "red" in instruction.modifiers and instruction.operands:
-            yield from names_in(instruction.operands[:1])
-        return
+        return names_in(operands[:1]) if "red" in instruction.modifiers else []
     if opcode == "call":
-        if instruction.operands and isinstance(instruction.operands[0], Group):
-            yield from names_in(instruction.operands[:1])
-        return
-    if opcode in _PURE or opcode in _WITH_RESULT:
-        yield from names_in(instruction.operands[:1])
-        return
-    yield from names_in(instruction.operands)
+        return names_in(operands[:1]) if operands and isinstance(operands[0], Group) else []
+    return names_in(operands)
 
 
 def target(instruction: Instruction) -> Operand:
@@ -99,35 +108,37 @@ def targets(instruction: Instruction) -> tuple[Operand, ...]:
             return (operand,)
 
 
-def read(instruction: Instruction) -> Iterator[Name]:
-    """Yield the names the instruction may read, its guard included."""
-    if instruction.guard is not None:
-        yield instruction.guard.name
-        # A predicated write keeps the old value where the predicate is false.
-        yield from written(instruction)
+def read(instruction: Instruction) -> list[Name]:
+    """Return the names the instruction may read, its guard included."""
     operands = instruction.operands
-    opcode = instruction.opcode
-    writes_first = opcode in _PURE or opcode in _WITH_RESULT
-    yield from names_in(operands[1:] if writes_first else operands)
+    names = names_in(operands[1:] if instruction.opcode in _WRITES_FIRST else operands)
+    if instruction.guard is None:
+        return names
+    # A predicated write keeps the old value where the predicate is false.
+    return [instruction.guard.name, *written(instruction), *names]
 
 
-def names_in(operands: Iterable[Operand]) -> Iterator[Name]:
-    """Yield the names that operands mention, without the sink ``_``."""
+def names_in(operands: Iterable[Operand]) -> list[Name]:
+    """Return the names that operands mention, without the sink ``_``."""
+    names: list[Name] = []
     for operand in operands:
         match operand:
             case Name():
                 if operand.text != "_":
-                    yield operand
-            case Negated(name) | Offset(name):
-                yield name
+                    names.append(operand)
+            case Immediate():
+                pass
             case Address(base):
                 if isinstance(base, Name):
-                    yield base
+                    names.append(base)
+            case Negated(name) | Offset(name):
+                names.append(name)
             case Pair(first, second):
-                yield from names_in((first, second))
+                names += names_in((first, second))
             case Vector(elements) | Group(elements):
-                yield from names_in(elements)
+                names += names_in(elements)
             case Verbatim():
-                yield from operand.names
+                names += operand.names
             case _:
-                pass
+                assert_never(operand)
+    return names

@@ -60,10 +60,10 @@ class _Parser:
         self.texts = tokens.texts
         self.at = 0
         self.mnemonics: dict[str, tuple[str, tuple[str, ...]]] = {}
-        self.operands: dict[str, Operand] = {}
+        self.operands = _PlainOperands()
 
     def span(self) -> Span:
-        return self.tokens.span(self.at)
+        return self.tokens.span_at(self.tokens.offsets[self.at])
 
     def failure(self, expected: str) -> PtxError:
         found = self.texts[self.at]
@@ -326,17 +326,18 @@ class _Parser:
 
     def _statements(self) -> tuple[Statement, ...]:
         statements: list[Statement] = []
-        while not self.accept("}"):
-            if self.kinds[self.at] == "end":
+        while True:
+            if self.kinds[self.at] == "plain":  # as nearly all are
+                statements.append(self._plain(None, self.span()))
+            elif self.accept("}"):
+                return tuple(statements)
+            elif self.kinds[self.at] == "end":
                 raise self.failure("'}' at the end of the body")
-            if not self.accept(";"):
+            elif not self.accept(";"):
                 statements.append(self.statement())
-        return tuple(statements)
 
     def statement(self) -> Statement:
         kind, text = self.kinds[self.at], self.texts[self.at]
-        if kind == "plain":
-            return self._plain(None, self.span())
         if kind == "word":
             if self.texts[self.at + 1] == ":":
                 span = self.span()
@@ -366,25 +367,21 @@ class _Parser:
 
     def _plain(self, guard: Guard | None, span: Span) -> Instruction:
         """Read an instruction that is one token; what was read before is not read again."""
-        text = self.texts[self.at]
-        if text[0] == "@":
+        mnemonic, *written = self.texts[self.at][:-1].split()
+        if mnemonic[0] == "@":
             if guard is not None:
                 raise self.failure("an opcode")
-            condition, text = text[1:].split(None, 1)
-            guard = Guard(Name(condition.lstrip("!")), condition[0] == "!")
+            guard = Guard(Name(mnemonic.lstrip("@!")), mnemonic[1] == "!")
+            mnemonic, *written = written
         self.at += 1
-        mnemonic, rest = text[:-1].split(None, 1)
         found = self.mnemonics.get(mnemonic)
         if found is None:
-            opcode, *modifiers = mnemonic.split(".")
-            found = self.mnemonics[mnemonic] = opcode, tuple(modifiers)
-        operands = []
-        for one in rest.split(","):
-            operand = self.operands.get(one)
-            if operand is None:
-                operand = self.operands[one] = _plain_operand(one.strip())
-            operands.append(operand)
-        return Instruction(guard, *found, tuple(operands), span)
+            first, *others = mnemonic.split(".")
+            found = self.mnemonics[mnemonic] = first, tuple(others)
+        opcode, modifiers = found
+        # No operand has blanks in it.
+        operands = map(self.operands.__getitem__, "".join(written).split(","))
+        return Instruction(guard, opcode, modifiers, tuple(operands), span)
 
     def instruction(self, guard: Guard | None, span: Span) -> Instruction:
         if self.kinds[self.at] == "plain":
@@ -492,8 +489,16 @@ class _Parser:
                 return Verbatim(self._slice(start, self.at), tuple(names))
 
 
+class _PlainOperands(dict[str, Operand]):
+    """The operands of instructions that are one token, each read once."""
+
+    def __missing__(self, text: str) -> Operand:
+        operand = self[text] = _plain_operand(text)
+        return operand
+
+
 def _plain_operand(text: str) -> Operand:
-    """Read an operand of an instruction that is one token: a name, a number or an address."""
+    """Read a name, a number or an address."""
     if text[0] == "[":
         base, _, offset = text[1:-1].partition("+")
         return Address(Name(base), int(offset or 0))
