@@ -6,7 +6,7 @@ The text is read by ``metafork.ptx``; what is added here are views of it.  Passe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
 from functools import cache
 
@@ -119,6 +119,12 @@ class PtxInstruction:
             self.operands,
         )
 
+    def through_cache(self) -> PtxInstruction:
+        """Return the load through the read-only cache."""
+        return PtxInstruction(
+            self.form, self.defines, self.uses, self.address, self.special, True, self.guarded, self.operands
+        )
+
 
 _SPACES = frozenset({"param", "const", "global", "local", "shared"})
 _APPROXIMATE = frozenset({"approx", "full"})
@@ -192,20 +198,25 @@ def _instruction(code: Instruction, registers: Mapping[str, str]) -> PtxInstruct
     )
 
 
+def live_before(body: Sequence[PtxInstruction], live_out: Iterable[str]) -> set[str]:
+    """Return the registers that live before straight-line code, of those that live after it."""
+    live = set(live_out)
+    for one in reversed(body):
+        if one.guarded:
+            live.update(one.defines)  # where the guard does not hold, the old values stay
+        else:
+            live.difference_update(one.defines)
+        live.update(one.uses)
+    return live
+
+
 def liveness(blocks: Sequence[PtxBlock]) -> tuple[list[set[str]], list[set[str]]]:
     """Return the registers that live where each block begins, and where it ends."""
     used: list[set[str]] = []
     defined: list[set[str]] = []
     for block in blocks:
-        uses: set[str] = set()
-        defines: set[str] = set()
-        for one in block.instructions:
-            uses.update(name for name in one.uses if name not in defines)
-            if one.guarded:
-                uses.update(name for name in one.defines if name not in defines)
-            defines.update(one.defines)
-        used.append(uses)
-        defined.append(defines)
+        used.append(live_before(block.instructions, ()))
+        defined.append({name for one in block.instructions for name in one.defines})
     live_in = [set(uses) for uses in used]
     live_out: list[set[str]] = [set() for _ in blocks]
     changed = True

@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Sequence
 
 from evaluators.registers.operations import Operation, Operations
+from metafork.lazy_dataclass import dataclass
 
 
 def _predecessors(operations: Sequence[Operation]) -> list[set[int]]:
@@ -23,6 +24,8 @@ def _predecessors(operations: Sequence[Operation]) -> list[set[int]]:
     stored: dict[str, int] = {}
     loaded: dict[str, list[int]] = {}
     fence = -1
+    # The last operation that waited for all before it: who waits for it waits for them.
+    joint = 0
     for place, one in enumerate(operations):
         form = one.instruction.form
         waits = {defined[value] for value in one.uses if value in defined}
@@ -40,7 +43,8 @@ def _predecessors(operations: Sequence[Operation]) -> list[set[int]]:
                 waits.add(stored[space])
             stored[space] = place
         elif form.waits or form.opcode == "bra":
-            waits.update(range(place))
+            waits.update(range(joint, place))
+            joint = place
             fence = place if form.waits else fence
         for value in one.defines:
             defined[value] = place
@@ -48,120 +52,219 @@ def _predecessors(operations: Sequence[Operation]) -> list[set[int]]:
     return result
 
 
+@dataclass(frozen=True, slots=True)
+class Dependences:
+    """What every schedule of a region's operations needs to know.
+
+    Of each operation: ``followers``, those that wait for it; ``missing``, for how many it waits; ``rank``, its place
+    when they are sorted by their path to the end, the longest first (``ranked`` is the way back); ``uses`` and
+    ``defines``, its values that take registers.
+    """
+
+    code: Operations
+    followers: list[list[int]]
+    missing: list[int]
+    rank: list[int]
+    ranked: list[int]
+    uses: list[list[int]]
+    defines: list[list[int]]
+
+
+def dependences(code: Operations) -> Dependences:
+    """Find out what waits for what."""
+    operations, weight = code.sequence, code.weight
+    waits = _predecessors(operations)
+    followers: list[list[int]] = [[] for _ in operations]
+    path = [one.latency for one in operations]
+    rests = [0] * len(operations)
+    for place in range(len(operations) - 1, -1, -1):
+        path[place] += rests[place]
+        for before in waits[place]:
+            followers[before].append(place)
+            rests[before] = max(rests[before], path[place])
+    ranked = sorted(range(len(operations)), key=path.__getitem__, reverse=True)
+    rank = [0] * len(operations)
+    for position, place in enumerate(ranked):
+        rank[place] = position
+    return Dependences(
+        code,
+        followers,
+        [len(before) for before in waits],
+        rank,
+        ranked,
+        [[value for value in set(one.uses) if weight[value]] for one in operations],
+        [[value for value in one.defines if weight[value]] for one in operations],
+    )
+
+
 class _Pool:
     """Operations that nothing holds back any more: those whose operands are there, and those that wait for them.
 
-    Heaps keep what has been issued until it comes to their top.
+    Heaps keep what has been issued until it comes to their top.  A pair of a number and a rank is one integer in them,
+    ``number * size + rank``, which is compared sooner.
     """
 
-    def __init__(self, path: Sequence[int]) -> None:
-        self.path = path
-        self.issued = [False] * len(path)
-        self.members: set[int] = set()
-        self.ready: list[tuple[int, int]] = []
-        self.waiting: list[tuple[int, int]] = []
+    def __init__(self, known: Dependences) -> None:
+        self.rank, self.ranked, self.size = known.rank, known.ranked, len(known.ranked)
+        self.issued = [False] * self.size
+        self.ready: list[int] = []
+        self.waiting: list[int] = []
 
     def add(self, place: int, when: int, cycle: int) -> None:
         """Take in an operation whose operands are there at cycle ``when``."""
-        self.members.add(place)
         if when <= cycle:
-            heapq.heappush(self.ready, (-self.path[place], place))
+            heapq.heappush(self.ready, self.rank[place])
         else:
-            heapq.heappush(self.waiting, (when, place))
+            heapq.heappush(self.waiting, when * self.size + self.rank[place])
 
     def longest(self, cycle: int) -> tuple[int, int]:
         """Return the ready operation on the longest path, and the cycle at which there is one."""
+        waiting, ready, issued, ranked = self.waiting, self.ready, self.issued, self.ranked
         while True:
-            while self.waiting and (self.issued[self.waiting[0][1]] or self.waiting[0][0] <= cycle):
-                place = heapq.heappop(self.waiting)[1]
-                if not self.issued[place]:
-                    heapq.heappush(self.ready, (-self.path[place], place))
-            while self.ready and self.issued[self.ready[0][1]]:
-                heapq.heappop(self.ready)
-            if self.ready:
-                return self.ready[0][1], cycle
-            cycle = self.waiting[0][0]
+            while waiting:
+                when, rank = divmod(waiting[0], self.size)
+                gone = issued[ranked[rank]]
+                if when > cycle and not gone:
+                    break
+                heapq.heappop(waiting)
+                if not gone:
+                    heapq.heappush(ready, rank)
+            while ready and issued[ranked[ready[0]]]:
+                heapq.heappop(ready)
+            if ready:
+                return ranked[ready[0]], cycle
+            cycle = waiting[0] // self.size
 
     def issue(self, place: int) -> None:
         """Take an operation out."""
-        self.members.discard(place)
         self.issued[place] = True
 
 
+class _ThriftyPool(_Pool):
+    """A pool that also knows which of its operations makes the live registers least more."""
+
+    def __init__(self, known: Dependences, growth: Sequence[int]) -> None:
+        super().__init__(known)
+        self.growth = growth
+        self.inside = [False] * self.size
+        self.by_growth: list[int] = []
+        self.by_text: list[int] = []
+
+    def add(self, place: int, when: int, cycle: int) -> None:
+        super().add(place, when, cycle)
+        self.inside[place] = True
+        heapq.heappush(self.by_text, place)
+        self.grows_less(place)
+
+    def grows_less(self, place: int) -> None:
+        """Note that the growth of an operation is another one now; what was noted before comes later in the heap."""
+        if self.inside[place]:
+            heapq.heappush(self.by_growth, self.growth[place] * self.size + self.rank[place])
+
+    def thriftiest(self) -> int:
+        """Return what frees most registers, of such the one on the longest path; the text's first if nothing frees."""
+        while self.issued[self.ranked[self.by_growth[0] % self.size]]:
+            heapq.heappop(self.by_growth)
+        best = self.ranked[self.by_growth[0] % self.size]
+        if self.growth[best] <= 0:
+            return best
+        while self.issued[self.by_text[0]]:
+            heapq.heappop(self.by_text)
+        return self.by_text[0]
+
+
 class _Pressure:
-    """The registers that live, and by how much each operation makes them more."""
+    """The registers that live."""
 
-    def __init__(self, code: Operations) -> None:
-        operations, weight = code.sequence, code.weight
-        self.weight = weight
-        self.uses = [set(one.uses) for one in operations]
-        self.users: dict[int, list[int]] = {}
-        self.needed: dict[int, int] = dict.fromkeys(code.live_out, 1)
-        for place, values in enumerate(self.uses):
+    def __init__(self, known: Dependences) -> None:
+        code = known.code
+        self.weight = code.weight
+        self.uses, self.defines = known.uses, known.defines
+        self.needed = [0] * len(code.weight)
+        for value in code.live_out:
+            self.needed[value] = 1
+        for values in self.uses:
             for value in values:
-                self.needed[value] = self.needed.get(value, 0) + 1
-                self.users.setdefault(value, []).append(place)
-        defined = {value for one in operations for value in one.defines}
-        self.now = self.most = sum(weight[value] for value in self.needed if value not in defined)
-        self.growth = [
-            sum(weight[value] for value in one.defines)
-            - sum(weight[value] for value in values if self.needed[value] == 1)
-            for one, values in zip(operations, self.uses, strict=True)
-        ]
+                self.needed[value] += 1
+        before = {value for value, number in enumerate(self.needed) if number}.difference(*self.defines)
+        self.now = self.most = sum([self.weight[value] for value in before])
 
-    def issue(self, place: int, operation: Operation) -> None:
+    def issue(self, place: int) -> None:
         """Account for an operation."""
         weight, needed = self.weight, self.needed
         for value in self.uses[place]:
-            left = needed[value] = needed[value] - 1
-            if not left:
+            needed[value] -= 1
+            if not needed[value]:
                 self.now -= weight[value]
-                continue
-            users = self.users[value]
-            users.remove(place)
-            if left == 1 and users:
-                self.growth[users[0]] -= weight[value]
         dead = 0
-        for value in operation.defines:
-            if value in needed:
+        for value in self.defines[place]:
+            if needed[value]:
                 self.now += weight[value]
             else:
                 dead += weight[value]
-        self.most = max(self.most, self.now + dead)
+        if self.now + dead > self.most:
+            self.most = self.now + dead
 
 
-def scheduled(code: Operations, budget: int | None = None) -> int:
-    """Return the most registers that live at once."""
-    operations = code.sequence
-    waits = _predecessors(operations)
-    followers: list[list[int]] = [[] for _ in operations]
-    for place, before in enumerate(waits):
-        for one in before:
-            followers[one].append(place)
-    path = [0] * len(operations)
-    for place in range(len(operations) - 1, -1, -1):
-        path[place] = operations[place].latency + max([path[one] for one in followers[place]], default=0)
-    pressure, pool = _Pressure(code), _Pool(path)
-    missing = [len(before) for before in waits]
-    when = [0] * len(operations)
+class _ThriftyPressure(_Pressure):
+    """The registers that live, of which there is a budget, and by how much each operation makes them more."""
+
+    def __init__(self, known: Dependences, budget: int) -> None:
+        super().__init__(known)
+        self.budget = budget
+        weight, needed = self.weight, self.needed
+        self.growth = [
+            sum([weight[value] for value in defines]) - sum([weight[value] for value in uses if needed[value] == 1])
+            for uses, defines in zip(self.uses, self.defines, strict=True)
+        ]
+        # The places of the operations that have yet to use a value, added up: once it is one, that is its place.
+        self.users = [0] * len(weight)
+        for place, values in enumerate(self.uses):
+            for value in values:
+                self.users[value] += place
+        self.live_out = known.code.live_out
+        self.pool = _ThriftyPool(known, self.growth)
+
+    def forbids(self, place: int) -> bool:
+        """Say whether the budget is used up, or would be by an operation."""
+        return self.now >= self.budget - 1 or self.now + self.growth[place] > self.budget
+
+    def issue(self, place: int) -> None:
+        super().issue(place)
+        for value in self.uses[place]:
+            self.users[value] -= place
+            if self.needed[value] == 1 and value not in self.live_out:
+                last = self.users[value]
+                self.growth[last] -= self.weight[value]
+                self.pool.grows_less(last)
+
+
+def scheduled(known: Dependences, budget: int | None = None, *, enough: int | None = None) -> int:
+    """Return the most registers that live at once; ``enough`` or more where that many do."""
+    thrifty = None if budget is None else _ThriftyPressure(known, budget)
+    pressure = thrifty or _Pressure(known)
+    pool = thrifty.pool if thrifty else _Pool(known)
+    missing = list(known.missing)
+    when = [0] * len(missing)
     cycle = 0
     for place, number in enumerate(missing):
         if not number:
             pool.add(place, 0, 0)
-    for _ in operations:
+    for _ in missing:
+        if enough is not None and pressure.most >= enough:
+            break
         chosen, cycle = pool.longest(cycle)
-        if budget is not None and (pressure.now >= budget - 1 or pressure.now + pressure.growth[chosen] > budget):
-            growth = pressure.growth
-            best = min(pool.members, key=lambda place: (growth[place], -path[place], place))
-            chosen = best if growth[best] <= 0 else min(pool.members)
+        if thrifty and thrifty.forbids(chosen):
+            chosen = thrifty.pool.thriftiest()
             cycle = max(cycle, when[chosen])
         pool.issue(chosen)
-        pressure.issue(chosen, operations[chosen])
+        pressure.issue(chosen)
         cycle += 1
-        ends = cycle - 1 + operations[chosen].latency
-        for one in followers[chosen]:
+        ends = cycle - 1 + known.code.sequence[chosen].latency
+        for one in known.followers[chosen]:
             missing[one] -= 1
-            when[one] = max(when[one], ends)
+            if when[one] < ends:
+                when[one] = ends
             if not missing[one]:
                 pool.add(one, when[one], cycle)
     return pressure.most

@@ -10,7 +10,9 @@ grid, are not, and loops that divide, wait at a barrier or call are left as they
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from evaluators.registers.code import PtxBlock, PtxInstruction
@@ -149,10 +151,8 @@ def _guarded(blocks: Sequence[PtxBlock], skipped: int) -> Iterator[PtxInstructio
 
 def without_invariants(body: Sequence[PtxInstruction]) -> tuple[list[PtxInstruction], frozenset[str]]:
     """Return what of a loop's body depends on the iteration, and the values that it uses of the rest."""
-    definitions: dict[str, int] = {}
-    for one in body:
-        for name in one.defines:
-            definitions[name] = definitions.get(name, 0) + 1
+    definitions = Counter([name for one in body for name in one.defines])
+    several = {name for name, number in definitions.items() if number > 1}
     varying = set(definitions)
     left = list(body)
     before = len(left) + 1
@@ -160,7 +160,7 @@ def without_invariants(body: Sequence[PtxInstruction]) -> tuple[list[PtxInstruct
         before = len(left)
         kept = []
         for one in left:
-            if _is_invariant(one, definitions, varying):
+            if varying.isdisjoint(one.uses) and _may_be_invariant(one, several):
                 varying.difference_update(one.defines)
             else:
                 kept.append(one)
@@ -168,13 +168,9 @@ def without_invariants(body: Sequence[PtxInstruction]) -> tuple[list[PtxInstruct
     return left, frozenset({name for one in left for name in one.uses} & (definitions.keys() - varying))
 
 
-def _is_invariant(one: PtxInstruction, definitions: Mapping[str, int], varying: Collection[str]) -> bool:
-    return (
-        one.form.opcode in _WITHOUT_EFFECT
-        and not one.guarded
-        and all(definitions[name] == 1 for name in one.defines)
-        and not any(name in varying for name in one.uses)
-    )
+def _may_be_invariant(one: PtxInstruction, several: AbstractSet[str]) -> bool:
+    """Say whether it is where its operands are, but for registers that are written ``several`` times."""
+    return one.form.opcode in _WITHOUT_EFFECT and not one.guarded and several.isdisjoint(one.defines)
 
 
 def iterations(blocks: Sequence[PtxBlock], chain: Chain) -> int | None:

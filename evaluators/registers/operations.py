@@ -57,11 +57,13 @@ def _latency(form: Form) -> int:
     return _DOUBLE_LATENCY if "f64" in form.modifiers else _LATENCY
 
 
+@cache
 def _extends(form: Form) -> bool:
     """Say whether it only tells the width of a value."""
     return form.opcode == "cvt" and (form.modifiers[:2] in _EXTENSIONS or form.modifiers[0] == "u16")
 
 
+@cache
 def _scales(form: Form) -> bool:
     """Say whether it makes an offset in bytes of an index, which an addition does besides."""
     match form.opcode:
@@ -83,13 +85,12 @@ def operations(body: Sequence[PtxInstruction], live_out: AbstractSet[str], regis
     current: dict[str, int] = {}
     weight: list[int] = []
     count: list[int] = []
-    as_address: list[int] = []
+    as_address: dict[int, int] = {}
 
     def fresh(name: str) -> int:
         current[name] = value = len(weight)
         weight.append(registers[name])
         count.append(0)
-        as_address.append(0)
         return value
 
     renamed: list[tuple[PtxInstruction, list[int], list[int]]] = []
@@ -99,7 +100,7 @@ def operations(body: Sequence[PtxInstruction], live_out: AbstractSet[str], regis
             value = current[name] if name in current else fresh(name)
             count[value] += 1
             if name in one.address:
-                as_address[value] += 1
+                as_address[value] = as_address.get(value, 0) + 1
             uses.append(value)
         if one.guarded:
             # Where the guard does not hold, the old value stays.
@@ -111,7 +112,6 @@ def operations(body: Sequence[PtxInstruction], live_out: AbstractSet[str], regis
         last.add(len(weight))
         weight.append(through)
         count.append(0)
-        as_address.append(0)
     for value in last:
         count[value] += 1
     return Operations(_merged(renamed, last, weight, count, as_address), last, weight)
@@ -122,12 +122,12 @@ def _merged(
     last: set[int],
     weight: Sequence[int],
     count: Sequence[int],
-    as_address: Sequence[int],
+    as_address: Mapping[int, int],
 ) -> list[Operation]:
     """Return the operations of instructions whose values are numbered; ``count`` is how often each value is used."""
     root = list(range(len(weight)))
     result: list[Operation] = []
-    producer: dict[int, Operation] = {}
+    scales: dict[int, Operation] = {}
     absorbed: set[Operation] = set()
     for one, defines, operands in renamed:
         form = one.form
@@ -141,7 +141,7 @@ def _merged(
                 form.opcode in ("mov", "cvta")
                 or (weight[uses[0]] == weight[value] and _extends(form))
                 # A constant offset of accesses.
-                or (form.mnemonic == "add.s64" and as_address[value] == count[value])
+                or (form.mnemonic == "add.s64" and as_address.get(value, 0) == count[value])
             )
             if vanishes:
                 root[value] = uses[0]
@@ -149,13 +149,14 @@ def _merged(
         operation = Operation(one, defines, uses, _latency(form))
         if form.mnemonic in ("add.s64", "sub.s64"):
             for value in uses:
-                scale = producer.get(value)
-                if scale is not None and count[value] == 1 and _scales(scale.instruction.form):
+                scale = scales.get(value)
+                if scale is not None and count[value] == 1:
                     operation.uses = [other for other in uses if other != value] + scale.uses
                     absorbed.add(scale)
                     break
-        for value in defines:
-            producer[value] = operation
+        if _scales(form):
+            for value in defines:
+                scales[value] = operation
         result.append(operation)
     return [one for one in result if one not in absorbed]
 

@@ -9,9 +9,11 @@ address of shared memory) takes one register; predicates take none.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
-from evaluators.registers.code import PtxCode, PtxInstruction, liveness
+from evaluators.registers.code import Form, PtxCode, PtxInstruction, liveness
 from evaluators.registers.loops import natural_loops
 from metafork.lazy_dataclass import dataclass
 
@@ -54,7 +56,9 @@ def hoisted(code: PtxCode, weight: Mapping[str, int] | None = None) -> int:
 
     def add(body: Sequence[PtxInstruction], live: set[str], loop: bool) -> None:
         # As much as could live at once, were everything needed everywhere.
-        bound = sum(map(taken, live)) + sum([weight[name] for one in body for name in one.defines + one.uses])
+        defines = [one.defines for one in body]
+        outside = live.union(*[one.uses for one in body]).difference(*defines)
+        bound = sum(map(taken, outside)) + sum(map(taken, chain.from_iterable(defines)))
         regions.append((bound, body, live, loop))
 
     inside: set[int] = set()
@@ -114,7 +118,7 @@ def _walk(
     return most
 
 
-def _memory_first(instructions: Sequence[PtxInstruction]) -> list[PtxInstruction]:
+def _memory_first(instructions: Sequence[PtxInstruction]) -> Sequence[PtxInstruction]:
     """Reorder straight-line code: every load and every address, with what it needs, as early as it may stand.
 
     A load may pass anything but a definition it needs, a barrier, and a store to its own space; loads through the
@@ -129,7 +133,9 @@ def _memory_first(instructions: Sequence[PtxInstruction]) -> list[PtxInstruction
     for position, one in enumerate(instructions):
         sources = [defined_at[name] for name in one.uses if name in defined_at]
         needs.append(sources)
-        place = max((earliest[source] for source in sources), default=0)
+        place = 0
+        for source in sources:
+            place = max(place, earliest[source])
         if one.form.loads:
             if not one.cached:
                 place = max(place, everything, fence.get(one.form.space, 0))
@@ -145,6 +151,8 @@ def _memory_first(instructions: Sequence[PtxInstruction]) -> list[PtxInstruction
             everything = position + 1
         elif one.form.stores:
             fence[one.form.space] = position + 1
+    if not groups:
+        return instructions
     done = [False] * len(instructions)
     order: list[PtxInstruction] = []
 
@@ -164,7 +172,10 @@ def _memory_first(instructions: Sequence[PtxInstruction]) -> list[PtxInstruction
     for position in range(len(instructions)):
         for load in groups.get(position, ()):
             put(load)
-        put(position)
+        if not done[position]:
+            # All that stands before it is done, and with that what it needs.
+            done[position] = True
+            order.append(instructions[position])
     return order
 
 
@@ -174,7 +185,7 @@ def weights(code: PtxCode) -> dict[str, int]:
     whole = _needed_whole(instructions, code.sizes)
     uniform = _uniform(instructions)
     weight: dict[str, int] = {}
-    for name in {name for one in instructions for name in (*one.defines, *one.uses)}:
+    for name in set[str]().union(*[one.defines + one.uses for one in instructions]):
         if name in uniform or not code.sizes[name]:
             weight[name] = 0
         else:
@@ -184,48 +195,55 @@ def weights(code: PtxCode) -> dict[str, int]:
 
 def _needed_whole(instructions: Sequence[PtxInstruction], sizes: Mapping[str, int]) -> set[str]:
     """Return the 64-bit registers of which somebody needs the upper half."""
-    candidates = [one for one in instructions if any(sizes[name] == 8 for name in one.uses)]
+    wide = {name for name, size in sizes.items() if size == 8}
     whole: set[str] = set()
-    changed = True
-    while changed:
-        changed = False
-        for one in reversed(candidates):
-            if _needs_low_half(one):
-                needed: Iterable[str] = one.uses if any(name in whole for name in one.defines) else ()
-            elif one.form.mnemonic in _TO_NARROW or (one.form.loads and one.form.space == "shared"):
-                needed = ()
-            elif one.form.stores and one.form.space == "shared":
-                needed = [name for name in one.uses if name not in one.address]
+    # What needs the upper halves of its operands where somebody needs that of its result.
+    waiting: list[tuple[PtxInstruction, set[str]]] = []
+    for one in reversed(instructions):
+        used, form = wide.intersection(one.uses), one.form
+        if not used:
+            continue
+        if _needs_low_half(form):
+            if whole.isdisjoint(one.defines):
+                waiting.append((one, used))
             else:
-                needed = one.uses
-            fresh = [name for name in needed if sizes[name] == 8 and name not in whole]
-            whole.update(fresh)
-            changed = changed or bool(fresh)
+                whole |= used
+        elif form.space == "shared" and form.stores:
+            whole |= used.difference(one.address)
+        elif not (form.mnemonic in _TO_NARROW or (form.space == "shared" and form.loads)):
+            whole |= used
+    before = len(waiting) + 1
+    while len(waiting) < before:
+        before, still = len(waiting), []
+        for one, used in waiting:
+            if whole.isdisjoint(one.defines):
+                still.append((one, used))
+            else:
+                whole |= used
+        waiting = still
     return whole
 
 
-def _needs_low_half(one: PtxInstruction) -> bool:
-    return one.form.opcode in _LOW_HALF or (one.form.opcode in _PRODUCTS and "lo" in one.form.modifiers)
+def _needs_low_half(form: Form) -> bool:
+    return form.opcode in _LOW_HALF or (form.opcode in _PRODUCTS and "lo" in form.modifiers)
 
 
 def _uniform(instructions: Sequence[PtxInstruction]) -> set[str]:
     """Return the registers that hold one value for the whole block, defined once from arguments and block indices."""
-    count: dict[str, int] = {}
-    for one in instructions:
-        for name in one.defines:
-            count[name] = count.get(name, 0) + 1
+    count = Counter([name for one in instructions for name in one.defines])
+    several = {name for name, number in count.items() if number > 1}
     uniform: set[str] = set()
     computed: list[PtxInstruction] = []
     for one in instructions:
-        if not one.defines or any(count[name] > 1 for name in one.defines):
+        if not one.defines or not several.isdisjoint(one.defines):
             continue
         if one.form.opcode == "ld":
             shared = one.form.space == "param" and not one.address
         elif one.special:
-            shared = all(name in _UNIFORM_REGISTERS for name in one.special)
+            shared = _UNIFORM_REGISTERS.issuperset(one.special)
         else:
-            shared = False
-            if one.uses:
+            shared = bool(one.uses) and uniform.issuperset(one.uses)
+            if one.uses and not shared:
                 computed.append(one)
         if shared:
             uniform.update(one.defines)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction
 from metafork.ptx.text.syntax import Address
 
@@ -16,12 +14,12 @@ def with_read_only_loads(code: PtxCode) -> PtxCode:
     """
     instructions = code.instructions()
     origin: dict[str, set[str]] = {}
+    # What computes an address, or may.
+    wide = [one for one in instructions if one.defines and code.sizes[one.defines[0]] == 8 and not one.form.loads]
     changed = True
     while changed:
         changed = False
-        for one in instructions:
-            if one.form.loads or not one.defines or code.sizes[one.defines[0]] != 8:
-                continue
+        for one in wide:
             if one.form.opcode == "ld":
                 found = {str(operand) for operand in one.operands if isinstance(operand, Address)}
             else:
@@ -42,7 +40,7 @@ def with_read_only_loads(code: PtxCode) -> PtxCode:
         if not one.form.loads or one.form.space != "global" or one.cached:
             return one
         sources = arrays(one)
-        return replace(one, cached=True) if sources and not sources & stored else one
+        return one.through_cache() if sources and not sources & stored else one
 
     blocks = (PtxBlock(tuple(map(cached, block.instructions)), block.successors) for block in code.blocks)
     return PtxCode(tuple(blocks), code.sizes)

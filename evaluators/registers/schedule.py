@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction, Slow, liveness
-from evaluators.registers.list_scheduling import scheduled
+from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction, Slow, live_before, liveness
+from evaluators.registers.list_scheduling import dependences, scheduled
 from evaluators.registers.loops import (
     CopiedWeights,
     chain_of,
@@ -99,8 +99,7 @@ def arrangement(code: PtxCode, weight: Mapping[str, int] | None = None) -> Arran
         temporaries = [more for kind, more in _TEMPORARIES.items() if kind in count]
         # All values at once, more than any arrangement of the region keeps alive.
         values = sum([taken(name) for one in region.body for name in one.defines])
-        from_outside = region.live_out.union(*[one.uses for one in region.body])
-        values += sum(map(taken, from_outside))
+        values += sum(map(taken, live_before(region.body, region.live_out)))
         most = max(values + FREE_MORE, *(max(values + more, least) for more, least in temporaries), 0)
         regions.append((most, region, temporaries))
     wanted = 0
@@ -118,10 +117,13 @@ def arrangement(code: PtxCode, weight: Mapping[str, int] | None = None) -> Arran
 
 
 def _wanted(code: Operations, needed: int, temporaries: Sequence[tuple[int, int]]) -> int:
-    free = scheduled(code)
+    known = dependences(code)
+    fits = needed + TIGHT_MORE <= ALL_WARPS and not temporaries
+    # A free arrangement that takes more than the other may, or than fits, matters no further.
+    free = scheduled(known, enough=ALL_WARPS - FREE_MORE if fits else max(BUDGET + 1, needed + TIGHT_MORE - FREE_MORE))
     if not temporaries and min(free + FREE_MORE, needed + TIGHT_MORE) <= ALL_WARPS:
         return min(free + FREE_MORE, ALL_WARPS)
-    tight = min(needed, free if free <= BUDGET else scheduled(code, BUDGET))
+    tight = min(needed, free if free <= BUDGET else scheduled(known, BUDGET, enough=needed))
     arranged = min(free + FREE_MORE, max(ALL_WARPS, tight + TIGHT_MORE))
     return max(arranged, *(max(tight + more, fewest) for more, fewest in temporaries), 0)
 
