@@ -1,9 +1,10 @@
 """The NVPTX target of LLVM: pass pipelines on IR text, and PTX.
 
 A pipeline is a tuple of pass names, run in order.  ``O1``, ``O2`` and ``O3`` stand for LLVM's own pipelines;
-``O3-rolled`` is ``O3`` without unrolling, ``O3-scalar`` ``O3`` without vectors of iterations; all other names are
-single passes, spelled as LLVM spells them (``sroa``, ``instcombine``, ``sink``).  LLVM's process-wide options are never
-touched: all that is said here is said to a pass manager or to a target machine of one call.
+``O3-rolled`` is ``O3`` without unrolling, ``O3-function`` the part of ``O3`` that simplifies functions one by one,
+before loops become vectors or copies; all other names are single passes, spelled as LLVM spells them (``sroa``,
+``instcombine``, ``sink``).  LLVM's process-wide options are never touched: all that is said here is said to a pass
+manager or to a target machine of one call.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from metafork.llvm.loop_exits import keep_counters, leave_once
 
 TRIPLE = "nvptx64-nvidia-cuda"
 _OLDEST = ("sm_20", "sm_21", "sm_30", "sm_35")
-# Level, whether loops are unrolled, and whether their iterations become elements of vectors.
+# Level, whether loops are unrolled, and whether the whole pipeline is meant.
 _PIPELINES = {
     "O1": (1, True, True),
     "O2": (2, True, True),
     "O3": (3, True, True),
     "O3-rolled": (3, False, True),
-    "O3-scalar": (3, True, False),
+    "O3-function": (3, True, False),
 }
 _PASSES = {
     "adce": "aggressive_dce",
@@ -122,14 +123,16 @@ def run_passes(module: llvm.ModuleRef, pipeline: Sequence[str], machine: llvm.Ta
         for name in names:
             if name not in _PIPELINES:
                 raise TargetError(f"no pass or pipeline is called {name}")
-            level, unrolling, vectors = _PIPELINES[name]
+            level, unrolling, whole = _PIPELINES[name]
             if not unrolling:
                 module = _without_hints(module)
             options = llvm.create_pipeline_tuning_options(speed_level=level)
             options.loop_unrolling = unrolling
-            options.loop_vectorization = options.loop_interleaving = vectors
             builder = llvm.create_pass_builder(machine, options)
-            builder.getModulePassManager().run(module, builder)
+            if whole:
+                builder.getModulePassManager().run(module, builder)
+            else:
+                _run(builder.getFunctionPassManager(), module, builder)
     return module
 
 
@@ -157,7 +160,10 @@ def _run_passes(module: llvm.ModuleRef, names: Sequence[str], machine: llvm.Targ
     passes = llvm.create_new_function_pass_manager()
     for name in names:
         getattr(passes, f"add_{_PASSES[name]}_pass")()
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+    _run(passes, module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3)))
+
+
+def _run(passes: llvm.FunctionPassManager, module: llvm.ModuleRef, builder: llvm.PassBuilder) -> None:
     for function in module.functions:
         if not function.is_declaration:
             passes.run(function, builder)
