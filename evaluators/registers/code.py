@@ -14,9 +14,10 @@ from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text.cfg import basic_blocks
 from metafork.ptx.text.flatten import flatten
 from metafork.ptx.text.graph import EXIT
-from metafork.ptx.text.opcodes import names_in, written
+from metafork.ptx.text.opcodes import SINK, names_in, written
 from metafork.ptx.text.parser import parse
-from metafork.ptx.text.syntax import TYPE_BYTES, Address, Instruction, Name, Operand
+from metafork.ptx.text.source import PtxError
+from metafork.ptx.text.syntax import TYPE_BYTES, Address, Immediate, Instruction, Module, Name, Operand
 
 
 class Slow(Enum):
@@ -155,7 +156,14 @@ def read_code(ptx: str) -> PtxCode:
 
     Raises ``ValueError`` where there is not exactly one, ``PtxError`` (a ``ValueError``) for text that is no PTX.
     """
-    kernels = parse(ptx).kernels()
+    try:
+        return _code(parse(ptx, placed=False))
+    except PtxError:
+        return _code(parse(ptx))  # an error says where
+
+
+def _code(module: Module) -> PtxCode:
+    kernels = module.kernels()
     if len(kernels) != 1:
         raise ValueError(f"the PTX has {len(kernels)} kernels")
     body = flatten(kernels[0])
@@ -174,28 +182,25 @@ def _instruction(code: Instruction, registers: Mapping[str, str]) -> PtxInstruct
     kind, guard, operands = form(code.opcode, code.modifiers), code.guard, code.operands
     defines = [name.text for name in written(code) if name.text in registers]
     uses: list[str] = []
-    special: list[str] = []
+    address: tuple[str, ...] = ()
+    special: tuple[str, ...] = ()
     # What is written comes first among the operands.
-    rest = operands[1:] if defines else operands
-    for name in names_in(rest):
-        text = name.text
-        if text in registers:
-            uses.append(text)
-        elif text.startswith("%"):
-            special.append(text)
-    bases = [one.base.text for one in rest if isinstance(one, Address) and isinstance(one.base, Name)]
+    for operand in operands[1:] if defines else operands:
+        if isinstance(operand, Immediate):
+            continue
+        if isinstance(operand, Name) and operand.text in registers and operand.text != SINK:  # as most are
+            uses.append(operand.text)
+            continue
+        names = [name.text for name in names_in((operand,))]
+        found = [name for name in names if name in registers]
+        uses += found
+        if isinstance(operand, Address):
+            address += tuple(found)
+        if len(found) < len(names):
+            special += tuple([name for name in names if name not in registers and name.startswith("%")])
     if guard is not None:
         uses.append(guard.name.text)
-    return PtxInstruction(
-        kind,
-        tuple(defines),
-        tuple(uses),
-        tuple([name for name in bases if name in registers]) if bases else (),
-        tuple(special),
-        kind.cached,
-        guard is not None,
-        operands,
-    )
+    return PtxInstruction(kind, tuple(defines), tuple(uses), address, special, kind.cached, guard is not None, operands)
 
 
 def live_before(body: Sequence[PtxInstruction], live_out: Iterable[str]) -> set[str]:
@@ -212,22 +217,27 @@ def live_before(body: Sequence[PtxInstruction], live_out: Iterable[str]) -> set[
 
 def liveness(blocks: Sequence[PtxBlock]) -> tuple[list[set[str]], list[set[str]]]:
     """Return the registers that live where each block begins, and where it ends."""
-    used: list[set[str]] = []
-    defined: list[set[str]] = []
-    for block in blocks:
-        used.append(live_before(block.instructions, ()))
-        defined.append({name for one in block.instructions for name in one.defines})
-    live_in = [set(uses) for uses in used]
+    live_in = [live_before(block.instructions, ()) for block in blocks]
+    defined = [{name for one in block.instructions for name in one.defines} for block in blocks]
+    before: list[list[int]] = [[] for _ in blocks]
+    for index, block in enumerate(blocks):
+        for successor in block.successors:
+            before[successor].append(index)
     live_out: list[set[str]] = [set() for _ in blocks]
-    changed = True
-    while changed:
-        changed = False
-        for index in range(len(blocks) - 1, -1, -1):
-            out = live_out[index]
-            size = len(out)
-            for successor in blocks[index].successors:
-                out |= live_in[successor]
-            if len(out) != size:
-                changed = True
-                live_in[index] |= out - defined[index]
+    # What lives where a block begins, and was not yet told to those before it.
+    fresh = [set(live) for live in live_in]
+    pending = [index for index, live in enumerate(live_in) if live]
+    while pending:
+        index = pending.pop()
+        news, fresh[index] = fresh[index], set()
+        for one in before[index]:
+            out = news - live_out[one]
+            live_out[one] |= out
+            out -= defined[one]
+            out -= live_in[one]
+            if out:
+                live_in[one] |= out
+                if not fresh[one]:
+                    pending.append(one)
+                fresh[one] |= out
     return live_in, live_out

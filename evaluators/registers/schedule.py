@@ -19,6 +19,7 @@ least ``tight`` and what ``_TEMPORARIES`` says.  A kernel wants as much as the r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction, Slow, live_before, liveness
@@ -86,14 +87,11 @@ def arrangement(code: PtxCode, weight: Mapping[str, int] | None = None) -> Arran
     taken = weight.__getitem__
     found = list(_regions(unrolled_whole(code.blocks)))
     as_they_are = [region for region in found if not region.unrolled and not region.varying]
-    loads = max((sum(one.form.loads for one in region.body) for region in as_they_are), default=0)
+    loads = max((sum([one.form.loads for one in region.body]) for region in as_they_are), default=0)
     slow = dict.fromkeys(Slow, 0)
     regions = []
     for region in found:
-        count: dict[Slow, int] = {}
-        for one in region.body:
-            if one.form.slow is not None:
-                count[one.form.slow] = count.get(one.form.slow, 0) + 1
+        count = Counter([one.form.slow for one in region.body if one.form.slow is not None])
         for kind, number in count.items():
             slow[kind] = max(slow[kind], number)
         temporaries = [more for kind, more in _TEMPORARIES.items() if kind in count]

@@ -26,6 +26,9 @@ from metafork.ptx.text.syntax import (
 PREFIX = "%shuffle_"
 """What the names of the registers that ``synthesis`` adds start with."""
 
+SINK = "_"
+"""The name of what is written to no register."""
+
 
 class Effect(Enum):
     """What an instruction may do to memory that other instructions see."""
@@ -119,18 +122,18 @@ def read(instruction: Instruction) -> list[Name]:
 
 
 def names_in(operands: Iterable[Operand]) -> list[Name]:
-    """Return the names that operands mention, without the sink ``_``."""
+    """Return the names that operands mention, without the sink."""
     names: list[Name] = []
     for operand in operands:
         match operand:
             case Name():
-                if operand.text != "_":
+                if operand.text != SINK:
                     names.append(operand)
             case Immediate():
                 pass
-            case Address(base):
-                if isinstance(base, Name):
-                    names.append(base)
+            case Address():
+                if isinstance(operand.base, Name):
+                    names.append(operand.base)
             case Negated(name) | Offset(name):
                 names.append(name)
             case Pair(first, second):

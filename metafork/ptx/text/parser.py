@@ -8,7 +8,7 @@ analysis needs become ``Verbatim``.
 from __future__ import annotations
 
 from metafork.ptx.text.lexer import Tokens, tokenize
-from metafork.ptx.text.source import PtxError, Span
+from metafork.ptx.text.source import NOWHERE, PtxError, Span
 from metafork.ptx.text.syntax import (
     SPACES,
     TYPE_BYTES,
@@ -42,20 +42,21 @@ _OPENING = {"(": ")", "[": "]", "{": "}"}
 _TYPES = frozenset(TYPE_BYTES) | {"pred", "texref", "samplerref", "surfref", "texmode"}
 
 
-def parse(text: str) -> Module:
-    """Read a PTX module.
+def parse(text: str, *, placed: bool = True) -> Module:
+    """Read a PTX module; where nobody asks, instructions need not be ``placed``, and most stand ``NOWHERE``.
 
     Raises:
         PtxError: the text is no PTX; the error has line and column.
     """
-    return _Parser(tokenize(text)).module()
+    return _Parser(tokenize(text), placed=placed).module()
 
 
 class _Parser:
     """The cursor over one text; methods read one construct each and leave the cursor behind it."""
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: Tokens, *, placed: bool) -> None:
         self.tokens = tokens
+        self.placed = placed
         self.kinds = tokens.kinds
         self.texts = tokens.texts
         self.at = 0
@@ -328,7 +329,7 @@ class _Parser:
         statements: list[Statement] = []
         while True:
             if self.kinds[self.at] == "plain":  # as nearly all are
-                statements.append(self._plain(None, self.span()))
+                statements.append(self._plain(None, self.span() if self.placed else NOWHERE))
             elif self.accept("}"):
                 return tuple(statements)
             elif self.kinds[self.at] == "end":
@@ -493,19 +494,18 @@ class _PlainOperands(dict[str, Operand]):
     """The operands of instructions that are one token, each read once."""
 
     def __missing__(self, text: str) -> Operand:
-        operand = self[text] = _plain_operand(text)
+        """Read a name, a number or an address."""
+        operand: Operand
+        if text[0] == "[":
+            base, _, offset = text[1:-1].partition("+")
+            operand = Address(Name(base), int(offset or 0))
+        elif text[0] in "-0123456789":
+            operand = Immediate(text)
+        else:
+            name, _, component = text.partition(".")
+            operand = Name(name, component or None)
+        self[text] = operand
         return operand
-
-
-def _plain_operand(text: str) -> Operand:
-    """Read a name, a number or an address."""
-    if text[0] == "[":
-        base, _, offset = text[1:-1].partition("+")
-        return Address(Name(base), int(offset or 0))
-    if text[0] in "-0123456789":
-        return Immediate(text)
-    name, _, component = text.partition(".")
-    return Name(name, component or None)
 
 
 def integer_literal(text: str) -> int:

@@ -54,6 +54,8 @@ def test_a_module_with_no_kernel_or_two_is_refused():
         read_code(PTX + second)
     with pytest.raises(PtxError, match="11:23"):
         read_code(ptx_module("\tld.param.b64 \t%rd1, [;\n"))
+    with pytest.raises(PtxError, match="11:2: no label"):
+        read_code(ptx_module("\tbra \t$NOWHERE;\n"))
 
 
 def test_registers_are_known_by_their_declarations():
