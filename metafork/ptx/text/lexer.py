@@ -59,10 +59,6 @@ class Tokens:
     offsets: tuple[int, ...]
     newlines: tuple[int, ...]
 
-    def span(self, index: int) -> Span:
-        """Return line and column of token ``index``."""
-        return self.span_at(self.offsets[index])
-
     def span_at(self, offset: int) -> Span:
         """Return line and column of a character offset."""
         line = bisect.bisect_left(self.newlines, offset)
