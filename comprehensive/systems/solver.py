@@ -40,7 +40,7 @@ class PathSolver:
         import z3  # imported where a system is first put to it: `metafork --help` needs none
 
         self._z3 = z3
-        self._context = z3.Context() if beside is None else beside._context
+        self._context: Any = z3.Context() if beside is None else beside._context
         self._integers = integers
         self._real = real
         self._symbols: dict[str, Any] = {}
