@@ -32,11 +32,11 @@ CTYPES = {
 }
 
 
-def run_on_host(kernel, arguments, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, pipeline=()):
+def run_on_host(kernel, arguments, grid=(1, 1, 1), block=(1, 1, 1), shared_bytes=0, pipeline=(), named=True):
     """Run a whole grid; ``arguments`` maps names to numbers and (in place) to contiguous NumPy arrays."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(module_text(kernel, Host(llvm.get_process_triple())))
+    module = llvm.parse_assembly(module_text(kernel, Host(llvm.get_process_triple()), named=named))
     module.verify()
     if pipeline:
         module = run_pipeline(module, pipeline)

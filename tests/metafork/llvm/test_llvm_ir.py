@@ -90,7 +90,11 @@ void k(int n, signed char c, unsigned char uc, short h, unsigned short uh, int i
 """
 
 
-def test_every_operation_computes_what_gcc_computes(tmp_path):
+FOR_PEOPLE_AND_FOR_LLVM = pytest.mark.parametrize("named", [True, False], ids=["named", "once"])
+
+
+@FOR_PEOPLE_AND_FOR_LLVM
+def test_every_operation_computes_what_gcc_computes(named, tmp_path):
     kernel = read_kernel(OPERATIONS)
     argtypes = [CTYPES[scalar.type] for scalar in kernel.scalars] + [ctypes.c_void_p] * 2
     serial = _serial(tmp_path, "#include <math.h>\n#include <stdlib.h>\n" + OPERATIONS, argtypes)
@@ -102,11 +106,45 @@ def test_every_operation_computes_what_gcc_computes(tmp_path):
     for point in points:
         got, want = (np.zeros(100, np.int64), np.zeros(100)), (np.zeros(100, np.int64), np.zeros(100))
         names = dict(zip((scalar.name for scalar in kernel.scalars), point, strict=True))
-        run_on_host(kernel, names | {"o": got[0], "x": got[1]})
+        run_on_host(kernel, names | {"o": got[0], "x": got[1]}, named=named)
         serial(*point, want[0].ctypes.data, want[1].ctypes.data)
         assert np.array_equal(got[0], want[0])
         assert np.array_equal(got[1].view(np.int64), want[1].view(np.int64))
         assert np.count_nonzero(want[0]) > 30
+
+
+REGIONS = """
+void k(int n, int m, long *o)
+{
+  for (int i = 0; i < n; i++) {
+    const int both = i * m;
+    if (both > 6) { o[0] += i * m + 1; if (i == 4) continue; o[1] += i * m + 2; }
+    o[2] += both + 2 + (i > 1 && m / (i - 1) > 2 ? m * m : m + i);
+    o[3] += m * m + i + (m / (i + 1) > 2 || i % m == 1);
+    if (both > 20) { o[4] += m - i; break; }
+    o[5] += m - i;
+  }
+  o[6] = m * m + (n > 2 ? m + n : m - n) + (m + n) + (m - n);
+}
+"""
+
+
+@FOR_PEOPLE_AND_FOR_LLVM
+def test_what_one_branch_or_iteration_computes_is_not_taken_for_another(named, tmp_path):
+    kernel = read_kernel(REGIONS)
+    serial = _serial(tmp_path, REGIONS, [ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p])
+    for n, m in ((0, 3), (1, 5), (3, -2), (7, 2), (9, 4), (12, 1)):
+        got, want = np.zeros(7, np.int64), np.zeros(7, np.int64)
+        run_on_host(kernel, {"n": n, "m": m, "o": got}, named=named)
+        serial(n, m, want.ctypes.data)
+        assert np.array_equal(got, want), (n, m)
+
+
+def test_an_operation_is_put_once_where_only_llvm_reads_the_text():
+    kernel = read_kernel("void k(int n, int m, int *o) { const int q = n * m; o[0] = n * m + 1; o[1] = q - n * m; }")
+    plain, once = (module_text(kernel, named=named) for named in (True, False))
+    assert (plain.count(" mul "), once.count(" mul ")) == (3, 1)
+    assert (plain.count("alloca"), once.count("alloca")) == (3, 0)
 
 
 LEAVES = [Var(f"v{i}", type_) for i, type_ in enumerate(INT_TYPES)] + [IntConst(v) for v in (-3, 0, 1, 77)]
@@ -123,10 +161,11 @@ def _grow(children):
     )
 
 
+@FOR_PEOPLE_AND_FOR_LLVM
 @pytest.mark.parametrize("pipeline", [(), STANDARD], ids=["plain", "optimized"])
 @settings(max_examples=6, deadline=None)
 @given(data=st.data())
-def test_random_integer_expressions_compute_what_gcc_computes(pipeline, data, tmp_path_factory):
+def test_random_integer_expressions_compute_what_gcc_computes(pipeline, named, data, tmp_path_factory):
     # Small operands keep signed arithmetic from overflowing, which C leaves undefined.
     tree = st.recursive(st.sampled_from(LEAVES), _grow, max_leaves=6)
     exprs = data.draw(st.lists(tree, min_size=20, max_size=20))
@@ -137,7 +176,8 @@ def test_random_integer_expressions_compute_what_gcc_computes(pipeline, data, tm
     kernel = read_kernel(text)
     serial = _serial(tmp_path_factory.mktemp("random"), text, [CTYPES[t] for t in INT_TYPES] + [ctypes.c_void_p])
     got, want = np.zeros(20, np.int64), np.zeros(20, np.int64)
-    run_on_host(kernel, {f"v{i}": value for i, value in enumerate(point)} | {"o": got}, pipeline=pipeline)
+    arguments = {f"v{i}": value for i, value in enumerate(point)} | {"o": got}
+    run_on_host(kernel, arguments, pipeline=pipeline, named=named)
     serial(*point, want.ctypes.data)
     assert np.array_equal(got, want), text
 
