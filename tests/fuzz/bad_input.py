@@ -2,7 +2,7 @@
 
 ``python -m tests.fuzz.bad_input FIRST COUNT [optimize]`` prints one JSON object a line for each input that gave
 anything but success or diagnostics, and a last one with what happened how often.  It gives itself 1 GB of memory, and
-each input 20 s of processor time (of which everything takes up to twice as much on a busy machine).
+each input 20 s of a fast machine's processor time (of which everything takes up to twice as much on a busy one).
 """
 
 import json
@@ -10,13 +10,17 @@ import resource
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from random import Random
 
 GIGABYTE = 1 << 30
 SECONDS = 20
+REFERENCE_SECONDS = 0.04
+"""What ``slowness`` counts takes on the machines for which the numbers of seconds were chosen."""
 # By name, so that a new example does not change what a number means.
 NAMES = ("blur", "center", "heat3d", "jacobi1d", "jacobi2d", "matadd", "matmul", "matvec", "smooth", "transpose")
 EXAMPLES = [Path(__file__).parents[2] / "examples" / f"{name}.mf" for name in NAMES]
@@ -34,6 +38,15 @@ PHRASES = [
 ]
 PIECES = [word.encode() for word in (*VOCABULARY.split(), *PHRASES)]
 BYTES = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xfe\xff", b"\xef\xbb\xbf", b"\x80"]
+
+
+@cache
+def slowness():
+    """How often the reference's time this machine takes for a loop, at least 1: limits of time grow with it."""
+    began, total = time.process_time(), 0
+    for number in range(1_500_000):
+        total += number & 3
+    return max(1.0, (time.process_time() - began) / REFERENCE_SECONDS)
 
 
 def bad_input(number):
@@ -236,7 +249,7 @@ def main(first, count, whole):
     counts = Counter()
     with tempfile.TemporaryDirectory(prefix="metafork-fuzz-") as temporary:
         for number in range(first, first + count):
-            signal.setitimer(signal.ITIMER_PROF, 4 * SECONDS if whole else SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, (4 if whole else 1) * SECONDS * slowness())
             try:
                 what = outcome(bad_input(number), Path(temporary), whole)
             except (Exception, RecursionError, MemoryError) as fault:  # noqa: BLE001 - whatever is raised is the finding
