@@ -53,7 +53,7 @@ def measure(bench, case):
         write_outputs(
             result, folder, target=target, code_of=lambda leaf, target=target: target.leaf_code(leaf, result.analyses)
         )
-        want = case.arrays(np.random.default_rng(1))
+        want = case.arrays(np.random.default_rng(1), case.sizes)
         values = case.sizes | shape | want
         bench.device.serial(reference, case.function, *(values[one] for one in case.arguments.split()))
         launches, ulp = bench.ours(case, folder / f"{source.stem}.cu", PLAIN, shape, want)

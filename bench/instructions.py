@@ -129,7 +129,7 @@ class Bench:
 
     def run(self, case, module, function, names, shape, want, exact, who, on_device):
         """Call a function on fresh arrays, check what it computed and return its launches and the difference."""
-        arrays = case.arrays(np.random.default_rng(1))
+        arrays = case.arrays(np.random.default_rng(1), case.sizes)
         values = case.sizes | shape | arrays
         launches = self.device.call(module, function, *(values[name] for name in names.split()), on_device=on_device)
         if not launches:
@@ -206,7 +206,7 @@ class Bench:
         }
 
     def _serial(self, case, reference, shape):
-        arrays = case.arrays(np.random.default_rng(1))
+        arrays = case.arrays(np.random.default_rng(1), case.sizes)
         values = case.sizes | shape | arrays
         self.device.serial(reference, case.function, *(values[name] for name in case.arguments.split()))
         return arrays

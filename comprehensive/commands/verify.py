@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -72,6 +73,13 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
     metavar="F.c",
     help="A C file whose functions NAME_init take the parameters of NAME and fill its arrays before each run.",
 )
+@click.option("--device", is_flag=True, help="Run every leaf on this machine's GPU too (nvcc).")
+@click.option(
+    "--runner",
+    default="",
+    metavar="COMMAND",
+    help='What starts the programs for the GPU: "compute-sanitizer --error-exitcode 9".',
+)
 @click.option("--jobs", type=click.IntRange(min=1), help="Compilers at a time; by default one a processor.")
 @click.option("--time-limit", type=click.FloatRange(min=0), help="Seconds for each file; what is left then is said.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON (an array for several files).")
@@ -94,6 +102,8 @@ def command(
     registers: tuple[str, ...] | None,
     no_races: bool,
     init: Path | None,
+    device: bool,
+    runner: str,
     jobs: int | None,
     time_limit: float | None,
     as_json: bool,
@@ -118,6 +128,8 @@ def command(
         targets=_targets(registers),
         races=not no_races,
         init=init,
+        device=device,
+        runner=tuple(shlex.split(runner)),
     )
     failed = incomplete = unverified = False
     documents = []

@@ -39,7 +39,8 @@ from metafork.lazy_dataclass import dataclass
 from metafork.printing.cuda import kernel_text
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-COMMON = ("-g0", "-w", "-ffp-contract=off", "-DMETAFORK_CPU", "-DMETAFORK_CHECK")
+COMMON = ("-g0", "-w", "-ffp-contract=off")
+CPU = ("-DMETAFORK_CPU", "-DMETAFORK_CHECK")
 LIBRARY = tuple(f"-fno-builtin-{name}" for name in sorted(INEXACT))
 """Kernels and reference are compiled at two levels: neither makes `v * v` of `pow(v, 2)`, which has other last bits."""
 
@@ -83,7 +84,8 @@ class Run:
     ``problem`` is empty where both programs gave the same arrays; ``reached`` are (schedule, parameters) to which the
     serial reference came; ``finished`` is false where the program ended there; ``reference_failed`` says that it was
     the serial reference that ended it, on the values made up for it.  ``outside`` is where the serial program leaves an
-    array (the access, its index and extent, a hint), and nothing else is known then.
+    array (the access, its index and extent, a hint), and nothing else is known then.  ``serial`` is what the runtime
+    said where the serial code ran in place of a kernel.
     """
 
     problem: str
@@ -92,6 +94,7 @@ class Run:
     reference_failed: bool = False
     reached: tuple[tuple[str, dict[str, int]], ...] = field(default=(), hash=False)
     outside: tuple[str, ...] = ()
+    serial: str = ""
 
 
 class Build:
@@ -154,30 +157,30 @@ class Build:
                 ),
                 *(self._cc(f"{name}.c", f"{name}_raced.o", (), ("-DMETAFORK_NO_CONTRACT",)) for name in drivers),
             ]
-        self._run_all(steps)
+        self.run_all(steps)
         # What the file defines beside its schedules' functions exists twice now: the reference keeps its own to itself.
         kept = f"--keep-global-symbol={SERIAL_PREFIX}*"
         references = ["reference.o", "reference_raced.o"] if raced else ["reference.o"]
-        self._run_all([("objcopy", "-w", kept, name) for name in references])
+        self.run_all([("objcopy", "-w", kept, name) for name in references])
         links = []
         for name in drivers:
             objects = (f"{name}.o", "checked.o", "host.o", "reference.o", *contract, *init[:1])
-            links.append((*_compiler("CXX", "g++"), *SANITIZERS, *objects, "-lm", "-o", f"{name}_checked"))
+            links.append((*compiler("CXX", "g++"), *SANITIZERS, *objects, "-lm", "-o", f"{name}_checked"))
             if raced:
                 objects = (f"{name}_raced.o", "raced.o", "host_raced.o", "reference_raced.o", *init[1:])
-                links.append((*_compiler("CXX", "g++"), *objects, "-lm", "-o", f"{name}_race"))
-        self._run_all(links)
+                links.append((*compiler("CXX", "g++"), *objects, "-lm", "-o", f"{name}_race"))
+        self.run_all(links)
 
     def _contract(self) -> tuple[str, ...]:
         """Compile the checked program; where the compiler does not accept it, points are run without."""
         defines = (*ELISION_FLAGS, f"-Dmain={CONTRACT_PREFIX}main")
         try:
-            self._step(self._cc("metafork_contract.c", "contract.o", SANITIZERS, defines))
+            self.step(self._cc("metafork_contract.c", "contract.o", SANITIZERS, defines))
         except BuildError as error:
             self.unchecked = str(error).partition("\n")[2].partition("\n")[0]
             return ()
         # The reference keeps what else the file defines.
-        self._step(("objcopy", "-w", f"--keep-global-symbol={CONTRACT_PREFIX}*", "contract.o"))
+        self.step(("objcopy", "-w", f"--keep-global-symbol={CONTRACT_PREFIX}*", "contract.o"))
         return ("contract.o",)
 
     def _init(self) -> tuple[str, ...]:
@@ -189,7 +192,7 @@ class Build:
             return ()
         source, home = str(self.init.resolve()), f"-I{self.init.resolve().parent}"
         for target, more in (("init.o", SANITIZERS), ("init_raced.o", ())):
-            self._step((*self._cc(source, target, more), home))
+            self.step((*self._cc(source, target, more), home))
         wanted = {f"{function.name}{INIT_SUFFIX}" for function in self.functions}
         symbols = subprocess.run(
             ("nm", "--defined-only", "-g", "init.o"), cwd=self.directory, capture_output=True, text=True, check=True
@@ -199,43 +202,34 @@ class Build:
         return ("init.o", "init_raced.o")
 
     def run(self, function: int, lines: Sequence[str], *, raced: bool = False, seconds: float = 120.0) -> Iterator[Run]:
-        """Run one function's program at points given as the driver reads them; yield one ``Run`` a point.
-
-        A point at which the program ends is reported, and the program goes on with the next one.
-        """
-        program = self.directory / f"metafork_driver_{function}_{'race' if raced else 'checked'}"
-        done = 0
-        while done < len(lines):
-            runs = _one_run(program, lines[done:], seconds)
-            yield from runs
-            done += len(runs)
+        """Run one function's program at points; yield one ``Run`` a point."""
+        kind = "race" if raced else "checked"
+        yield from runs_of([str(self.directory / f"metafork_driver_{function}_{kind}")], lines, seconds)
 
     def _cxx(self, source: str, target: str, more: Sequence[str] = ()) -> tuple[str, ...]:
-        flags = (*COMMON, *LIBRARY, *more, f"-I{runtime_include_dir()}", "-I.")
-        return (*_compiler("CXX", "g++"), "-std=c++17", "-x", "c++", *flags, "-c", source, "-o", target)
+        flags = (*COMMON, *CPU, *LIBRARY, *more, f"-I{runtime_include_dir()}", "-I.")
+        return (*compiler("CXX", "g++"), "-std=c++17", "-x", "c++", *flags, "-c", source, "-o", target)
 
     def _cc(self, source: str, target: str, more: Sequence[str] = (), defines: Sequence[str] = ()) -> tuple[str, ...]:
-        flags = (
-            *COMMON,
-            *LIBRARY,
-            *more,
-            *defines,
-            f"-I{runtime_include_dir()}",
-            f"-I{SUPPORT_DIRECTORY}",
-            *self._own_includes(),
-        )
-        return (*_compiler("CC", "gcc"), "-std=gnu11", *flags, "-c", source, "-o", target)
+        return self.compiling_c(source, target, (*CPU, *more, *defines), ("-I.",))
+
+    def compiling_c(self, source: str, target: str, more: Sequence[str], include: Sequence[str]) -> tuple[str, ...]:
+        """Return the command that compiles C of the generated files, the input or a driver."""
+        places = (f"-I{runtime_include_dir()}", f"-I{SUPPORT_DIRECTORY}", *include, *self._own_includes())
+        return (*compiler("CC", "gcc"), "-std=gnu11", *COMMON, *LIBRARY, *more, *places, "-c", source, "-o", target)
 
     def _own_includes(self) -> tuple[str, ...]:
         """Where the input lies: its own ``#include "..."``s are found from there."""
         home = Path(self.result.unit.source.name).resolve().parent
-        return ("-I.", f"-I{home}") if home.is_dir() else ("-I.",)
+        return (f"-I{home}",) if home.is_dir() else ()
 
-    def _run_all(self, steps: Sequence[Sequence[str]]) -> None:
+    def run_all(self, steps: Sequence[Sequence[str]]) -> None:
+        """Run commands in the build's directory, some at a time.  Raises ``BuildError``."""
         with ThreadPoolExecutor(max(1, self.jobs)) as pool:
-            list(pool.map(self._step, steps))
+            list(pool.map(self.step, steps))
 
-    def _step(self, step: Sequence[str]) -> None:
+    def step(self, step: Sequence[str]) -> None:
+        """Run one command in the build's directory.  Raises ``BuildError``."""
         try:
             done = subprocess.run(
                 step, cwd=self.directory, capture_output=True, text=True, errors="replace", check=False
@@ -247,7 +241,8 @@ class Build:
             raise BuildError(f"{shlex.join(step)}\n{first}")
 
 
-def _compiler(variable: str, otherwise: str) -> tuple[str, ...]:
+def compiler(variable: str, otherwise: str) -> tuple[str, ...]:
+    """Return the words of a compiler's command: those of an environment variable, or a default."""
     return tuple(shlex.split(os.environ.get(variable) or otherwise))
 
 
@@ -258,14 +253,27 @@ OUTSIDE = "outside "
 """How the driver's line begins where the serial program leaves an array."""
 
 _REACHED = re.compile(r"^reached (\w+)((?: \w+=-?\d+)*)\n", re.MULTILINE)
+_SERIAL = re.compile(r"^metafork: (.*); the serial code runs$", re.MULTILINE)
 _LAUNCH = re.compile(
-    r"^metafork: (\w+) leaf (\d+)((?: \w+=-?\d+)*) grid=\S+ block=\S+ shared_bytes=(\d+)(?: large)?"
-    r"(?: instance=(\d+))?",
+    r"^metafork: (\w+) leaf (\d+)((?: \w+=-?\d+)*) grid=\S+ block=\S+ shared_bytes=(\d+)"
+    r"(?: registers=\d+)?(?: large)?(?: instance=(\d+))?",
     re.MULTILINE,
 )
 
 
-def _one_run(program: Path, lines: Sequence[str], seconds: float) -> list[Run]:
+def runs_of(command: Sequence[str], lines: Sequence[str], seconds: float) -> Iterator[Run]:
+    """Run a driver's program at points given as it reads them; yield one ``Run`` a point.
+
+    A point at which the program ends is reported, and the program goes on with the next one.
+    """
+    done = 0
+    while done < len(lines):
+        runs = _one_run(command, lines[done:], seconds)
+        yield from runs
+        done += len(runs)
+
+
+def _one_run(command: Sequence[str], lines: Sequence[str], seconds: float) -> list[Run]:
     environment = {
         **os.environ,
         "METAFORK_TRACE": "1",
@@ -276,7 +284,7 @@ def _one_run(program: Path, lines: Sequence[str], seconds: float) -> list[Run]:
     environment.pop("METAFORK_STRICT", None)
     ended = ""
     process = subprocess.Popen(
-        [str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, errors="replace", env=environment,
     )  # fmt: skip
     try:
@@ -296,6 +304,7 @@ def _one_run(program: Path, lines: Sequence[str], seconds: float) -> list[Run]:
             Launch(m[1], int(m[2]), _values(m[3]), int(m[4]), int(m[5] or 0)) for m in _LAUNCH.finditer(trace)
         )
         reached = tuple((m[1], _values(m[2])) for m in _REACHED.finditer(text))
+        serial = "; ".join(dict.fromkeys(_SERIAL.findall(trace)))
         text = _REACHED.sub("", text)
         last = number == len(said) - 1
         if text.startswith(OUTSIDE):
@@ -305,9 +314,11 @@ def _one_run(program: Path, lines: Sequence[str], seconds: float) -> list[Run]:
         text = text.removeprefix(REFERENCE)
         if last and ended:
             fault = _first_fault(trace) or ended
-            runs.append(Run(fault, launches, finished=False, reference_failed=not past_reference, reached=reached))
+            failed = not past_reference
+            runs.append(Run(fault, launches, finished=False, reference_failed=failed, reached=reached, serial=serial))
         else:
-            runs.append(Run("" if text.strip() == "same" else text.strip() or "no result", launches, reached=reached))
+            problem = "" if text.strip() == "same" else text.strip() or "no result"
+            runs.append(Run(problem, launches, reached=reached, serial=serial))
     return runs
 
 

@@ -22,13 +22,14 @@ from comprehensive.optimize import Result, optimize
 from comprehensive.options import MachineLike, Order, Static
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree, values_text
 from comprehensive.verification.builds import Build, BuildError, CodeOf, Launch, Run, plain_code
+from comprehensive.verification.device import CLOSE, DeviceBuild
 from comprehensive.verification.driver import CannotDriveError, driver_text, point_line
 from comprehensive.verification.guards import guard_checks, point_checks
 from comprehensive.verification.optimality import optimality_notes
 from comprehensive.verification.point_choice import chosen_points
 from comprehensive.verification.points import Point, Points, compiled
 from comprehensive.verification.registers import registers_by_target
-from comprehensive.verification.result import Failure, LeafResult, Verification
+from comprehensive.verification.result import DEVICE, Failure, LeafResult, Verification
 from comprehensive.verification.second_opinion import sympy_check
 from comprehensive.verification.translation.translation import validations
 from evaluators.counter import Measure, NotKnown
@@ -58,7 +59,8 @@ class Options:
     ``optimization`` is the level at which kernels are compiled (``-O0`` is quicker); ``dataflow_seconds`` stand behind
     the proofs of dataflow of one schedule, which isl's own count of operations ends long before (0: none are tried).
     ``init`` is a C file with a function ``NAME_init`` for each function NAME whose arrays it fills: it takes NAME's
-    parameters, and is called before NAME at every point.
+    parameters, and is called before NAME at every point.  ``device`` runs every leaf on the GPU of this machine too,
+    by nvcc; ``runner`` are the words of a command that starts the programs for it.
     """
 
     points: int = POINTS
@@ -70,6 +72,8 @@ class Options:
     optimization: str = "-O1"
     dataflow_seconds: float = 600.0
     init: Path | None = None
+    device: bool = False
+    runner: tuple[str, ...] = ()
 
 
 def verify(
@@ -193,7 +197,10 @@ class _Run:
                 build.make(raced=self.options.races)
                 if build.unchecked:
                     self.found.notes.append(f"indices of the serial run were not checked: {build.unchecked}")
-                self._run_jobs(build, functions, jobs)
+                device = DeviceBuild(build, self.options.runner) if self.options.device else None
+                if device is not None:
+                    self._make(device)
+                self._run_jobs(build, device, functions, jobs)
         for number, target in enumerate(self.options.targets):
             self.progress("registers", number, len(self.options.targets))
             if self.remaining() <= 0:
@@ -255,7 +262,15 @@ class _Run:
         spelled = re.findall(r"(?<![\w.])\d{1,3}(?![\w.])", self.result.unit.source.text)
         return tuple(sorted({0, 1, 2, 3, *(int(one) for one in spelled if int(one) <= 100)}))
 
-    def _run_jobs(self, build: Build, functions: Sequence[Function], jobs: dict[str, list[_Job]]) -> None:
+    def _make(self, device: DeviceBuild) -> None:
+        self.progress("compile for the device", 0, 1)
+        device.make()
+        self.found.on_device = True
+        if device.close:
+            self.found.notes.append(f"on the device results are compared to {CLOSE:g} of the largest, not bit for bit")
+
+    def _run_jobs(self, build: Build, device: DeviceBuild | None, functions: Sequence[Function],
+                  jobs: dict[str, list[_Job]]) -> None:  # fmt: skip
         whole = sum(len(own) for own in jobs.values())
         done = 0
         for number, function in enumerate(functions):
@@ -272,6 +287,10 @@ class _Run:
                     runs = build.run(number, [job.line for job in judged], raced=True, seconds=seconds)
                     for job, run in zip(judged, runs, strict=True):
                         self._judge_race(job, run)
+                if device is not None:
+                    runs = device.run(number, [job.line for job in judged], seconds)
+                    for job, run in zip(judged, runs, strict=True):
+                        self._judge_on_device(job, run)
                 done += len(part)
                 self.progress("run", done, whole)
 
@@ -386,6 +405,19 @@ class _Run:
         if run.problem:
             told = "data race" in run.problem or "uninitialised" in run.problem
             self._fail("races" if told else "code", job, run.problem)
+
+    def _judge_on_device(self, job: _Job, run: Run) -> None:
+        """Take up a run on a GPU, which the point's machine need not be: the device may have no room for its leaf."""
+        if run.problem:
+            self._fail(DEVICE, job, run.problem)
+            return
+        own = (job.tree.program.name, job.row.leaf)
+        others = {(one.schedule, one.leaf) for one in run.launches}
+        if own in others and not run.serial:
+            job.row.device_points += 1
+        else:
+            ran = " and ".join(self.found.leaf_named(*other) for other in sorted(others))
+            job.row.not_on_device = job.row.not_on_device or run.serial or f"{ran or 'nothing'} ran"
 
     def _fail(self, check: str, job: _Job, message: str) -> None:
         known = [

@@ -18,6 +18,8 @@ CHECKS = ("guards", "resources", "code", "races", "dataflow")
 """The columns of the table: ``code`` is the result bit for bit and every bound, ``races`` also uninitialised memory,
 ``dataflow`` whether the leaf's program was proved to compute what the source does (else it is tested, not proved)."""
 
+DEVICE = "device"
+"""One more column, of a verification that ran on a GPU: the result of the leaf there."""
 
 NO_LEAF = "it has no leaf: nothing satisfies all that it assumes"
 
@@ -50,6 +52,7 @@ class LeafResult:
 
     ``title`` says what it does.  ``registers`` maps a target to (estimate, what ptxas allotted).  ``not_run`` says
     why no run was tried, ``left_out`` why one showed nothing.  ``instances`` counts the launches of each instance.
+    ``device_points`` are those at which it ran on a GPU, ``not_on_device`` why it did not at another one.
     """
 
     schedule: str
@@ -59,11 +62,13 @@ class LeafResult:
     title: str = AS_WRITTEN
     points: int = 0
     raced_points: int = 0
+    device_points: int = 0
     marks: set[str] = field(default_factory=set)
     registers: dict[str, tuple[int | None, int]] = field(default_factory=dict)
     dataflow: Validation | None = None
     not_run: str = ""
     left_out: str = ""
+    not_on_device: str = ""
     instances: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -88,6 +93,12 @@ class Verification:
     failures: list[Failure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     complete: bool = True
+    on_device: bool = False
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The columns of the table."""
+        return (*CHECKS, DEVICE) if self.on_device else CHECKS
 
     @property
     def passed(self) -> bool:
@@ -130,16 +141,16 @@ class Verification:
             return "unknown" if any(c.verdict is Verdict.UNKNOWN for c in own) else "ok"
         if check == "dataflow":
             return "-" if row.dataflow is None else "proved" if row.dataflow.verdict is Verdict.YES else "tested"
-        run = row.raced_points if check == "races" else row.points
+        run = {"races": row.raced_points, DEVICE: row.device_points}.get(check, row.points)
         return "ok" if run else "-"
 
     def table(self) -> str:
         """Return the table, the failures, and what was left open."""
-        header = ("leaf", *CHECKS, "points", "special points", "what it does")
+        header = ("leaf", *self.checks, "points", "special points", "what it does")
         rows = [
             (
                 f"{row.schedule} {row.leaf}",
-                *(self.state(check, row) for check in CHECKS),
+                *(self.state(check, row) for check in self.checks),
                 str(row.points) if row.verified else "not verified",
                 str(len(row.marks)),
                 row.title,
@@ -164,6 +175,7 @@ class Verification:
                 lines.append(f"launches of instances of {row.schedule}, {place}: {runs}")
         lines += self._dataflow_lines()
         lines += self._register_lines()
+        lines += self._device_lines()
         lines += [f"note: {note}" for note in self.notes]
         lines += [f"FAIL {failure.text()}" for failure in self.failures]
         for row in self.not_verified:
@@ -194,6 +206,17 @@ class Verification:
             for target, (estimate, real) in sorted(row.registers.items()):
                 difference = "no estimate" if estimate is None else f"estimated {estimate} ({estimate - real:+d})"
                 lines.append(f"registers of {row.kernel} ({row.title}) on {target}: {real}, {difference}")
+        return lines
+
+    def _device_lines(self) -> list[str]:
+        """Return at how many points each leaf ran on the device."""
+        if not self.on_device:
+            return []
+        lines = []
+        for row in self.leaves:
+            others = f" (not at others, where {row.not_on_device})" if row.not_on_device else ""
+            points = f"{row.device_points} of {row.points} points{others}"
+            lines.append(f"on the device, {row.schedule} {leaf_name(row.leaf, row.title)}: {points}")
         return lines
 
     def to_json(self) -> str:
@@ -228,7 +251,8 @@ class Verification:
                     "verified": row.verified,
                     "points": row.points,
                     "special_points": sorted(row.marks),
-                    **{check: self.state(check, row) for check in CHECKS},
+                    **{check: self.state(check, row) for check in self.checks},
+                    **({"device_points": row.device_points} if self.on_device else {}),
                     "registers": {t: {"estimate": e, "ptxas": r} for t, (e, r) in sorted(row.registers.items())},
                     **({"dataflow_detail": row.dataflow.detail} if row.dataflow is not None else {}),
                     **({"not_run": row.not_run} if row.not_run else {}),

@@ -21,7 +21,7 @@ def test_arguments_are_those_that_the_functions_declare(case):
     (function,) = (one for one in unit.functions if one.name == case.function)
     names = case.arguments.split()
     assert names == [parameter.name for parameter in function.parameters]
-    arrays = case.arrays(np.random.default_rng(1))
+    arrays = case.arrays(np.random.default_rng(1), case.sizes)
     for shape in case.shapes:
         assert {*case.sizes, *shape, *arrays} == set(names)
     assert set(case.results) <= set(arrays)
