@@ -149,8 +149,8 @@ def _after_passes(module: llvm.ModuleRef, names: Sequence[str], machine: llvm.Ta
         _run_passes(module, names[:first], machine)
     if not aborting:
         return module
-    passed = partial(_passed, module, names[first:], machine)
-    text = passed() if keep_counters(module) and leave_once(module) else _made_apart(passed)
+    passed, before = partial(_passed, module, names[first:], machine), str(module)
+    text = passed() if keep_counters(before) and leave_once(before) else _made_apart(passed)
     if text is None:
         raise TargetError(f"LLVM does not end {', '.join(sorted(aborting))} on its loops")
     return llvm.parse_assembly(text)
