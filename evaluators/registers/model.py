@@ -35,7 +35,7 @@ from metafork.ir.kernel import Kernel
 from metafork.ir.program import Element, expressions_of, walk_expression, walk_statements
 from metafork.lazy_dataclass import dataclass
 from metafork.llvm.leaf_ptx import covering_first, shuffle_options
-from metafork.llvm.optimized import Forgetful, Memory, emitted, kernel_ir, optimized
+from metafork.llvm.optimized import Forgetful, Memory, emitted, kernel_ir, leaf_ir, optimized
 from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline
 from metafork.llvm.targets import Nvptx
 
@@ -101,7 +101,7 @@ def measure(kernel: Kernel, ir_strategies: Sequence[IrStrategy] = (), memory: Me
         text = kernel_ir(_in_order_of_use(kernel), Nvptx(unroll=NVCC_UNROLLS_BY), named=False)
         return memory.of(_measured_text, text)
     shuffles = SHUFFLE in ir_strategies
-    text = kernel_ir(covering_first(kernel) if shuffles else kernel, Nvptx())
+    text = leaf_ir(covering_first(kernel) if shuffles else kernel, memory)
     if pipeline.without:
         ptx = memory.of(_switched, (text, pipeline))
     else:

@@ -39,9 +39,8 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.lazy_dataclass import dataclass
-from metafork.llvm.optimized import Forgetful, Memory, emitted, kernel_ir, named, optimized
+from metafork.llvm.optimized import Forgetful, Memory, emitted, leaf_ir, named, optimized
 from metafork.llvm.ptx_target import ExternalFunctionError
-from metafork.llvm.targets import Nvptx
 from metafork.ptx.text.cfg import build_cfg
 from metafork.ptx.text.flatten import flatten
 from metafork.ptx.text.parser import parse
@@ -91,7 +90,7 @@ def made(
     """Return the IR of a kernel after the pipeline of its IR strategies, and the PTX of it.  Raises as ``leaf_ptx``."""
     memory = memory or Forgetful()
     pipeline = pipeline_of(ir_strategies)
-    text = kernel_ir(kernel, Nvptx())
+    text = leaf_ir(kernel, memory)
     if pipeline.without:
         from metafork.llvm.switches import made_without  # no default strategy leaves anything out
 

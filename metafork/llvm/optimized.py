@@ -43,6 +43,11 @@ def kernel_ir(kernel: Kernel, target: Nvptx, *, named: bool = True) -> str:
     return module_text(replace(kernel, name=NAME), target, named=named)
 
 
+def leaf_ir(kernel: Kernel, memory: Memory) -> str:
+    """Return the IR of a kernel from which the pipelines of leaves start.  Raises as ``kernel_ir``."""
+    return memory.of(_leaf_ir, replace(kernel, name=NAME))
+
+
 def optimized(ir_text: str, passes: tuple[str, ...], memory: Memory) -> str:
     """Return the text of IR after some passes.  Raises ``TargetError``."""
     return memory.of(_optimized, (ir_text, passes))
@@ -63,12 +68,16 @@ class Emitted:
 
 def external_calls(kernel: Kernel, memory: Memory) -> tuple[str, ...]:
     """Return the names of the functions that a kernel calls and LLVM has no exact code for, sorted."""
-    return memory.of(_external, kernel_ir(kernel, Nvptx()))
+    return memory.of(_external, leaf_ir(kernel, memory))
 
 
 def named(text: str, name: str) -> str:
     """Return the IR or the PTX of a kernel under a name of its own."""
     return text.replace(f'@"{NAME}"(', f"@{NAME}(").replace(NAME, name)
+
+
+def _leaf_ir(kernel: Kernel, _: object) -> str:
+    return module_text(kernel, Nvptx())
 
 
 def _optimized(subject: tuple[str, tuple[str, ...]], _: object) -> str:

@@ -24,15 +24,17 @@ void {name}(int n, const float *a, float *c)
 @pytest.mark.parametrize("ir_strategies", [(PIPELINES[0],), (PIPELINES[1],), (PIPELINES[2], SHUFFLE)])
 def test_a_leaf_has_the_ir_that_was_counted_under_its_own_name(ir_strategies, monkeypatch):
     kernel, leaf = (read_kernel(TEXT.format(name=name)) for name in ("counted", "counted_leaf2"))
-    runs, emissions = [], []
+    runs, emissions, texts = [], [], []
     made, emit = ptx_target.run_pipeline, ptx_target.ptx_of
     monkeypatch.setattr(optimized, "ptx_of", lambda *subject: emissions.append(subject) or emit(*subject))
     monkeypatch.setattr(ptx_target, "run_pipeline", lambda *subject: runs.append(subject) or made(*subject))
+    monkeypatch.setattr(optimized, "module_text", lambda *subject: texts.append(subject) or module_text(*subject))
     memory = Analyses()
     terms = measure(kernel, ir_strategies, memory)
     found = leaf_ptx(leaf, ir_strategies, EMBEDDED_TARGET, memory)
 
-    assert len(runs) == len(emissions) == 1
+    assert not optimized.external_calls(leaf, memory)
+    assert len(runs) == len(emissions) == len(texts) == 1
     assert found == leaf_ptx(leaf, ir_strategies, EMBEDDED_TARGET)
     assert terms == measure(leaf, ir_strategies)
     assert ".entry counted_leaf2(" in found.text
