@@ -8,6 +8,7 @@ declarations of scalars and arrays of such types.  What a function of this modul
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 from metafork.frontend.text import syntax
@@ -59,7 +60,7 @@ class _NotPlainError(Exception):
 
 
 def _read(tokens: Sequence[Token], types: Collection[str], read: Callable[[_Reader], _Read]) -> _Read | None:
-    if any(token.kind not in _KINDS for token in tokens):
+    if any(token.kind not in _KINDS for token in tokens) or not _in_order(tokens):
         return None
     reader = _Reader(tokens, types)
     try:
@@ -284,7 +285,13 @@ class _Reader:
         return read[0]
 
     def _span(self, begin: int, end: int) -> Span:
-        return hull(*(token.span for token in self._tokens[begin:end]))
+        return hull(self._tokens[begin].span, self._tokens[end - 1].span)
+
+
+def _in_order(tokens: Sequence[Token]) -> bool:
+    """Say whether no macro gave tokens whose places are other than their order says."""
+    pairs = pairwise(token.span for token in tokens)
+    return all(one.start <= other.start and one.end <= other.end for one, other in pairs)
 
 
 def _is_plain_number(text: str) -> bool:

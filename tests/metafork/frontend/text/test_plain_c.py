@@ -145,6 +145,14 @@ def test_names_that_macros_left():
     assert plain_c.expression([*tokenize("("), word, *tokenize(")"), number], TYPES) is None
 
 
+def test_tokens_out_of_order_are_left():
+    a, plus, b = tokenize("a + b")
+    assert plain_c.expression([a, plus, b], TYPES) is not None
+    assert plain_c.expression([b, plus, a], TYPES) is None
+    use = [Token(one.kind, one.text, a.span) for one in (a, plus, b)]
+    assert plain_c.expression(use, TYPES) == WholeGrammar().expression(use, TYPES)
+
+
 def test_pycparser_is_not_loaded_for_plain_programs():
     code = (
         "import sys; from pathlib import Path; from metafork.frontend import parse, read_source\n"
