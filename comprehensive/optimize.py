@@ -17,7 +17,6 @@ from typing import Any
 
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.case_discussion.instances import NOTHING_TYPICAL, InstanceMaker, all_combinations
 from comprehensive.case_discussion.order import ByCost
 from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
 from comprehensive.case_discussion.trace import trace
@@ -285,10 +284,11 @@ def discuss(
             tree = replace(tree, for_no_machine=leaves_for_no_machine(start, tree.leaves, tree.derived))
     listed = listed_values(program, static)
     typical = static == "auto" and not listed
-    if typical:
-        combinations = typical_values(program, analyses.hardware.warp_size)
-    else:
-        combinations = all_combinations(listed) if listed else ()
+    if not typical and not listed:
+        return tree
+    from comprehensive.case_discussion.instances import NOTHING_TYPICAL, InstanceMaker, all_combinations  # for these
+
+    combinations = typical_values(program, analyses.hardware.warp_size) if typical else all_combinations(listed)
     if not combinations:
         return replace(tree, notes=(*tree.notes, ("instances", NOTHING_TYPICAL))) if typical else tree
     supported = partial(SupportedMachines.of, start) if not fixed and analyses.hardware.ptx else None
