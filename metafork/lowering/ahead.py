@@ -38,7 +38,8 @@ from metafork.ir.program import (
 )
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.jam import copied, counter_of
-from metafork.lowering.shared_loads import MOST_TRIPS, SIGNED, changing_scalars, exact_polynomial, read_always
+from metafork.lowering.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
+from metafork.lowering.short_loops import MOST_TRIPS
 from metafork.lowering.vectors import THREAD, is_alike, stored_in, values_of, varies
 
 TOGETHER = 4

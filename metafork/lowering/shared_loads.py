@@ -20,7 +20,6 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from fractions import Fraction
-from operator import is_
 
 from metafork.algebra.polynomial import Monomial, Polynomial
 from metafork.ir.arithmetic.types import ScalarType
@@ -44,16 +43,13 @@ from metafork.ir.program import (
     subexpressions,
     walk_statements,
 )
-from metafork.ir.rewriting import assigned_variables, map_body, map_expression
+from metafork.ir.rewriting import map_expression
 from metafork.lazy_dataclass import dataclass
-from metafork.lowering.jam import copied
+from metafork.lowering.short_loops import is_unrolled, places_of, unrolled_statements, without_short_loops
 
 Body = tuple[Stmt, ...]
 _Key = tuple[str, Polynomial]
 SIGNED = (ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG)
-MOST_TRIPS = 8
-MOST_STATEMENTS = 320
-"""Statements of a loop that is unrolled, all trips together."""
 
 
 def with_shared_loads(body: Body, taken: set[str]) -> Body:
@@ -62,7 +58,7 @@ def with_shared_loads(body: Body, taken: set[str]) -> Body:
     Code without loops is left to compilers, which see it and choose what stays in registers.  ``taken`` grows by the
     names of scalars.
     """
-    if not any(isinstance(stmt, For) for stmt in walk_statements(body)):
+    if not any(isinstance(stmt, For) for stmt in walk_statements(body)) or not may_share(body):
         return body
     unrolled = without_short_loops(body, taken)
     plain = _Sharing.planned(body)
@@ -72,6 +68,107 @@ def with_shared_loads(body: Body, taken: set[str]) -> Body:
     if not plan.reused:
         return body
     return _Sharing(plan.changing, taken, plan.reused, plan.found, planning=False).body(chosen, _Here())
+
+
+def may_share(body: Body) -> bool:
+    """Say whether code may read an element twice; where not, ``with_shared_loads`` would find nothing.
+
+    A number stands for each scalar, one for a name wherever it is declared, and an offset is what its expression is for
+    these.  Equal polynomials are equal numbers, so that few other elements are taken for one.  Loops are unrolled
+    without copies of them, and stores are not looked at.
+    """
+    return _Look().repeats(body, {}, set())
+
+
+@dataclass(slots=True)
+class _Look:
+    """Numbers of names, and the values of counters of loops that are unrolled, by the identity of a loop."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    places: dict[int, range] = field(default_factory=dict)
+
+    def repeats(self, body: Body, scalars: dict[str, int], seen: set[tuple[str, int]]) -> bool:
+        """Say whether code may read an element twice, or one that was ``seen``; ``scalars`` are known values."""
+        for stmt in body:
+            match stmt:
+                case Declare(name=name, value=value):
+                    if value is not None and self._reads(value, scalars, seen):
+                        return True
+                    number = None if value is None or stmt.type not in SIGNED else self._number(value, scalars)
+                    if number is None:
+                        scalars.pop(name, None)
+                    else:
+                        scalars[name] = number
+                case Assign(value=value):
+                    if self._reads(value, scalars, seen):
+                        return True
+                case If(condition=condition, then=then, otherwise=otherwise):
+                    if self._reads(condition, scalars, seen):
+                        return True
+                    if any(self.repeats(side, dict(scalars), set(seen)) for side in (then, otherwise)):
+                        return True
+                case For(init=Declare(name=name), body=inner):
+                    outside = {other: number for other, number in scalars.items() if other != name}
+                    places = self._unrolled(stmt)
+                    if any(self.repeats(inner, {**outside, name: place}, seen) for place in places):
+                        return True
+                    if not places and self.repeats(inner, outside, set(seen)):
+                        return True
+                case _:
+                    raise AssertionError(f"{type(stmt).__name__} in straight code")
+        return False
+
+    def _reads(self, expr: Expr, scalars: Mapping[str, int], seen: set[tuple[str, int]]) -> bool:
+        pending = [expr]
+        while pending:
+            part = pending.pop()
+            if isinstance(part, Element):
+                (index,) = part.indices
+                number = self._number(index, scalars)
+                if number is not None:  # such an index has no element in it
+                    if (part.array, number) in seen:
+                        return True
+                    seen.add((part.array, number))
+                    continue
+            pending += subexpressions(part)
+        return False
+
+    def _unrolled(self, loop: For) -> range:
+        places = self.places.get(id(loop))
+        if places is None:
+            places = places_of(loop)
+            if not is_unrolled(places, unrolled_statements(loop.body)):
+                places = range(0)
+            self.places[id(loop)] = places
+        return places
+
+    def _number(self, expr: Expr, scalars: Mapping[str, int]) -> int | None:
+        """Return the number of an expression that is a polynomial (``exact_polynomial``), whatever is assigned."""
+        if isinstance(expr, Var):
+            known = scalars.get(expr.name)
+            return self._number_of(expr.name) if known is None and expr.type in SIGNED else known
+        if isinstance(expr, IntConst):
+            return expr.value
+        if isinstance(expr, Binary):
+            if expr.op not in _EXACT or expr.type not in SIGNED:
+                return None
+            left = self._number(expr.left, scalars)
+            right = None if left is None else self._number(expr.right, scalars)
+            if left is None or right is None:
+                return None
+            return left * right if expr.op == "*" else left + right if expr.op == "+" else left - right
+        if isinstance(expr, Call):
+            return self._number(expr.arguments[0], scalars) if expr.name == OFFSET else None
+        if isinstance(expr, Cast):
+            exact = expr.type in SIGNED and expr.operand.type in SIGNED and expr.type.size >= expr.operand.type.size
+            return self._number(expr.operand, scalars) if exact else None
+        return None
+
+    def _number_of(self, name: str) -> int:
+        """Return a number that sums and products of a few others do not meet by chance."""
+        if name not in self.numbers:
+            self.numbers[name] = pow(48271, len(self.numbers) + 2, 2**31 - 1)
+        return self.numbers[name]
 
 
 def read_always(expr: Expr) -> list[Element]:
@@ -304,15 +401,6 @@ def _add(value: Polynomial, factor: int, total: dict[Monomial, int | Fraction]) 
         total[mono] = total.get(mono, 0) + factor * coefficient
 
 
-def _without_zero(expr: Expr) -> Expr | None:
-    """Leave out a summand that a counter's first value has made zero."""
-    match expr:
-        case Binary(op="+", left=left, right=IntConst(value=0)) if left.type is expr.type:
-            return map_expression(left, _without_zero)
-        case _:
-            return None
-
-
 def changing_scalars(body: Body) -> frozenset[str]:
     """Return the scalars that code assigns, but for the counters of its loops, which are constant in an iteration."""
     steps = {id(stmt.step) for stmt in walk_statements(body) if isinstance(stmt, For)}
@@ -321,47 +409,3 @@ def changing_scalars(body: Body) -> frozenset[str]:
         for stmt in walk_statements(body)
         if isinstance(stmt, Assign) and isinstance(stmt.target, Var) and id(stmt) not in steps
     )
-
-
-def places_of(loop: For) -> range:
-    """Return the values of a counter that runs from a constant to a constant; none where a loop is another one."""
-    match loop:
-        case For(
-            init=Declare(name=name, type=ScalarType.INT, value=IntConst(value=first)),
-            condition=Binary(op="<", left=Var(name=tested), right=IntConst(value=last)),
-            step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=1)),
-            body=inner,
-        ) if name == tested == stepped and name not in assigned_variables(inner):
-            return range(first, last)
-        case _:
-            return range(0)
-
-
-def is_unrolled(places: range, statements: int) -> bool:
-    """Say whether a loop with a body of so many statements is unrolled."""
-    return 0 < len(places) <= MOST_TRIPS and len(places) * statements <= MOST_STATEMENTS
-
-
-def without_short_loops(body: Body, taken: set[str]) -> Body:
-    """Return code without its loops of few constant trips; itself where it has none."""
-    result: list[Stmt] = []
-    for stmt in body:
-        match stmt:
-            case For(body=inner):
-                straight = without_short_loops(inner, taken)
-                places = places_of(stmt)
-                if not is_unrolled(places, len(walk_statements(straight))):
-                    result.append(stmt if straight is inner else replace(stmt, body=straight))
-                    continue
-                assert isinstance(stmt.init, Declare)
-                for number in places:
-                    values: Mapping[str, Expr] = {stmt.init.name: IntConst(number)}
-                    copy = copied(straight, values, taken)
-                    result += copy if number else map_body(copy, _without_zero)
-            case If(then=then, otherwise=otherwise):
-                yes, no = without_short_loops(then, taken), without_short_loops(otherwise, taken)
-                same = yes is then and no is otherwise
-                result.append(stmt if same else replace(stmt, then=yes, otherwise=no))
-            case _:
-                result.append(stmt)
-    return body if len(result) == len(body) and all(map(is_, result, body)) else tuple(result)

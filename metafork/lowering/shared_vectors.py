@@ -44,7 +44,8 @@ from metafork.ir.program import (
 from metafork.lazy_dataclass import dataclass
 from metafork.lowering.ahead import MOST_STATEMENTS, TOGETHER, Scalars, four_together, unrolls
 from metafork.lowering.jam import counter_of
-from metafork.lowering.shared_loads import changing_scalars, without_short_loops
+from metafork.lowering.shared_loads import changing_scalars
+from metafork.lowering.short_loops import without_short_loops
 from metafork.lowering.vectors import divides, values_of, with_vectors
 
 INT = ScalarType.INT

@@ -20,7 +20,7 @@ from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.references import Reference
 from metafork.ir.program import Declare, For, If, Stmt
 from metafork.lazy_dataclass import dataclass
-from metafork.lowering.shared_loads import is_unrolled, places_of
+from metafork.lowering.short_loops import is_unrolled, places_of
 from metafork.lowering.vectors import WARP, sectors_of_access
 
 ONE, ALL = Fraction(1), Fraction(WARP)

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
+
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import Assign, Binary, Declare, Element, Expr, For, If, IntConst, Stmt, Var, binary
+from metafork.ir.program import (
+    Assign,
+    Binary,
+    Declare,
+    Element,
+    Expr,
+    For,
+    If,
+    IntConst,
+    Stmt,
+    Var,
+    binary,
+    walk_statements,
+)
 from metafork.ir.rewriting import substitute
-from metafork.lowering.shared_loads import with_shared_loads
+from metafork.lowering import shared_loads
+from metafork.lowering.shared_loads import may_share, with_shared_loads
+from metafork.lowering.short_loops import unrolled_statements, without_short_loops
 
 INT = ScalarType.INT
 
@@ -58,3 +77,74 @@ def test_substitution_returns_what_it_does_not_change() -> None:
     assert changed == binary("+", _element("a", IntConst(2)), IntConst(1))
     assert changed.right is expr.right
     assert substitute(expr, {"a": Var("b", INT)}) == binary("+", _element("b", Var("i", INT)), IntConst(1))
+
+
+def test_nothing_is_shared_where_offsets_differ_though_names_are_the_same() -> None:
+    x, n, d = Var("x", INT), Var("n", INT), Var("d", INT)
+    here, below = binary("+", x, d), binary("+", binary("+", x, n), d)
+    body = (_few(3, Assign(Var("total", INT), "+", binary("+", _element("a", here), _element("a", below)))),)
+    assert not may_share(body)
+    assert with_shared_loads(body, {"a", "d", "n", "total", "x"}) is body
+
+
+def test_neighbours_in_a_loop_of_few_trips_may_share() -> None:
+    x, d = Var("x", INT), Var("d", INT)
+    here, next_ = _element("a", binary("+", x, d)), _element("a", binary("+", binary("+", x, d), IntConst(1)))
+    body = (_few(3, Assign(Var("total", INT), "+", binary("+", here, next_))),)
+    assert may_share(body)
+    assert with_shared_loads(body, {"a", "d", "total", "x"}) is not body
+
+
+def test_a_branch_does_not_see_what_the_other_one_reads() -> None:
+    load = Assign(Var("total", INT), "+", _element("a", Var("x", INT)))
+    assert not may_share((_loop(If(Var("c", INT), (load,), (load,))),))
+    assert may_share((_loop(load, If(Var("c", INT), (load,))),))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_whatever_is_shared_was_seen_by_the_quick_look(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = _random_body(random.Random(seed), 3)
+    names = {*"abcdnsxy"}
+    assert unrolled_statements(body) == len(walk_statements(without_short_loops(body, set(names))))
+    seen = may_share(body)
+    monkeypatch.setattr(shared_loads, "may_share", lambda _: True)
+    assert seen or with_shared_loads(body, set(names)) is body
+
+
+def _few(trips: int, *body: Stmt) -> For:
+    counter = Var("d", INT)
+    step = Assign(counter, "+", IntConst(1))
+    return For(Declare("d", INT, IntConst(0)), binary("<", counter, IntConst(trips)), step, body)
+
+
+def _random_body(source: random.Random, depth: int) -> tuple[Stmt, ...]:
+    return tuple(_random_statement(source, depth) for _ in range(source.randint(1, 4)))
+
+
+def _random_statement(source: random.Random, depth: int) -> Stmt:
+    kind = source.choice(("declare", "assign", "store", "if", "loop", "few") if depth else ("declare", "assign"))
+    match kind:
+        case "declare":
+            return Declare(source.choice("xy"), INT, source.choice((_random_index, _random_load))(source))
+        case "assign":
+            return Assign(Var("s", INT), "+", binary("*", _random_load(source), _random_load(source)))
+        case "store":
+            return Assign(_random_load(source), "", Var("s", INT))
+        case "if":
+            return If(Var("c", INT), _random_body(source, depth - 1), _random_body(source, depth - 1))
+        case "few":
+            return _few(source.randint(1, 3), *_random_body(source, depth - 1))
+        case _:
+            return _loop(*_random_body(source, depth - 1))
+
+
+def _random_load(source: random.Random) -> Element:
+    return _element(source.choice("ab"), _random_index(source))
+
+
+def _random_index(source: random.Random) -> Expr:
+    index: Expr = Var(source.choice("dnxy"), INT)
+    for _ in range(source.randint(0, 2)):
+        more: Expr = source.choice((IntConst(source.randint(0, 2)), Var(source.choice("dnxy"), INT)))
+        index = binary(source.choice("++-*"), index, more)
+    return index
