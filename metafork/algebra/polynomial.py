@@ -183,8 +183,17 @@ class Polynomial:
         """Return the quotient where ``divisor`` divides this polynomial over Q, else ``None``."""
         if not divisor:
             return None
-        quotient, remainder = self.divide(divisor)
-        return None if remainder else quotient
+        if len(divisor._coefficients) > 1:
+            quotient, remainder = self.divide(divisor)
+            return None if remainder else quotient
+        ((lead, scale),) = divisor._coefficients.items()
+        terms: _Terms = {}
+        for mono, value in self._coefficients.items():
+            factor = _cofactor(mono, lead) if lead else mono
+            if factor is None:
+                return None
+            terms[factor] = _plain(Fraction(value) / scale) if value % scale else int(value // scale)
+        return Polynomial._made(terms)
 
     def divide(self, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
         """Return quotient and remainder of the division with respect to the lexicographic order of the symbols.

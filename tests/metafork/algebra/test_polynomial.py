@@ -55,6 +55,17 @@ def test_division_gives_quotient_and_remainder(p, q):
     if q:
         quotient, remainder = p.divide(q)
         assert quotient * q + remainder == p
+        assert p.divide_exactly(q) == (None if remainder else quotient)
+
+
+@given(polynomials, st.sampled_from(("N", "B", "")), st.fractions().filter(bool))
+def test_division_by_one_term_is_division(p, name, scale):
+    divisor = Polynomial.constant(scale) * (Polynomial.symbol(name) if name else 1)
+    quotient, remainder = p.divide(divisor)
+    found = p.divide_exactly(divisor)
+    assert found == (None if remainder else quotient)
+    if found is not None:
+        assert all(type(one) is int or one.denominator > 1 for one in found.coefficients.values())
 
 
 @settings(deadline=None)
