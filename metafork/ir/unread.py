@@ -40,31 +40,28 @@ class _Search:
     """Numbers the places of declaration in textual order and notes which of them are read."""
 
     def __init__(self) -> None:
-        self.scopes: list[dict[str, int]] = [{}]
+        self.places: dict[str, int] = {}
         self.nodes: dict[int, int] = {}
         self.read: set[int] = set()
         self.count = 0
 
     def declare(self, name: str) -> int:
         self.count += 1
-        self.scopes[-1][name] = self.count
+        self.places[name] = self.count
         return self.count
 
     def use(self, expr: Expr) -> None:
         for part in walk_expression(expr):
-            match part:
-                case Var(name=name) | Element(array=name):
-                    place = next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
-                    if place is not None:
-                        self.read.add(place)
-                case _:
-                    pass
+            if isinstance(part, Var):
+                self.read.add(self.places.get(part.name, 0))  # 0 is no place
+            elif isinstance(part, Element):
+                self.read.add(self.places.get(part.array, 0))
 
     def body(self, stmts: tuple[Stmt, ...]) -> None:
-        self.scopes.append({})
+        around = dict(self.places)
         for stmt in stmts:
             self.statement(stmt)
-        self.scopes.pop()
+        self.places = around
 
     def statement(self, stmt: Stmt) -> None:
         match stmt:
@@ -81,7 +78,7 @@ class _Search:
                 self.body(then)
                 self.body(otherwise)
             case For(init=init, condition=condition, step=step, body=inner):
-                self.scopes.append({})
+                around = dict(self.places)
                 if init is not None:
                     self.statement(init)
                 if condition is not None:
@@ -89,7 +86,7 @@ class _Search:
                 self.body(inner)
                 if step is not None:
                     self.statement(step)
-                self.scopes.pop()
+                self.places = around
             case While(condition=condition, body=inner):
                 self.use(condition)
                 self.body(inner)

@@ -78,9 +78,9 @@ def identifiers(kernel: Kernel) -> frozenset[str]:
             names.add(stmt.name)
         for expr in expressions_of(stmt):
             for part in walk_expression(expr):
-                if isinstance(part, Var) and not _BUILT_IN.fullmatch(part.name):
+                if isinstance(part, Var):
                     names.add(part.name)
-    return frozenset(names)
+    return frozenset([name for name in names if not _BUILT_IN.fullmatch(name)])
 
 
 def kernel_text(kernel: Kernel, constants: Sequence[tuple[Argument, Expr | None]] = ()) -> str:

@@ -62,6 +62,7 @@ _PRECEDENCE = {
     "||": 4,
 }
 _HINTS = {ROLLED: "METAFORK_ROLLED", WHOLE: "METAFORK_UNROLLED"}
+_ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 _BITWISE = frozenset({"<<", ">>", "&", "^", "|"})
 _SUFFIX = {
     ScalarType.UNSIGNED_INT: "U",
@@ -160,10 +161,11 @@ def converted(expr: Expr, type_: ScalarType, spelling: Spelling = PLAIN_C) -> st
 
 
 def _converted(expr: Expr, type_: ScalarType, spelling: Spelling, least: int) -> str:
-    value = _constant_value(expr)
-    held_by = promoted(type_) if type_ is ScalarType.BOOL else type_
-    if spelling.cplusplus and type_.integer and value is not None and not representable(value, held_by):
-        return _at_least(*_text(Cast(type_, expr), spelling), least)
+    if spelling.cplusplus and isinstance(expr, IntConst | Unary) and type_.integer:
+        value = _constant_value(expr)
+        held_by = promoted(type_) if type_ is ScalarType.BOOL else type_
+        if value is not None and not representable(value, held_by):
+            expr = Cast(type_, expr)
     return _operand(expr, spelling, least)
 
 
@@ -182,7 +184,10 @@ def _at_least(text: str, precedence: int, least: int) -> str:
 
 
 def _operand(expr: Expr, spelling: Spelling, least: int) -> str:
-    return _at_least(*_text(expr, spelling), least)
+    if isinstance(expr, Var):  # every other operand is one
+        return spelling.name(expr.name)
+    text, precedence = _text(expr, spelling)
+    return text if precedence >= least else f"({text})"
 
 
 def truth(expr: Expr, spelling: Spelling = PLAIN_C, least: int = 0) -> str:
@@ -199,6 +204,8 @@ def truth(expr: Expr, spelling: Spelling = PLAIN_C, least: int = 0) -> str:
 
 def _text(expr: Expr, spelling: Spelling) -> tuple[str, int]:
     """Return the text and the precedence of its outermost operator."""
+    if isinstance(expr, Binary):  # most of what is not a scalar
+        return _binary_text(expr, spelling), _PRECEDENCE[expr.op]
     match expr:
         case IntConst(value=value, type=type_):
             text = integer_constant(value, type_)
@@ -211,8 +218,6 @@ def _text(expr: Expr, spelling: Spelling) -> tuple[str, int]:
             return op + _unary_operand(op, operand, spelling), _UNARY
         case Cast(type=type_, operand=operand):
             return f"({spelling.type(type_)}){_operand(operand, spelling, _UNARY)}", _UNARY
-        case Binary():
-            return _binary_text(expr, spelling), _PRECEDENCE[expr.op]
         case Conditional(condition=condition, then=then, otherwise=otherwise):
             first = truth(condition, spelling, _CONDITIONAL + 1)
             second, third = _arms(then, otherwise, spelling)
@@ -256,22 +261,24 @@ def _truth_value(expr: Expr) -> bool:
 
 
 def _binary_text(expr: Binary, spelling: Spelling) -> str:
-    level = _PRECEDENCE[expr.op]
-    left, right = expr.left, expr.right
-    if expr.op in LOGICAL:
-        needs = [_advised(expr.op, operand, least) for operand, least in ((left, level), (right, level + 1))]
-        return f"{truth(left, spelling, needs[0])} {expr.op} {truth(right, spelling, needs[1])}"
+    op, left, right = expr.op, expr.left, expr.right
+    least = _PRECEDENCE[op]
+    if op in _ARITHMETIC:
+        computed = common_type(left.type, right.type)
+        first = _converted(left, computed, spelling, least)
+        return f"{first} {op} {_converted(right, computed, spelling, least + 1)}"
+    needs = _advised(op, left, least), _advised(op, right, least + 1)
+    if op in LOGICAL:
+        return f"{truth(left, spelling, needs[0])} {op} {truth(right, spelling, needs[1])}"
+    if op in ("<<", ">>"):
+        return f"{_operand(left, spelling, needs[0])} {op} {_operand(right, spelling, needs[1])}"
     texts = []
     computed = common_type(left.type, right.type)
-    for operand, least in ((left, level), (right, level + 1)):
-        least = _advised(expr.op, operand, least)
-        if expr.op in ("<<", ">>"):
-            texts.append(_operand(operand, spelling, least))
-            continue
-        if spelling.cplusplus and expr.op in COMPARISONS and _changes_sign(operand, computed):
+    for operand, need in zip((left, right), needs, strict=True):
+        if spelling.cplusplus and op in COMPARISONS and _changes_sign(operand, computed):
             operand = Cast(computed, operand)
-        texts.append(_converted(operand, computed, spelling, least))
-    return f"{texts[0]} {expr.op} {texts[1]}"
+        texts.append(_converted(operand, computed, spelling, need))
+    return f"{texts[0]} {op} {texts[1]}"
 
 
 def _changes_sign(expr: Expr, type_: ScalarType) -> bool:
