@@ -166,13 +166,14 @@ class Positivity:
     def _enter(self, zero: Polynomial) -> None:
         """Take up an equation ``zero == 0`` as definitions of the symbols that stand in it alone, with factor 1."""
         assert self._definitions is not None
-        for name in sorted(zero.symbols):
-            if name.startswith(_REST) or zero.coefficient(name) != ONE:
-                continue
-            definition = Polynomial.symbol(name) - zero
-            # Only a definition that says more than ``x >= 0`` helps.
-            if any(coeff > 0 and not _is_rest(mono) for mono, coeff in definition.coefficients.items()):
-                self._definitions.setdefault(name, []).append(definition)
+        terms = zero.coefficients
+        # Only a definition that says more than ``x >= 0`` helps.
+        if not any(coeff < 0 and not _is_rest(mono) for mono, coeff in terms.items()):
+            return
+        alone = [mono[0][0] for mono, coeff in terms.items() if coeff == 1 and len(mono) == 1 and mono[0][1] == 1]
+        for name in sorted(alone):
+            if not name.startswith(_REST) and sum(name == other for mono in terms for other, _ in mono) == 1:
+                self._definitions.setdefault(name, []).append(Polynomial.symbol(name) - zero)
 
     def _search(self, value: Polynomial, used: frozenset[str], failed: set[tuple[Polynomial, frozenset[str]]]) -> bool:
         terms = value.coefficients
