@@ -444,18 +444,19 @@ _LEAVES = frozenset({IntConst, FloatConst, Var})
 
 def walk_expression(expr: Expr) -> list[Expr]:
     """Return an expression and everything below it, parents first."""
-    if type(expr) in _LEAVES:
-        return [expr]
     found: list[Expr] = []
-    pending = [expr]
-    while pending:
-        expr = pending.pop()
+    pending: list[Expr] = []
+    while True:
         found.append(expr)
         if isinstance(expr, Binary):  # most are
-            pending += (expr.right, expr.left)
-        elif type(expr) not in _LEAVES:
+            pending.append(expr.right)
+            expr = expr.left
+            continue
+        if type(expr) not in _LEAVES:
             pending += _OPERANDS[type(expr)](expr)[::-1]
-    return found
+        if not pending:
+            return found
+        expr = pending.pop()
 
 
 def walk_statements(body: tuple[Stmt, ...]) -> list[Stmt]:

@@ -20,7 +20,18 @@ from metafork.algebra.prover import Prover
 from metafork.analysis.facts import Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.names import fresh
-from metafork.ir.program import Binary, Declare, Derived, Expr, IntConst, Stmt, Var, walk_expression, walk_statements
+from metafork.ir.program import (
+    Binary,
+    Declare,
+    Derived,
+    Expr,
+    IntConst,
+    Stmt,
+    Var,
+    expressions_of,
+    walk_expression,
+    walk_statements,
+)
 from metafork.ir.rewriting import assigned_variables, map_body
 
 INT = ScalarType.INT
@@ -33,6 +44,8 @@ def with_host_quotients(
     body: Body, arguments: Mapping[str, Var], scope: Scope, prover: Prover, taken: set[str]
 ) -> tuple[Body, tuple[Derived, ...]]:
     """Return a kernel's body that reads its quotients, and their definitions; ``taken`` grows by their names."""
+    if not _has_quotients(body):
+        return body, ()
     hidden = {stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare)} | assigned_variables(body)
     asked = {name for name, variable in arguments.items() if variable.type is INT and name not in hidden}
     known: dict[Expr, Var | None] = {}
@@ -58,6 +71,16 @@ def with_host_quotients(
         return result
 
     return map_body(body, changed), tuple(made)
+
+
+def _has_quotients(body: Body) -> bool:
+    """Say whether an expression of a body is divided by another one than a constant."""
+    return any(
+        isinstance(part, Binary) and part.op == "/" and not isinstance(part.right, IntConst)
+        for stmt in walk_statements(body)
+        for expr in expressions_of(stmt)
+        for part in walk_expression(expr)
+    )
 
 
 def _of_arguments(expr: Expr, asked: Set[str], most: int = MOST_OPERANDS) -> bool:
