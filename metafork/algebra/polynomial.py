@@ -24,7 +24,8 @@ _Terms = dict[Monomial, int | Fraction]
 """Nonzero coefficients; an ``int`` wherever the coefficient is one, which is far quicker than a ``Fraction``."""
 
 
-def _times(left: Monomial, right: Monomial) -> Monomial:
+def product_of(left: Monomial, right: Monomial) -> Monomial:
+    """Return the product of two monomials."""
     if not left or not right:
         return left or right
     if left[-1][0] < right[0][0]:
@@ -222,7 +223,7 @@ class Polynomial:
             value = rest[top] / scale
             quotient[factor] = value
             for mono, coefficient in divisor._coefficients.items():
-                product = _times(mono, factor)
+                product = product_of(mono, factor)
                 left = rest.get(product, 0) - value * coefficient
                 if left:
                     rest[product] = left
@@ -342,7 +343,7 @@ def _canonical(mono: Monomial) -> Monomial:
     result: Monomial = ()
     for name, exponent in mono:
         if exponent:
-            result = _times(result, ((name, exponent),))
+            result = product_of(result, ((name, exponent),))
     return result
 
 
@@ -362,11 +363,11 @@ def _product(left: _Terms, right: _Terms) -> _Terms:
         ((other, coefficient),) = right.items()
         if not other:
             return {mono: value * coefficient for mono, value in left.items()}
-        return {_times(mono, other): value * coefficient for mono, value in left.items()}
+        return {product_of(mono, other): value * coefficient for mono, value in left.items()}
     total: _Terms = {}
     for mono, value in left.items():
         for other, coefficient in right.items():
-            product = _times(mono, other)
+            product = product_of(mono, other)
             total[product] = total.get(product, 0) + value * coefficient
     return total
 

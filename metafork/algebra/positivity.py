@@ -238,7 +238,7 @@ def rooms(premises: Iterable[Constraint]) -> list[Polynomial]:
 
 def whole(value: Polynomial) -> bool:
     """Say whether all coefficients are integers."""
-    return all(coefficient.denominator == 1 for coefficient in value.coefficients.values())
+    return Fraction not in map(type, value.coefficients.values())
 
 
 def _is_rest(mono: Monomial) -> bool:

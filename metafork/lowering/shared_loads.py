@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from fractions import Fraction
 
-from metafork.algebra.polynomial import Monomial, Polynomial
+from metafork.algebra.polynomial import Monomial, Polynomial, product_of
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET
 from metafork.ir.names import fresh
@@ -342,32 +342,38 @@ def exact_polynomial(expr: Expr, scalars: Mapping[str, Polynomial], changing: Se
     ``scalars`` are known values, ``changing`` names without one value.
     """
     total: dict[Monomial, int | Fraction] = {}
-    return Polynomial.of_coefficients(total) if _summed(expr, 1, total, scalars, changing) else None
+    return Polynomial.of_coefficients(total) if _summed(expr, 1, (), total, scalars, changing) else None
 
 
 def _summed(
     expr: Expr,
-    factor: int,
+    factor: int | Fraction,
+    times: Monomial,
     total: dict[Monomial, int | Fraction],
     scalars: Mapping[str, Polynomial],
     changing: Set[str],
 ) -> bool:
-    """Add ``factor`` times an expression to the coefficients in ``total``; say whether it is a polynomial."""
+    """Add ``factor * times`` times an expression to the coefficients in ``total``; say whether it is a polynomial."""
     if isinstance(expr, Binary):
-        op, right = expr.op, expr.right
+        op, left, right = expr.op, expr.left, expr.right
         if op not in _EXACT or expr.type not in SIGNED:
             return False
         if op != "*":
-            return _summed(expr.left, factor, total, scalars, changing) and _summed(
-                right, factor if op == "+" else -factor, total, scalars, changing
+            return _summed(left, factor, times, total, scalars, changing) and _summed(
+                right, factor if op == "+" else -factor, times, total, scalars, changing
             )
         if isinstance(right, IntConst):
-            return _summed(expr.left, factor * right.value, total, scalars, changing)
-        one = exact_polynomial(expr.left, scalars, changing)
-        other = None if one is None else exact_polynomial(right, scalars, changing)
-        if one is None or other is None:
+            return _summed(left, factor * right.value, times, total, scalars, changing)
+        other = exact_polynomial(right, scalars, changing)
+        if other is None:
             return False
-        _add(one * other, factor, total)
+        if len(other.coefficients) == 1:  # as that of a row's length has
+            ((mono, coefficient),) = other.coefficients.items()
+            return _summed(left, factor * coefficient, product_of(mono, times), total, scalars, changing)
+        one = exact_polynomial(left, scalars, changing)
+        if one is None:
+            return False
+        _add(one * other, factor, times, total)
         return True
     if isinstance(expr, Var):
         name = expr.name
@@ -375,30 +381,31 @@ def _summed(
             return False
         known = scalars.get(name)
         if known is not None:
-            _add(known, factor, total)
+            _add(known, factor, times, total)
             return True
-        power = ((name, 1),)
+        power = product_of(((name, 1),), times)
         total[power] = total.get(power, 0) + factor
         return True
     if isinstance(expr, IntConst):
-        total[()] = total.get((), 0) + factor * expr.value
+        total[times] = total.get(times, 0) + factor * expr.value
         return True
     if isinstance(expr, Call):
         # Where an offset is an int, it fits.
-        return expr.name == OFFSET and _summed(expr.arguments[0], factor, total, scalars, changing)
+        return expr.name == OFFSET and _summed(expr.arguments[0], factor, times, total, scalars, changing)
     if isinstance(expr, Cast):
         operand = expr.operand
         exact = expr.type in SIGNED and operand.type in SIGNED and expr.type.size >= operand.type.size
-        return exact and _summed(operand, factor, total, scalars, changing)
+        return exact and _summed(operand, factor, times, total, scalars, changing)
     return False
 
 
 _EXACT = frozenset({"+", "-", "*"})
 
 
-def _add(value: Polynomial, factor: int, total: dict[Monomial, int | Fraction]) -> None:
+def _add(value: Polynomial, factor: int | Fraction, times: Monomial, total: dict[Monomial, int | Fraction]) -> None:
     for mono, coefficient in value.coefficients.items():
-        total[mono] = total.get(mono, 0) + factor * coefficient
+        product = product_of(mono, times)
+        total[product] = total.get(product, 0) + factor * coefficient
 
 
 def changing_scalars(body: Body) -> frozenset[str]:

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from fractions import Fraction
+from functools import cache
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.positivity import whole
@@ -350,8 +351,8 @@ def multiples_needed(
     terms = [term for value in values for term in value.coefficients.items()]
     if any(coefficient.denominator != 1 for _, coefficient in terms):
         return None
-    odd = [mono for mono, coefficient in terms if coefficient % number]
-    factors = [[name for name in divisible if any(name == factor for factor, _ in mono)] for mono in odd]
+    odd = [{factor for factor, _ in mono} for mono, coefficient in terms if coefficient % number]
+    factors = [[name for name in divisible if name in own] for own in odd]
     if not all(factors):
         return None
     often = Counter(name for names in factors for name in names)
@@ -402,6 +403,7 @@ def varies(value: Polynomial) -> bool:
     return any(symbol.startswith(THREAD) for symbol in value.symbols)
 
 
+@cache  # of a few distances
 def sectors_of_access(apart: int) -> Fraction:
     """Return how many sectors a warp's access takes whose threads lie so many bytes apart, beginning anywhere."""
     return min(Fraction((WARP - 1) * apart, SECTOR_BYTES) + 1, Fraction(WARP))

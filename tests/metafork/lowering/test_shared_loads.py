@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 import pytest
 
+from metafork.algebra.polynomial import Polynomial
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Assign,
@@ -21,9 +23,9 @@ from metafork.ir.program import (
     binary,
     walk_statements,
 )
-from metafork.ir.rewriting import substitute
+from metafork.ir.rewriting import substitute, variables
 from metafork.lowering import shared_loads
-from metafork.lowering.shared_loads import may_share, with_shared_loads
+from metafork.lowering.shared_loads import exact_polynomial, may_share, with_shared_loads
 from metafork.lowering.short_loops import unrolled_statements, without_short_loops
 
 INT = ScalarType.INT
@@ -109,6 +111,42 @@ def test_whatever_is_shared_was_seen_by_the_quick_look(seed: int, monkeypatch: p
     seen = may_share(body)
     monkeypatch.setattr(shared_loads, "may_share", lambda _: True)
     assert seen or with_shared_loads(body, set(names)) is body
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_polynomial_of_an_index_has_its_value(seed: int) -> None:
+    source = random.Random(seed)
+    n, d = Polynomial.symbol("n"), Polynomial.symbol("d")
+    scalars = {"x": n * d * 2 + n - 3, "y": n * 4}
+    point = {name: source.randint(-9, 9) for name in "nds"}
+    numbers = point | {name: int(value.evaluate(point)) for name, value in scalars.items()}
+    index = _random_arithmetic(source, 4)
+    polynomial = exact_polynomial(index, scalars, frozenset({"s"}))
+    if "s" in variables(index):
+        assert polynomial is None
+    else:
+        assert polynomial is not None
+        assert polynomial.evaluate(point) == _value(index, numbers)
+
+
+def _random_arithmetic(source: random.Random, depth: int) -> Expr:
+    if not depth or source.random() < 0.2:
+        return source.choice((IntConst(source.randint(-3, 3)), Var(source.choice("dddnnnxxxyyys"), INT)))
+    sides = (_random_arithmetic(source, depth - 1) for _ in range(2))
+    return binary(source.choice("+-*"), *sides)
+
+
+def _value(expr: Expr, numbers: Mapping[str, int]) -> int:
+    match expr:
+        case Var(name=name):
+            return numbers[name]
+        case IntConst(value=value):
+            return value
+        case Binary(op=op, left=left, right=right):
+            one, other = _value(left, numbers), _value(right, numbers)
+            return one * other if op == "*" else one + other if op == "+" else one - other
+        case _:
+            raise AssertionError(expr)
 
 
 def _few(trips: int, *body: Stmt) -> For:
