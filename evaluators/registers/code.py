@@ -1,23 +1,17 @@
 """The PTX of a kernel as its registers are estimated: blocks of instructions with what they define and use.
 
-The text is read by ``metafork.ptx``; what is added here are views of it.  Passes over the code (``loops``,
-``read_only``) give instructions other names of values, so these stand beside the instruction that was read.
+Registers are numbers, as they are declared (``reading``).  Passes over the code (``loops``, ``read_only``) give
+instructions other ones, so these stand beside the operands that were read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from functools import cache
+from typing import TypeAlias
 
 from metafork.lazy_dataclass import dataclass
-from metafork.ptx.text.cfg import basic_blocks
-from metafork.ptx.text.flatten import flatten
-from metafork.ptx.text.graph import EXIT
-from metafork.ptx.text.opcodes import SINK, names_in, written
-from metafork.ptx.text.parser import parse
-from metafork.ptx.text.source import PtxError
-from metafork.ptx.text.syntax import TYPE_BYTES, Address, Immediate, Instruction, Module, Name, Operand
 
 
 class Slow(Enum):
@@ -53,9 +47,9 @@ class Form:
     subroutines, barriers and calls; ``cached`` of a load through the read-only cache.
     """
 
+    mnemonic: str
     opcode: str
     modifiers: tuple[str, ...]
-    mnemonic: str
     space: str
     loads: bool
     stores: bool
@@ -68,16 +62,17 @@ class Form:
 
 
 @cache  # PTX has few, whatever the programs
-def form(opcode: str, modifiers: tuple[str, ...]) -> Form:
+def form(mnemonic: str) -> Form:
     """Return what an opcode with its modifiers says."""
-    mnemonic = ".".join((opcode, *modifiers))
+    opcode, *rest = mnemonic.split(".")
+    modifiers = tuple(rest)
     space = next((one for one in modifiers if one in _SPACES), "generic")
     waits, is_quotient = opcode in _WAITS, opcode in _QUOTIENTS
     approximate = not _APPROXIMATE.isdisjoint(modifiers)
     return Form(
+        mnemonic,
         opcode,
         modifiers,
-        mnemonic,
         space,
         loads=opcode == "ld" and space != "param",
         stores=opcode == "st" and space != "param",
@@ -95,30 +90,21 @@ class PtxInstruction:
     """One instruction: the registers it defines and uses; ``address`` are the used ones that form an address.
 
     ``special`` are the special registers it reads; ``cached`` tells that it loads through the read-only cache, where it
-    may pass stores, ``guarded`` that it may not run.  ``operands`` are as they were read.
+    may pass stores, ``guarded`` that it may not run.  ``operands`` are as they were written.
     """
 
     form: Form
-    defines: tuple[str, ...]
-    uses: tuple[str, ...]
-    address: tuple[str, ...]
-    special: tuple[str, ...]
+    defines: Sequence[int]
+    uses: Sequence[int]
+    address: Sequence[int]
+    special: Sequence[str]
     cached: bool
     guarded: bool
-    operands: tuple[Operand, ...]
+    operands: Sequence[str]
 
-    def with_names(self, defines: Sequence[str], uses: Sequence[str], address: Sequence[str]) -> PtxInstruction:
-        """Return it with other names of its values."""
-        return PtxInstruction(
-            self.form,
-            tuple(defines),
-            tuple(uses),
-            tuple(address),
-            self.special,
-            self.cached,
-            self.guarded,
-            self.operands,
-        )
+    def with_registers(self, defines: Sequence[int], uses: Sequence[int], address: Sequence[int]) -> PtxInstruction:
+        """Return it with other registers for its values."""
+        return PtxInstruction(self.form, defines, uses, address, self.special, self.cached, self.guarded, self.operands)
 
     def through_cache(self) -> PtxInstruction:
         """Return the load through the read-only cache."""
@@ -141,69 +127,18 @@ class PtxBlock:
 
 @dataclass(frozen=True, slots=True)
 class PtxCode:
-    """The blocks of a kernel in the order of the text, and the bytes of its registers, 0 for predicates."""
+    """The blocks of a kernel in the order of the text, the names of its registers, and their bytes (0: predicates)."""
 
     blocks: tuple[PtxBlock, ...]
-    sizes: Mapping[str, int]
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
 
     def instructions(self) -> list[PtxInstruction]:
         """Return all instructions in the order of the text."""
         return [one for block in self.blocks for one in block.instructions]
 
 
-def read_code(ptx: str) -> PtxCode:
-    """Return the code of the one kernel in a PTX module.
-
-    Raises ``ValueError`` where there is not exactly one, ``PtxError`` (a ``ValueError``) for text that is no PTX.
-    """
-    try:
-        return _code(parse(ptx, placed=False))
-    except PtxError:
-        return _code(parse(ptx))  # an error says where
-
-
-def _code(module: Module) -> PtxCode:
-    kernels = module.kernels()
-    if len(kernels) != 1:
-        raise ValueError(f"the PTX has {len(kernels)} kernels")
-    body = flatten(kernels[0])
-    instructions = [_instruction(one, body.registers) for one in body.instructions]
-    blocks = tuple(
-        PtxBlock(
-            tuple(instructions[block.start : block.end]),
-            tuple(dict.fromkeys(one for one in block.successors if one != EXIT)),
-        )
-        for block in basic_blocks(body)
-    )
-    return PtxCode(blocks, {name: TYPE_BYTES.get(kind, 0) for name, kind in body.registers.items()})
-
-
-def _instruction(code: Instruction, registers: Mapping[str, str]) -> PtxInstruction:
-    kind, guard, operands = form(code.opcode, code.modifiers), code.guard, code.operands
-    defines = [name.text for name in written(code) if name.text in registers]
-    uses: list[str] = []
-    address: tuple[str, ...] = ()
-    special: tuple[str, ...] = ()
-    # What is written comes first among the operands.
-    for operand in operands[1:] if defines else operands:
-        if isinstance(operand, Immediate):
-            continue
-        if isinstance(operand, Name) and operand.text in registers and operand.text != SINK:  # as most are
-            uses.append(operand.text)
-            continue
-        names = [name.text for name in names_in((operand,))]
-        found = [name for name in names if name in registers]
-        uses += found
-        if isinstance(operand, Address):
-            address += tuple(found)
-        if len(found) < len(names):
-            special += tuple([name for name in names if name not in registers and name.startswith("%")])
-    if guard is not None:
-        uses.append(guard.name.text)
-    return PtxInstruction(kind, tuple(defines), tuple(uses), address, special, kind.cached, guard is not None, operands)
-
-
-def live_before(body: Sequence[PtxInstruction], live_out: Iterable[str]) -> set[str]:
+def live_before(body: Sequence[PtxInstruction], live_out: Iterable[int]) -> set[int]:
     """Return the registers that live before straight-line code, of those that live after it."""
     live = set(live_out)
     for one in reversed(body):
@@ -215,29 +150,44 @@ def live_before(body: Sequence[PtxInstruction], live_out: Iterable[str]) -> set[
     return live
 
 
-def liveness(blocks: Sequence[PtxBlock]) -> tuple[list[set[str]], list[set[str]]]:
+Liveness: TypeAlias = tuple[list[set[int]], list[set[int]]]
+
+
+def liveness(blocks: Sequence[PtxBlock]) -> Liveness:
     """Return the registers that live where each block begins, and where it ends."""
-    live_in = [live_before(block.instructions, ()) for block in blocks]
-    defined = [{name for one in block.instructions for name in one.defines} for block in blocks]
+    live_in: list[set[int]] = []
+    defined: list[set[int]] = []
+    for block in blocks:
+        used: set[int] = set()
+        written: set[int] = set()
+        for one in block.instructions:
+            # Where a guard does not hold, the old values stay.
+            for name in (*one.uses, *one.defines) if one.guarded else one.uses:
+                if name not in written:
+                    used.add(name)
+            if not one.guarded:
+                written.update(one.defines)
+        live_in.append(used)
+        defined.append(written)
     before: list[list[int]] = [[] for _ in blocks]
     for index, block in enumerate(blocks):
         for successor in block.successors:
             before[successor].append(index)
-    live_out: list[set[str]] = [set() for _ in blocks]
+    live_out: list[set[int]] = [set() for _ in blocks]
     # What lives where a block begins, and was not yet told to those before it.
     fresh = [set(live) for live in live_in]
     pending = [index for index, live in enumerate(live_in) if live]
     while pending:
         index = pending.pop()
         news, fresh[index] = fresh[index], set()
-        for one in before[index]:
-            out = news - live_out[one]
-            live_out[one] |= out
-            out -= defined[one]
-            out -= live_in[one]
+        for earlier in before[index]:
+            out = news - live_out[earlier]
+            live_out[earlier] |= out
+            out -= defined[earlier]
+            out -= live_in[earlier]
             if out:
-                live_in[one] |= out
-                if not fresh[one]:
-                    pending.append(one)
-                fresh[one] |= out
+                live_in[earlier] |= out
+                if not fresh[earlier]:
+                    pending.append(earlier)
+                fresh[earlier] |= out
     return live_in, live_out

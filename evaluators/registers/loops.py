@@ -19,7 +19,6 @@ from evaluators.registers.code import PtxBlock, PtxInstruction
 from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text import graph
 from metafork.ptx.text.parser import integer_literal
-from metafork.ptx.text.syntax import Immediate, Name, Operand
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "lt": operator.lt,
@@ -37,8 +36,6 @@ _WITHOUT_EFFECT = frozenset(
     ("add", "sub", "mul", "mad", "fma", "neg", "abs", "min", "max", "shl", "shr", "and", "or", "xor", "not", "bfe",
      "mov", "cvt", "cvta", "setp", "selp")
 )  # fmt: skip
-# Stands in no name of PTX.
-_COPY = "~"
 UNKNOWN = 0
 """The number of iterations of a counted loop that is no constant."""
 
@@ -138,7 +135,7 @@ def _skipped(
 def _guarded(blocks: Sequence[PtxBlock], skipped: int) -> Iterator[PtxInstruction]:
     """Yield the instructions of a block that may be skipped; values that others use may stay what they were."""
     instructions = blocks[skipped].instructions
-    defined: set[str] = set()
+    defined: set[int] = set()
     left = {name for place, block in enumerate(blocks) if place != skipped for one in block.instructions
             for name in one.uses}  # fmt: skip
     for one in instructions:
@@ -149,7 +146,7 @@ def _guarded(blocks: Sequence[PtxBlock], skipped: int) -> Iterator[PtxInstructio
             yield replace(one, guarded=True) if left.intersection(one.defines) else one
 
 
-def without_invariants(body: Sequence[PtxInstruction]) -> tuple[list[PtxInstruction], frozenset[str]]:
+def without_invariants(body: Sequence[PtxInstruction]) -> tuple[list[PtxInstruction], frozenset[int]]:
     """Return what of a loop's body depends on the iteration, and the values that it uses of the rest."""
     definitions = Counter([name for one in body for name in one.defines])
     several = {name for name, number in definitions.items() if number > 1}
@@ -168,7 +165,7 @@ def without_invariants(body: Sequence[PtxInstruction]) -> tuple[list[PtxInstruct
     return left, frozenset({name for one in left for name in one.uses} & (definitions.keys() - varying))
 
 
-def _may_be_invariant(one: PtxInstruction, several: AbstractSet[str]) -> bool:
+def _may_be_invariant(one: PtxInstruction, several: AbstractSet[int]) -> bool:
     """Say whether it is where its operands are, but for registers that are written ``several`` times."""
     return one.form.opcode in _WITHOUT_EFFECT and not one.guarded and several.isdisjoint(one.defines)
 
@@ -199,7 +196,7 @@ def iterations(blocks: Sequence[PtxBlock], chain: Chain) -> int | None:
     return None
 
 
-def _comes_back(body: Sequence[PtxInstruction], grown: str, counter: str) -> bool:
+def _comes_back(body: Sequence[PtxInstruction], grown: int, counter: int) -> bool:
     """Say whether a value that a loop computes is that of a register in the next iteration."""
     copies = {one.defines[0]: one.uses[0] for one in body if one.form.opcode == "mov" and len(one.uses) == 1}
     name = counter
@@ -217,8 +214,8 @@ def _constant_iterations(
     chain: Chain,
     test: PtxInstruction,
     leaves: PtxInstruction,
-    tested: str,
-    counter: str,
+    tested: int,
+    counter: int,
     step: int,
     *,
     after: bool,
@@ -227,8 +224,7 @@ def _constant_iterations(
     limit = _constant(test.operands[-1])
     start = _start(blocks, chain, counter)
     compare = _COMPARE.get(test.form.modifiers[0])
-    first = test.operands[1]
-    if limit is None or start is None or compare is None or not isinstance(first, Name) or test.uses[0] != tested:
+    if limit is None or start is None or compare is None or _is_number(test.operands[1]) or test.uses[0] != tested:
         return UNKNOWN
     value = start + step if after else start
     stays = compare(value, limit)
@@ -241,17 +237,21 @@ def _constant_iterations(
     return UNKNOWN
 
 
-def _constant(operand: Operand) -> int | None:
+def _is_number(operand: str) -> bool:
+    return operand[0] in "-.0123456789"
+
+
+def _constant(operand: str) -> int | None:
     """Return the integer that an operand is."""
-    if not isinstance(operand, Immediate):
+    if not _is_number(operand):
         return None
     try:
-        return integer_literal(operand.text)
+        return integer_literal(operand)
     except ValueError:
         return None
 
 
-def _start(blocks: Sequence[PtxBlock], chain: Chain, name: str) -> int | None:
+def _start(blocks: Sequence[PtxBlock], chain: Chain, name: int) -> int | None:
     """Return the constant that a register holds where a loop begins."""
     inside = set(chain.blocks)
     outside = [block.instructions for index, block in enumerate(blocks) if index not in inside]
@@ -268,52 +268,42 @@ def _start(blocks: Sequence[PtxBlock], chain: Chain, name: str) -> int | None:
     return None
 
 
-def original(name: str) -> str:
-    """Return the register that a copy of a loop's body names."""
-    return name.partition(_COPY)[0]
+def copies(body: Sequence[PtxInstruction], count: int, weight: list[int]) -> list[PtxInstruction]:
+    """Return a loop's body so many times without its branches; each copy's values have registers of their own.
 
-
-class CopiedWeights(dict[str, int]):
-    """How many registers a register of the PTX takes, or a copy of one."""
-
-    def __missing__(self, name: str) -> int:
-        weight = self[name] = self[original(name)]
-        return weight
-
-
-def copies(body: Sequence[PtxInstruction], count: int, tag: str) -> list[PtxInstruction]:
-    """Return a loop's body so many times without its branches; each copy's values have names of their own.
-
-    The last copy leaves its values where the code after the loop looks for them.
+    The last copy leaves its values where the code after the loop looks for them.  ``weight`` says how many registers of
+    a thread each takes, and grows by those of the copies.
     """
     straight = [one for one in body if one.form.opcode != "bra"]
     last = {name: place for place, one in enumerate(straight) for name in one.defines}
-    current: dict[str, str] = {}
+    current = {name: name for one in straight for name in (*one.uses, *one.defines)}
     result: list[PtxInstruction] = []
     for copy in range(count):
         for place, one in enumerate(straight):
-            uses, address = ([current.get(name, name) for name in names] for names in (one.uses, one.address))
+            uses, address = [current[name] for name in one.uses], [current[name] for name in one.address]
             for name in one.defines:
-                stays = copy == count - 1 and last[name] == place
-                current[name] = name if stays else f"{name}{_COPY}{tag}.{copy}.{place}"
-            result.append(one.with_names([current[name] for name in one.defines], uses, address))
+                if copy == count - 1 and last[name] == place:
+                    current[name] = name
+                else:
+                    current[name] = len(weight)
+                    weight.append(weight[name])
+            result.append(one.with_registers([current[name] for name in one.defines], uses, address))
     return result
 
 
-def unrolled_whole(blocks: Sequence[PtxBlock]) -> list[PtxBlock]:
-    """Unroll the loops with a constant and small number of iterations, and join blocks that only follow each other.
+def unrolled_whole(blocks: Sequence[PtxBlock], weight: list[int]) -> Sequence[PtxBlock]:
+    """Unroll the loops with a constant and small number of iterations; where there are none, these are the same blocks.
 
-    Positions stay as they are; what is no longer reached is empty.
+    Positions stay as they are; what is no longer reached is empty.  ``weight`` grows as for ``copies``.
     """
-    current = list(blocks)
-    count = 0
+    current = blocks
     while (found := _whole(current)) is not None:
         chain, number = found
-        count += 1
-        current[chain.blocks[0]] = PtxBlock(tuple(copies(chain.body, number, f"w{count}")), (chain.exit,))
+        current = list(current)
+        current[chain.blocks[0]] = PtxBlock(tuple(copies(chain.body, number, weight)), (chain.exit,))
         for block in chain.blocks[1:]:
             current[block] = PtxBlock((), ())
-    return _joined(current)
+    return current
 
 
 def _whole(blocks: Sequence[PtxBlock]) -> tuple[Chain, int] | None:
@@ -328,7 +318,9 @@ def _whole(blocks: Sequence[PtxBlock]) -> tuple[Chain, int] | None:
     return None
 
 
-def _joined(blocks: list[PtxBlock]) -> list[PtxBlock]:
+def joined(blocks: Sequence[PtxBlock]) -> list[PtxBlock]:
+    """Join blocks that only follow each other; positions stay as they are."""
+    blocks = list(blocks)
     entries = [0] * len(blocks)
     entries[0] = 1
     order = graph.reverse_postorder([block.successors for block in blocks])

@@ -26,9 +26,10 @@ from importlib.resources import files
 from math import exp, log
 from typing import Any
 
-from evaluators.registers.code import Slow, read_code
+from evaluators.registers.code import Slow, liveness
 from evaluators.registers.pressure import accesses, hoisted, weights
 from evaluators.registers.read_only import with_read_only_loads
+from evaluators.registers.reading import read_code
 from evaluators.registers.schedule import arrangement
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, Pipeline, pipeline_of
 from metafork.ir.kernel import Kernel
@@ -143,14 +144,14 @@ def _counted(subject: tuple[str, bool], _: object) -> Terms:
     """Count on PTX, which nvcc or LLVM made of a kernel."""
     ptx, from_text = subject
     code = read_code(ptx)
-    weight = weights(code)
-    arranged, number = arrangement(with_read_only_loads(code) if from_text else code, weight), accesses(code)
+    weight, live, number = weights(code), liveness(code.blocks), accesses(code)
+    arranged = arrangement(with_read_only_loads(code) if from_text else code, weight, live)
     return Terms(
         from_text=int(from_text),
         wanted=arranged.wanted,
-        hoisted=hoisted(code, weight),
+        hoisted=hoisted(code, weight, live),
         across=arranged.across,
-        block_longs=sum(not taken and code.sizes[name] == 8 for name, taken in weight.items()),
+        block_longs=sum(not taken and size == 8 for taken, size in zip(weight, code.sizes, strict=True)),
         divide_double=arranged.slow[Slow.DIVIDE_DOUBLE],
         divide_float=arranged.slow[Slow.DIVIDE_FLOAT],
         divide_int=arranged.slow[Slow.DIVIDE_INT],

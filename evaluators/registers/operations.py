@@ -25,6 +25,7 @@ _GLOBAL_LATENCY, _LOAD_LATENCY, _SEQUENCE_LATENCY, _APPROXIMATE_LATENCY, _DOUBLE
 )
 _BRANCH_LATENCY = 1
 _EXTENSIONS = frozenset({("u32", "u64"), ("u64", "u32"), ("s64", "s32"), ("u32", "u16")})
+_SCALES = {"mul": "wide", "shl": "b64", "cvt": "s64"}
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +47,36 @@ class Operations:
     weight: list[int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What becomes of an instruction: found out once for each form.
+
+    ``passes``: it hands on its operand; ``extends``: it only tells the width of a value; ``offsets``: it may add a
+    constant to an address; ``sums``: it may add a base to an offset; ``scales``: it makes an offset in bytes of an
+    index, which an addition does besides.
+    """
+
+    latency: int
+    passes: bool
+    extends: bool
+    offsets: bool
+    sums: bool
+    scales: bool
+
+
 @cache  # as ``form``
+def _kind(form: Form) -> _Kind:
+    opcode, modifiers = form.opcode, form.modifiers
+    return _Kind(
+        _latency(form),
+        passes=opcode in ("mov", "cvta"),
+        extends=opcode == "cvt" and (modifiers[:2] in _EXTENSIONS or modifiers[0] == "u16"),
+        offsets=form.mnemonic == "add.s64",
+        sums=form.mnemonic in ("add.s64", "sub.s64"),
+        scales=modifiers[:1] == (_SCALES.get(opcode),),
+    )
+
+
 def _latency(form: Form) -> int:
     if form.opcode == "ld":
         return _GLOBAL_LATENCY if form.space == "global" else _LOAD_LATENCY
@@ -57,37 +87,17 @@ def _latency(form: Form) -> int:
     return _DOUBLE_LATENCY if "f64" in form.modifiers else _LATENCY
 
 
-@cache
-def _extends(form: Form) -> bool:
-    """Say whether it only tells the width of a value."""
-    return form.opcode == "cvt" and (form.modifiers[:2] in _EXTENSIONS or form.modifiers[0] == "u16")
-
-
-@cache
-def _scales(form: Form) -> bool:
-    """Say whether it makes an offset in bytes of an index, which an addition does besides."""
-    match form.opcode:
-        case "mul":
-            return form.modifiers[0] == "wide"
-        case "shl":
-            return form.modifiers[0] == "b64"
-        case "cvt":
-            return form.modifiers[0] == "s64"
-        case _:
-            return False
-
-
-def operations(body: Sequence[PtxInstruction], live_out: AbstractSet[str], registers: Mapping[str, int]) -> Operations:
+def operations(body: Sequence[PtxInstruction], live_out: AbstractSet[int], registers: Sequence[int]) -> Operations:
     """Return the operations of straight-line code; ``registers`` says how many each register of the PTX takes.
 
     What only passes through is one value that takes as much as all of that.
     """
-    current: dict[str, int] = {}
+    current: dict[int, int] = {}
     weight: list[int] = []
     count: list[int] = []
     as_address: dict[int, int] = {}
 
-    def fresh(name: str) -> int:
+    def fresh(name: int) -> int:
         current[name] = value = len(weight)
         weight.append(registers[name])
         count.append(0)
@@ -95,13 +105,12 @@ def operations(body: Sequence[PtxInstruction], live_out: AbstractSet[str], regis
 
     renamed: list[tuple[PtxInstruction, list[int], list[int]]] = []
     for one in body:
-        uses = []
-        for name in one.uses:
-            value = current[name] if name in current else fresh(name)
+        uses = [current[name] if name in current else fresh(name) for name in one.uses]
+        for value in uses:
             count[value] += 1
-            if name in one.address:
+        if one.address:
+            for value in [current[name] for name in one.uses if name in one.address]:
                 as_address[value] = as_address.get(value, 0) + 1
-            uses.append(value)
         if one.guarded:
             # Where the guard does not hold, the old value stays.
             uses += [current[name] if name in current else fresh(name) for name in one.defines]
@@ -134,27 +143,34 @@ def _merged(
         if form.opcode == "bra":
             result.append(Operation(one, [], [], _BRANCH_LATENCY))
             continue
+        kind = _kind(form)
         uses = [root[value] for value in operands]
-        if len(uses) == 1 and len(defines) == 1 and not one.special and defines[0] not in last:
+        if (
+            (kind.passes or kind.extends or kind.offsets)
+            and len(uses) == 1
+            and len(defines) == 1
+            and not one.special
+            and defines[0] not in last
+        ):
             value = defines[0]
             vanishes = (
-                form.opcode in ("mov", "cvta")
-                or (weight[uses[0]] == weight[value] and _extends(form))
+                kind.passes
+                or (kind.extends and weight[uses[0]] == weight[value])
                 # A constant offset of accesses.
-                or (form.mnemonic == "add.s64" and as_address.get(value, 0) == count[value])
+                or (kind.offsets and as_address.get(value, 0) == count[value])
             )
             if vanishes:
                 root[value] = uses[0]
                 continue
-        operation = Operation(one, defines, uses, _latency(form))
-        if form.mnemonic in ("add.s64", "sub.s64"):
+        operation = Operation(one, defines, uses, kind.latency)
+        if kind.sums:
             for value in uses:
                 scale = scales.get(value)
                 if scale is not None and count[value] == 1:
                     operation.uses = [other for other in uses if other != value] + scale.uses
                     absorbed.add(scale)
                     break
-        if _scales(form):
+        if kind.scales:
             for value in defines:
                 scales[value] = operation
         result.append(operation)
@@ -164,18 +180,24 @@ def _merged(
 def in_order(code: Operations) -> int:
     """Return the most registers that live at once in the order of the text."""
     weight = code.weight
-    live = set(code.live_out)
-    now = most = sum(weight[value] for value in live)
+    lives = [False] * len(weight)
+    for value in code.live_out:
+        lives[value] = True
+    now = most = sum([weight[value] for value in code.live_out])
     for one in reversed(code.sequence):
-        alive = [value for value in one.defines if value in live]
-        if len(alive) < len(one.defines):
-            most = max(most, now + sum(weight[value] for value in one.defines if value not in live))
-        for value in alive:
-            live.discard(value)
-            now -= weight[value]
+        ends = dead = 0
+        for value in one.defines:
+            if lives[value]:
+                lives[value] = False
+                ends += weight[value]
+            else:
+                dead += weight[value]
+        if now + dead > most:
+            most = now + dead
+        now -= ends
         for value in one.uses:
-            if value not in live:
-                live.add(value)
+            if not lives[value]:
+                lives[value] = True
                 now += weight[value]
         if now > most:
             most = now

@@ -10,10 +10,9 @@ address of shared memory) takes one register; predicates take none.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Sequence
 
-from evaluators.registers.code import Form, PtxCode, PtxInstruction, liveness
+from evaluators.registers.code import Form, Liveness, PtxCode, PtxInstruction, live_before, liveness
 from evaluators.registers.loops import natural_loops
 from metafork.lazy_dataclass import dataclass
 
@@ -43,23 +42,21 @@ def accesses(code: PtxCode) -> Accesses:
     )
 
 
-def hoisted(code: PtxCode, weight: Mapping[str, int] | None = None) -> int:
+def hoisted(code: PtxCode, weight: Sequence[int] | None = None, live: Liveness | None = None) -> int:
     """Return the most 32-bit registers that live when loads and addresses come as early as they can.
 
-    ``weight`` is that of ``weights``, where it is known.
+    ``weight`` is that of ``weights``, and ``live`` that of ``liveness``, where they are known.
     """
     blocks, weight = code.blocks, weight or weights(code)
-    live_in, live_out = liveness(blocks)
+    live_in, live_out = live or liveness(blocks)
     loops = natural_loops(blocks)
     taken = weight.__getitem__
-    regions: list[tuple[int, Sequence[PtxInstruction], set[str], bool]] = []
+    regions: list[tuple[int, Sequence[PtxInstruction], set[int], bool]] = []
 
-    def add(body: Sequence[PtxInstruction], live: set[str], loop: bool) -> None:
+    def add(body: Sequence[PtxInstruction], before: set[int], after: set[int], loop: bool) -> None:
         # As much as could live at once, were everything needed everywhere.
-        defines = [one.defines for one in body]
-        outside = live.union(*[one.uses for one in body]).difference(*defines)
-        bound = sum(map(taken, outside)) + sum(map(taken, chain.from_iterable(defines)))
-        regions.append((bound, body, live, loop))
+        bound = sum(map(taken, before)) + sum([taken(name) for one in body for name in one.defines])
+        regions.append((bound, body, after, loop))
 
     inside: set[int] = set()
     for header in loops.innermost():
@@ -70,22 +67,23 @@ def hoisted(code: PtxCode, weight: Mapping[str, int] | None = None) -> int:
         inside.update(members)
         left = {name for index in members for after in blocks[index].successors if after not in loops.members[header]
                 for name in live_in[after]}  # fmt: skip
-        add(body, live_in[header] | left, loop=True)
+        left |= live_in[header]
+        add(body, live_before(body, left), left, loop=True)
     for index, block in enumerate(blocks):
         if index not in inside:
-            add(block.instructions, live_out[index], loop=False)
+            add(block.instructions, live_in[index], live_out[index], loop=False)
     most = 0
-    for bound, instructions, live, loop in sorted(regions, key=lambda region: -region[0]):
+    for bound, instructions, after, loop in sorted(regions, key=lambda region: -region[0]):
         if bound <= most:
             break
-        most = max(most, _walk(_memory_first(instructions), live, weight, predicated=loop))
+        most = max(most, _walk(_memory_first(instructions), after, weight, predicated=loop))
     return most
 
 
 def _walk(
     instructions: Sequence[PtxInstruction],
-    live_out: Iterable[str],
-    weight: Mapping[str, int],
+    live_out: Iterable[int],
+    weight: Sequence[int],
     *,
     predicated: bool = False,
 ) -> int:
@@ -124,7 +122,7 @@ def _memory_first(instructions: Sequence[PtxInstruction]) -> Sequence[PtxInstruc
     A load may pass anything but a definition it needs, a barrier, and a store to its own space; loads through the
     read-only cache pass those too.
     """
-    defined_at: dict[str, int] = {}
+    defined_at: dict[int, int] = {}
     needs: list[list[int]] = []
     earliest: list[int] = []
     fence: dict[str, int] = {}
@@ -135,7 +133,8 @@ def _memory_first(instructions: Sequence[PtxInstruction]) -> Sequence[PtxInstruc
         needs.append(sources)
         place = 0
         for source in sources:
-            place = max(place, earliest[source])
+            if earliest[source] > place:
+                place = earliest[source]
         if one.form.loads:
             if not one.cached:
                 place = max(place, everything, fence.get(one.form.space, 0))
@@ -179,26 +178,20 @@ def _memory_first(instructions: Sequence[PtxInstruction]) -> Sequence[PtxInstruc
     return order
 
 
-def weights(code: PtxCode) -> dict[str, int]:
-    """Return how many registers of a thread each virtual register takes."""
+def weights(code: PtxCode) -> list[int]:
+    """Return how many registers of a thread each register of the PTX takes."""
     instructions = code.instructions()
     whole = _needed_whole(instructions, code.sizes)
     uniform = _uniform(instructions)
-    weight: dict[str, int] = {}
-    for name in set[str]().union(*[one.defines + one.uses for one in instructions]):
-        if name in uniform or not code.sizes[name]:
-            weight[name] = 0
-        else:
-            weight[name] = 2 if name in whole else 1
-    return weight
+    return [0 if name in uniform or not size else 2 if name in whole else 1 for name, size in enumerate(code.sizes)]
 
 
-def _needed_whole(instructions: Sequence[PtxInstruction], sizes: Mapping[str, int]) -> set[str]:
+def _needed_whole(instructions: Sequence[PtxInstruction], sizes: Sequence[int]) -> set[int]:
     """Return the 64-bit registers of which somebody needs the upper half."""
-    wide = {name for name, size in sizes.items() if size == 8}
-    whole: set[str] = set()
+    wide = {name for name, size in enumerate(sizes) if size == 8}
+    whole: set[int] = set()
     # What needs the upper halves of its operands where somebody needs that of its result.
-    waiting: list[tuple[PtxInstruction, set[str]]] = []
+    waiting: list[tuple[PtxInstruction, set[int]]] = []
     for one in reversed(instructions):
         used, form = wide.intersection(one.uses), one.form
         if not used:
@@ -228,11 +221,11 @@ def _needs_low_half(form: Form) -> bool:
     return form.opcode in _LOW_HALF or (form.opcode in _PRODUCTS and "lo" in form.modifiers)
 
 
-def _uniform(instructions: Sequence[PtxInstruction]) -> set[str]:
+def _uniform(instructions: Sequence[PtxInstruction]) -> set[int]:
     """Return the registers that hold one value for the whole block, defined once from arguments and block indices."""
     count = Counter([name for one in instructions for name in one.defines])
     several = {name for name, number in count.items() if number > 1}
-    uniform: set[str] = set()
+    uniform: set[int] = set()
     computed: list[PtxInstruction] = []
     for one in instructions:
         if not one.defines or not several.isdisjoint(one.defines):

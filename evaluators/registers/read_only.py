@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction
-from metafork.ptx.text.syntax import Address
 
 
 def with_read_only_loads(code: PtxCode) -> PtxCode:
@@ -13,21 +14,23 @@ def with_read_only_loads(code: PtxCode) -> PtxCode:
     address comes from.
     """
     instructions = code.instructions()
-    origin: dict[str, set[str]] = {}
+    origin: dict[int, set[str]] = {}
     # What computes an address, or may.
     wide = [one for one in instructions if one.defines and code.sizes[one.defines[0]] == 8 and not one.form.loads]
+    read: set[int] = set()
     changed = True
     while changed:
         changed = False
         for one in wide:
+            read.update(one.uses)
             if one.form.opcode == "ld":
-                found = {str(operand) for operand in one.operands if isinstance(operand, Address)}
+                found = {operand for operand in one.operands if operand[0] == "["}
             else:
                 found = {source for name in one.uses for source in origin.get(name, ())}
             known = origin.setdefault(one.defines[0], set())
             if not found <= known:
                 known |= found
-                changed = True
+                changed = changed or one.defines[0] in read
 
     def arrays(one: PtxInstruction) -> set[str]:
         return {source for name in one.address for source in origin.get(name, ())}
@@ -43,4 +46,4 @@ def with_read_only_loads(code: PtxCode) -> PtxCode:
         return one.through_cache() if sources and not sources & stored else one
 
     blocks = (PtxBlock(tuple(map(cached, block.instructions)), block.successors) for block in code.blocks)
-    return PtxCode(tuple(blocks), code.sizes)
+    return replace(code, blocks=tuple(blocks))

@@ -21,14 +21,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
-from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction, Slow, live_before, liveness
+from evaluators.registers.code import Liveness, PtxBlock, PtxCode, PtxInstruction, Slow, live_before, liveness
 from evaluators.registers.list_scheduling import dependences, scheduled
 from evaluators.registers.loops import (
-    CopiedWeights,
     chain_of,
     copies,
     iterations,
+    joined,
     natural_loops,
     unrolled_whole,
     without_invariants,
@@ -55,13 +56,14 @@ _MOST_UNROLLED = 52
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Straight-line code, the registers that live after it, and whether it stands for a loop unrolled by four.
+    """Straight-line code, the registers that live before and after it, and whether it is a loop unrolled by four.
 
     ``varying``: for a loop without what is the same in all iterations.
     """
 
     body: Sequence[PtxInstruction]
-    live_out: frozenset[str]
+    live_in: AbstractSet[int]
+    live_out: AbstractSet[int]
     unrolled: bool = False
     varying: bool = False
 
@@ -81,23 +83,26 @@ class Arrangement:
     slow: Mapping[Slow, int]
 
 
-def arrangement(code: PtxCode, weight: Mapping[str, int] | None = None) -> Arrangement:
-    """Arrange a kernel; ``weight`` is that of ``weights``, where it is known."""
-    weight = CopiedWeights(weight or weights(code))
+def arrangement(code: PtxCode, weight: Sequence[int] | None = None, live: Liveness | None = None) -> Arrangement:
+    """Arrange a kernel; ``weight`` is that of ``weights``, and ``live`` that of ``liveness``, where they are known."""
+    weight = list(weight or weights(code))
     taken = weight.__getitem__
-    found = list(_regions(unrolled_whole(code.blocks)))
+    blocks = unrolled_whole(code.blocks, weight)
+    live_in, _ = live if live is not None and blocks is code.blocks else liveness(blocks)
+    found = list(_regions(joined(blocks), live_in, weight))
     as_they_are = [region for region in found if not region.unrolled and not region.varying]
     loads = max((sum([one.form.loads for one in region.body]) for region in as_they_are), default=0)
     slow = dict.fromkeys(Slow, 0)
     regions = []
     for region in found:
-        count = Counter([one.form.slow for one in region.body if one.form.slow is not None])
+        kinds = [one.form.slow for one in region.body if one.form.slow is not None]
+        count = Counter(kinds) if kinds else {}
         for kind, number in count.items():
             slow[kind] = max(slow[kind], number)
         temporaries = [more for kind, more in _TEMPORARIES.items() if kind in count]
         # All values at once, more than any arrangement of the region keeps alive.
         values = sum([taken(name) for one in region.body for name in one.defines])
-        values += sum(map(taken, live_before(region.body, region.live_out)))
+        values += sum(map(taken, region.live_in))
         most = max(values + FREE_MORE, *(max(values + more, least) for more, least in temporaries), 0)
         regions.append((most, region, temporaries))
     wanted = 0
@@ -126,9 +131,17 @@ def _wanted(code: Operations, needed: int, temporaries: Sequence[tuple[int, int]
     return max(arranged, *(max(tight + more, fewest) for more, fewest in temporaries), 0)
 
 
-def _regions(blocks: Sequence[PtxBlock]) -> Iterator[Region]:
-    """Yield innermost loops without barriers and calls, unrolled and as they are, and all other blocks."""
-    live_in, live_out = liveness(blocks)
+def _region(
+    body: Sequence[PtxInstruction], live_out: AbstractSet[int], *, unrolled: bool = False, varying: bool = False
+) -> Region:
+    return Region(body, live_before(body, live_out), live_out, unrolled, varying)
+
+
+def _regions(blocks: Sequence[PtxBlock], live_in: Sequence[AbstractSet[int]], weight: list[int]) -> Iterator[Region]:
+    """Yield innermost loops without barriers and calls, unrolled and as they are, and all other blocks.
+
+    ``live_in`` are the registers that live where each block begins; ``weight`` grows by the registers of copies.
+    """
     loops = natural_loops(blocks)
     inside: set[int] = set()
     for header in loops.innermost():
@@ -147,10 +160,10 @@ def _regions(blocks: Sequence[PtxBlock]) -> Iterator[Region]:
             for name in live_in[after]
         }
         live = frozenset(live_in[header] | left)
-        yield Region(body, live)
+        yield _region(body, live)
         varying, invariants = without_invariants(body)
         if invariants:
-            yield Region(varying, live | invariants, varying=True)
+            yield _region(varying, live | invariants, varying=True)
         if (
             chain is not None
             and len(body) <= _MOST_UNROLLED
@@ -158,7 +171,8 @@ def _regions(blocks: Sequence[PtxBlock]) -> Iterator[Region]:
             and not any(one.form.is_sequence for one in body)
             and iterations(blocks, chain) is not None
         ):
-            yield Region(copies(chain.body, _UNROLLS_BY, "u"), live, unrolled=True)
+            yield _region(copies(chain.body, _UNROLLS_BY, weight), live, unrolled=True)
     for block in loops.position:
         if block not in inside and blocks[block].instructions:
-            yield Region(blocks[block].instructions, frozenset(live_out[block]))
+            live_out = frozenset[int]().union(*[live_in[after] for after in blocks[block].successors])
+            yield Region(blocks[block].instructions, live_in[block], live_out)

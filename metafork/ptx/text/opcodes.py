@@ -60,7 +60,8 @@ _NO_RESULT = {
     "griddepcontrol": Effect.NEW_GRID, "sust": Effect.ORDER, "sured": Effect.ORDER, "stmatrix": Effect.ORDER,
 }  # fmt: skip
 _WITH_RESULT = {"ld": Effect.LOAD, "ldu": Effect.LOAD, "atom": Effect.ORDER}
-_WRITES_FIRST = _PURE.union(_WITH_RESULT)
+WRITES_FIRST = _PURE.union(_WITH_RESULT)
+"""What writes its first operand, and no other."""
 
 
 def is_known(instruction: Instruction) -> bool:
@@ -82,7 +83,7 @@ def effect(instruction: Instruction) -> Effect:
 def written(instruction: Instruction) -> list[Name]:
     """Return the registers the instruction may write; for an unknown opcode all that it mentions."""
     opcode, operands = instruction.opcode, instruction.operands
-    if opcode in _WRITES_FIRST:
+    if opcode in WRITES_FIRST:
         return names_in(operands[:1])
     if opcode in _NO_RESULT:
         return []
@@ -114,7 +115,7 @@ def targets(instruction: Instruction) -> tuple[Operand, ...]:
 def read(instruction: Instruction) -> list[Name]:
     """Return the names the instruction may read, its guard included."""
     operands = instruction.operands
-    names = names_in(operands[1:] if instruction.opcode in _WRITES_FIRST else operands)
+    names = names_in(operands[1:] if instruction.opcode in WRITES_FIRST else operands)
     if instruction.guard is None:
         return names
     # A predicated write keeps the old value where the predicate is false.

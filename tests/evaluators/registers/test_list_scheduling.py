@@ -31,13 +31,13 @@ def random_region(seed):
             lines.append(f"\t@%p1 mov.b32 \t{one}, {other};")
             continue
         values.append(fresh)
-    code = code_of_body("\n".join(lines) + "\n")
+    code = code_of_body("\n".join([*lines, "\t@%p1 bra \t$L;", "$L:", ""]))
     body = list(code.instructions())
-    branch = code_of_body("\t@%p1 bra \t$L;\n$L:\n").blocks[0].instructions[0]
+    branch = body.pop(-2)
     for _ in range(draw.randrange(3)):
         body.insert(draw.randrange(2, len(body)), branch)
-    weight = weights(code) | {"%p1": 0}
-    return operations(body, frozenset(draw.sample(values, len(values) // 4)), weight)
+    left = draw.sample(values, len(values) // 4)
+    return operations(body, frozenset(map(code.names.index, left)), weights(code))
 
 
 def must_wait(operations):
