@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[2]
 BATCH = 250
 QUICK = 100
 """Inputs in every test run."""
-ALL_BATCHES = 80
-"""Batches behind the marker ``slow``: 20,000 inputs."""
+ALL_BATCHES = 40
+"""Batches behind the marker ``slow``: 10,000 inputs.  ``python -m tests.fuzz.bad_input FIRST COUNT`` tries others."""
 
 
 def tried(first, count, *more, seconds=900):
@@ -62,7 +62,7 @@ def test_what_parses_is_optimized():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(110_000, 112_000, 100))
+@pytest.mark.parametrize("first", range(110_000, 111_000, 100))
 def test_what_parses_is_optimized_all(first):
     tried(first, 100, "optimize")
 

@@ -161,6 +161,6 @@ def test_random_kernels_keep_their_results(start):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(1000, 1400, 50))
+@pytest.mark.parametrize("start", range(1000, 1200, 50))
 def test_many_random_kernels_keep_their_results(start):
     assert sum(replaced_and_equal(seed) for seed in range(start, start + 50)) > 40
