@@ -178,7 +178,7 @@ class _Vectors:
         for line, constants in reads.items():
             groups = list(self._groups(line, constants, next(iter(constants.values())).element.type))
             size = next(iter(constants.values())).element.type.size
-            self._count(line, len(constants), len(constants) - sum(lanes - 1 for _, lanes in groups), trips, size)
+            self._count(line, constants, len(constants) - sum(lanes - 1 for _, lanes in groups), trips, size)
             for first, lanes in groups:
                 self._use(line, lanes)
                 group = range(first, first + lanes)
@@ -230,13 +230,22 @@ class _Vectors:
                 yield stmts[position][0]
             position += max(1, len(several))
         sizes = {target[0]: _size_of_store(stmt) for stmt, target in stmts if target is not None}
-        for line, elements in Counter(target[0] for _, target in stmts if target is not None).items():
-            self._count(line, elements, targets[line], trips, sizes[line])
+        elements: dict[_Line, list[int]] = {}
+        for _, target in stmts:
+            if target is not None:
+                elements.setdefault(target[0], []).append(target[1])
+        for line, constants in elements.items():
+            self._count(line, constants, targets[line], trips, sizes[line])
 
-    def _count(self, line: _Line, elements: int, accesses: int, trips: int, size: int) -> None:
-        """Count the sectors of so many accesses to elements of a line, and of those that a thread of one column has."""
+    def _count(self, line: _Line, constants: Iterable[int], accesses: int, trips: int, size: int) -> None:
+        """Count the sectors of so many accesses to elements of a line, and of those that a thread of one column has.
+
+        Of a row of neighbours such a thread has as many fewer as there are more columns; of each row that lies apart.
+        """
         if varies(line.rest):
-            one = max(Fraction(elements, self.columns), Fraction(elements - self.columns + 1))
+            one = Fraction(0)
+            for length in _rows_of_neighbours(constants):
+                one += max(Fraction(length, self.columns), Fraction(length - self.columns + 1))
             self.wide += trips * accesses * sectors_of_access(self.columns * size)
             self.narrow += trips * one * self.columns * sectors_of_access(size)
 
@@ -396,6 +405,19 @@ def _with_values(stmt: Stmt, names: Mapping[int, Var]) -> Stmt:
             return replace(stmt, condition=read(condition))
         case _:
             return stmt
+
+
+def _rows_of_neighbours(constants: Iterable[int]) -> list[int]:
+    """Return how many elements each row has in which every element is followed by its neighbour, or accessed again."""
+    lengths: list[int] = []
+    before = None
+    for one in sorted(constants):
+        if before is not None and one - before <= 1:
+            lengths[-1] += 1
+        else:
+            lengths.append(1)
+        before = one
+    return lengths
 
 
 def varies(value: Polynomial) -> bool:

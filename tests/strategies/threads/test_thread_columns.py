@@ -35,6 +35,13 @@ TAKEN = {
         "float",
         "if (x + 1 < m) c[y][x + 1] = a[y][x + 1] + a[y + 1][x] + a[y + 1][x + 1] + a[y + 1][x + 2] + a[y + 2][x + 1];",
     ),
+    "one_column_further_in_pieces_that_lie_apart": (
+        2,
+        None,
+        "float",
+        "for (int k = 0; k < 4; k++)"
+        " c[y][256 * k + x + 1] = a[y][256 * k + x] + a[y][256 * k + x + 1] + a[y][256 * k + x + 2];",
+    ),
     "nothing_shared_by_rows": (4, None, "int", "c[y][x] += a[y][0];"),
     "eight_bytes": (2, (0, 8), "double", "c[y][x] *= a[y][0] + w[x];"),
 }

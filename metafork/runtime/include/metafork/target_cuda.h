@@ -91,7 +91,7 @@ static inline int metafork_taken(cudaError_t error) {
 
 static inline int metafork_current_device(int *device) { return metafork_taken(cudaGetDevice(device)); }
 
-static inline int metafork_hardware_query(int device, metafork_machine *out) {
+static inline int metafork_hardware_read(int device, metafork_machine *out) {
     memset(out, 0, sizeof *out);
     const struct {
         cudaDeviceAttr attribute;
@@ -137,6 +137,28 @@ static inline int metafork_hardware_query(int device, metafork_machine *out) {
     if (error != cudaSuccess) return (int)error;
     out->compute_capability += value;
     return METAFORK_OK;
+}
+
+/* What a device has does not change, and every launch asks for it several times: it is read once. */
+static inline int metafork_hardware_query(int device, metafork_machine *out) {
+    enum { MOST_DEVICES = 64, UNKNOWN = 0, WRITTEN = 1, KNOWN = 2 };
+    static struct {
+        int state;
+        metafork_machine machine;
+    } devices[MOST_DEVICES];
+    const bool kept = device >= 0 && device < MOST_DEVICES;
+    if (kept && __atomic_load_n(&devices[device].state, __ATOMIC_ACQUIRE) == KNOWN) {
+        *out = devices[device].machine;
+        return METAFORK_OK;
+    }
+    const int error = metafork_hardware_read(device, out);
+    int state = UNKNOWN;
+    if (error == METAFORK_OK && kept &&
+        __atomic_compare_exchange_n(&devices[device].state, &state, (int)WRITTEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        devices[device].machine = *out;
+        __atomic_store_n(&devices[device].state, (int)KNOWN, __ATOMIC_RELEASE);
+    }
+    return error;
 }
 
 static inline const char *metafork_message(int error) {
@@ -249,8 +271,9 @@ static inline int metafork_kernel_attributes(const void *kernel, metafork_attrib
 /* Launch a checked shape. */
 static inline int metafork_launch_kernel(const void *function, const metafork_shape *shape, void *stream, void **arguments) {
     cudaFuncAttributes attributes;
-    cudaError_t error = cudaFuncGetAttributes(&attributes, function);
-    if (error == cudaSuccess && shape->shared_bytes > attributes.maxDynamicSharedSizeBytes) {
+    cudaError_t error = cudaSuccess;
+    if (shape->shared_bytes > 0) error = cudaFuncGetAttributes(&attributes, function);
+    if (error == cudaSuccess && shape->shared_bytes > 0 && shape->shared_bytes > attributes.maxDynamicSharedSizeBytes) {
         /* All that a block may have: threads that raise the limit of one kernel together set the same number. */
         int device = 0, most = 0;
         error = cudaGetDevice(&device);

@@ -159,6 +159,21 @@ def test_each_call_failing(matadd):
     assert outcomes == {"ran", "serial", "ended"}
 
 
+def calls(directory, launches):
+    status, said, traced = compared(directory, [("", [21, 7, 3])] * launches, STANDIN_COUNT="1")
+    assert (status, said) == (0, ["same"] * launches)
+    return int(re.search(r"^(\d+) calls$", traced, re.MULTILINE)[1])
+
+
+def test_what_a_device_has_is_asked_once(matadd):
+    """A launch looks at it several times, and there are sixteen numbers."""
+    first = calls(matadd, 1)
+    second, third = calls(matadd, 2) - first, calls(matadd, 3) - calls(matadd, 2)
+    assert second == third
+    assert 16 <= first - second < 32
+    assert second < 50  # copies, streams and events of three arrays, and the launch itself
+
+
 def test_a_device_that_is_reset(matadd):
     """Streams and pinned memory of before are gone with it: others are made, and nothing is given back twice."""
     main = """
