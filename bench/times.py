@@ -6,7 +6,7 @@
 
 Our side is what a user's program does: the drop-in function is called with arrays that stay on the device
 (`metafork_keep`), and the dispatcher chooses and shapes the launches.  Both sides are compiled by nvcc -O3 with
-contraction allowed, and called for a tenth of a second, five times; the least mean counts.  Each block shape is tried,
+contraction allowed, and called for a tenth of a second, three times; the least mean counts.  Each block shape is tried,
 and the best one once more with kernels compiled for its values.  Results of one call are compared with the
 expert's, to 1e-4 of the largest.
 """
@@ -31,7 +31,7 @@ from metafork.ir.static_values import static_parameters
 
 RESULTS = ROOT / "bench" / "results" / "times.json"
 CLOSE = 1e-4
-SECONDS, BATCHES = 0.1, 5
+SECONDS, BATCHES = 0.1, 3
 TO_DEVICE, TO_HOST = 1, 2
 
 
@@ -264,6 +264,7 @@ def main():
         for case in chosen:
             try:
                 rows[case.name] = row_of(case, libraries[case.source], experts[case.expert])
+                print(line(rows[case.name]), file=sys.stderr, flush=True)
             except RuntimeError as error:
                 failed.append(f"{case.name}: {error}")
         values = {name: static_values(_case(name), row["shape"]) for name, row in rows.items()}
