@@ -38,6 +38,19 @@ def _names(_context: click.Context, _parameter: click.Parameter, text: str | Non
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def _words(context: click.Context, _parameter: click.Parameter, text: str) -> tuple[str, ...]:
+    """Return the words of a command that is there."""
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error).lower()) from None
+    if words and not context.params.get("device"):
+        raise click.BadParameter("it starts the programs of --device")
+    if words and shutil.which(words[0]) is None:
+        raise click.BadParameter(f"{words[0]} is not installed")
+    return words
+
+
 def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
     """Return the targets on which registers are compared: those asked for, or all where the tools are present."""
     if asked is not None:
@@ -73,10 +86,11 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
     metavar="F.c",
     help="A C file whose functions NAME_init take the parameters of NAME and fill its arrays before each run.",
 )
-@click.option("--device", is_flag=True, help="Run every leaf on this machine's GPU too (nvcc).")
+@click.option("--device", is_flag=True, is_eager=True, help="Run every leaf on this machine's GPU too (nvcc).")
 @click.option(
     "--runner",
     default="",
+    callback=_words,
     metavar="COMMAND",
     help='What starts the programs for the GPU: "compute-sanitizer --error-exitcode 9".',
 )
@@ -103,7 +117,7 @@ def command(
     no_races: bool,
     init: Path | None,
     device: bool,
-    runner: str,
+    runner: tuple[str, ...],
     jobs: int | None,
     time_limit: float | None,
     as_json: bool,
@@ -129,7 +143,7 @@ def command(
         races=not no_races,
         init=init,
         device=device,
-        runner=tuple(shlex.split(runner)),
+        runner=runner,
     )
     failed = incomplete = unverified = False
     documents = []

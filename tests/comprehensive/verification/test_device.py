@@ -109,6 +109,22 @@ def test_a_runner_starts_the_programs(tmp_path, monkeypatch):
     assert program.endswith("metafork_driver_0_device")
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--device", "--runner", "no-such-tool --fast"], "no-such-tool is not installed"),
+        (["--runner", "no-such-tool --fast", "--device"], "no-such-tool is not installed"),
+        (["--device", "--runner", "env 'X=1"], "no closing quotation"),
+        (["--runner", "env"], "it starts the programs of --device"),
+    ],
+)
+def test_runners_that_cannot_be_are_mistakes_of_usage(tmp_path, words, told):
+    (tmp_path / "p.mf").write_text(TWICE % "x[i * B + u]")
+    done = CliRunner().invoke(cli, ["verify", str(tmp_path / "p.mf"), *words])
+    assert done.exit_code == 2
+    assert told in done.output
+
+
 def test_a_machine_without_a_device_is_told(tmp_path, monkeypatch):
     told = verified(tmp_path, monkeypatch, nvcc=NO_DEVICE)
     assert told.exit_code == 1
