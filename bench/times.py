@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from instructions import EXPERTS, PAGE, ROOT, optimized
+from rig.device import argument
 from rig.tools import WORK, command
 from speed_cases import CASES
 
@@ -99,20 +100,6 @@ class Runtime:
         return (time.perf_counter() - begun) / calls
 
 
-def argument(value):
-    """A scalar or the address of an array, as C takes it."""
-    match value:
-        case np.ndarray():
-            return value.ctypes.data_as(ctypes.c_void_p)
-        case ctypes.c_void_p():
-            return value
-        case int():
-            return ctypes.c_int(value)
-        case np.float32():
-            return ctypes.c_float(value)
-    return ctypes.c_double(value)
-
-
 class Program:
     """One program on the device: sizes, arrays, the expert's result and time."""
 
@@ -127,8 +114,11 @@ class Program:
         library = ctypes.CDLL(str(library))
         names = self.case.expert_arguments.split()
         copies = {name: self.runtime.array(self.arrays[name]) for name in names if name in self.arrays}
-        values = self.sizes | copies
-        function, words = library[self.case.expert_function], [argument(values[name]) for name in names]
+        values = self.sizes | self.arrays
+        function, words = (
+            library[self.case.expert_function],
+            [copies.get(name) or argument(values[name]) for name in names],
+        )
         function(*words)
         self.runtime.finish()
         want = {name: np.empty_like(self.arrays[name]) for name in self.case.results}
@@ -228,7 +218,11 @@ HEAD = "| program | sizes | shape | ours, ms | expert's, ms | ratio | ratio, sta
 
 
 def write(rows, device):
-    """Write the figures, and their table into docs/speed.md."""
+    """Write the figures, and their table into docs/speed.md; other programs keep theirs of the same device."""
+    written = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"device": device, "programs": []}
+    known = {row["name"]: row for row in written["programs"] if written["device"] == device}
+    known |= {row["name"]: row for row in rows}
+    rows = [known[case.name] for case in CASES if case.name in known]
     document = {"format": "metafork-bench-times", "version": 1, "device": device, "programs": rows}
     RESULTS.write_text(json.dumps(document, indent=1) + "\n")
     before, rest = PAGE.read_text().split("<!-- times -->\n")
@@ -245,7 +239,7 @@ def _case(name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="parts of names; all programs where there are none")
-    parser.add_argument("--write", action="store_true", help="write figures and table")
+    parser.add_argument("--write", action="store_true", help="write figures and table; other programs keep theirs")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--jobs", type=int, default=4, help="compilers at a time")
     arguments = parser.parse_args()

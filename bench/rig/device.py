@@ -56,7 +56,8 @@ def occupancy(registers, threads, shared_bytes):
     return blocks * warps / WARPS
 
 
-def _argument(value):
+def argument(value):
+    """Return a scalar or the address of an array as C takes it; raises TypeError for anything else."""
     match value:
         case np.ndarray():
             return value.ctypes.data_as(ctypes.c_void_p)
@@ -129,13 +130,13 @@ class Device:
         entry.restype = None
         if on_device:
             copies = [self._copy_in(value) if isinstance(value, np.ndarray) else None for value in arguments]
-            entry(*(copy or _argument(value) for copy, value in zip(copies, arguments, strict=True)))
+            entry(*(copy or argument(value) for copy, value in zip(copies, arguments, strict=True)))
             for copy, value in zip(copies, arguments, strict=True):
                 if copy is not None:
                     ctypes.memmove(value.ctypes.data, copy, value.nbytes)
                     self._runtime.cudaFree(copy)
         else:
-            entry(*(_argument(value) for value in arguments))
+            entry(*(argument(value) for value in arguments))
         if self._fault is not None:
             raise self._fault
         return self.launches
@@ -145,7 +146,7 @@ class Device:
         """Call a C function of a library that has nothing to do with the device."""
         entry = getattr(library, function)
         entry.restype = None
-        entry(*(_argument(value) for value in arguments))
+        entry(*(argument(value) for value in arguments))
 
     def _copy_in(self, array):
         memory = ctypes.c_void_p()

@@ -34,7 +34,7 @@ from comprehensive.verification.driver import (
 )
 from comprehensive.verification.instrumented import instrumented
 from metafork.ir.arithmetic.math_functions import INEXACT
-from metafork.ir.translation_unit import Function
+from metafork.ir.translation_unit import Function, TranslationUnit
 from metafork.lazy_dataclass import dataclass
 from metafork.printing.cuda import kernel_text
 
@@ -116,6 +116,11 @@ class Build:
         self.init = init
         self.unchecked = ""
 
+    @property
+    def drivers(self) -> list[str]:
+        """The names of the functions' drivers, without what tells sources, objects and programs apart."""
+        return [f"metafork_driver_{number}" for number in range(len(self.functions))]
+
     def make(self, *, raced: bool = True) -> None:
         """Compile and link.  Raises ``BuildError``."""
         unit = self.result.unit
@@ -129,11 +134,8 @@ class Build:
         if raced:
             told = rendered_files(self.result, code_of=raced_code_of(self.code_of), generation=generation)
             files["metafork_raced.cu"] = told[generated]
-        host = f"{unit.name}_host.c"
-        if flat := flat_functions(unit):
-            files["metafork_flat.c"] = f'#include "{host}"\n{flat}'
-            host = "metafork_flat.c"
-        drivers = [f"metafork_driver_{number}" for number in range(len(self.functions))]
+        host = with_flat_functions(unit, files)
+        drivers = self.drivers
         for name, function in zip(drivers, self.functions, strict=True):
             files[f"{name}.c"] = driver_text(unit, function)
         write_files(self.directory, files)
@@ -204,7 +206,7 @@ class Build:
     def run(self, function: int, lines: Sequence[str], *, raced: bool = False, seconds: float = 120.0) -> Iterator[Run]:
         """Run one function's program at points; yield one ``Run`` a point."""
         kind = "race" if raced else "checked"
-        yield from runs_of([str(self.directory / f"metafork_driver_{function}_{kind}")], lines, seconds)
+        yield from runs_of([str(self.directory / f"{self.drivers[function]}_{kind}")], lines, seconds)
 
     def _cxx(self, source: str, target: str, more: Sequence[str] = ()) -> tuple[str, ...]:
         flags = (*COMMON, *CPU, *LIBRARY, *more, f"-I{runtime_include_dir()}", "-I.")
@@ -239,6 +241,16 @@ class Build:
         if done.returncode != 0:
             first = "\n".join(done.stderr.splitlines()[:12])
             raise BuildError(f"{shlex.join(step)}\n{first}")
+
+
+def with_flat_functions(unit: TranslationUnit, files: dict[str, str]) -> str:
+    """Return the name of the file with a unit's host functions; one with its flat functions joins the files."""
+    host = f"{unit.name}_host.c"
+    flat = flat_functions(unit)
+    if not flat:
+        return host
+    files["metafork_flat.c"] = f'#include "{host}"\n{flat}'
+    return "metafork_flat.c"
 
 
 def compiler(variable: str, otherwise: str) -> tuple[str, ...]:

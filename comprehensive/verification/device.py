@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from comprehensive.emit import rendered_files, runtime_include_dir, write_files
-from comprehensive.verification.builds import Build, BuildError, Run, compiler, runs_of
-from comprehensive.verification.driver import ELISION_FLAGS, HOST_PREFIX, SERIAL_PREFIX, flat_functions
+from comprehensive.verification.builds import Build, BuildError, Run, compiler, runs_of, with_flat_functions
+from comprehensive.verification.driver import ELISION_FLAGS, HOST_PREFIX, SERIAL_PREFIX
 from metafork.ir.arithmetic.math_functions import INEXACT
 
 FOLDER = "device"
@@ -47,17 +46,14 @@ class DeviceBuild:
         """Compile and link.  Raises ``BuildError``."""
         build, unit = self.build, self.build.result.unit
         files = rendered_files(build.result, generation="0u")
-        host = f"{unit.name}_host.c"
-        if flat := flat_functions(unit):
-            files["metafork_flat.c"] = f'#include "{host}"\n{flat}'
-            host = "metafork_flat.c"
+        host = with_flat_functions(unit, files)
         write_files(build.directory / FOLDER, files)
         include, own = (f"-I{runtime_include_dir()}", f"-I{FOLDER}"), (f"-I{FOLDER}",)
         nvcc = compiler("NVCC", "nvcc")
         kernels = (*nvcc, "-std=c++17", "-O3", "-arch=native", "-fmad=false", "-w", *include)
         reference = (*ELISION_FLAGS, f"-Dmain={SERIAL_PREFIX}main")
         told = ("-DMETAFORK_NO_CONTRACT", *((f"-DMETAFORK_CLOSE={CLOSE}",) if self.close else ()))
-        drivers = [f"metafork_driver_{number}" for number in range(len(build.functions))]
+        drivers = build.drivers
         steps = [
             (*kernels, "-c", f"{FOLDER}/{unit.name}.cu", "-o", "kernels_device.o"),
             build.compiling_c(f"{FOLDER}/{host}", "host_device.o", (f"-Dmain={HOST_PREFIX}main",), own),
@@ -76,7 +72,7 @@ class DeviceBuild:
 
         Raises ``BuildError`` where there is no device.
         """
-        program = Path(f"{self.build.directory}/metafork_driver_{function}_device")
+        program = self.build.directory / f"{self.build.drivers[function]}_device"
         for run in runs_of([*self.runner, str(program)], lines, seconds):
             if NO_DEVICE in run.serial:
                 raise BuildError(f"nothing can run on a device: {run.serial}")

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TypeAlias
 
 from metafork.lazy_dataclass import dataclass
+from metafork.ptx.text.syntax import Operand
 
 
 class Slow(Enum):
@@ -47,9 +48,9 @@ class Form:
     subroutines, barriers and calls; ``cached`` of a load through the read-only cache.
     """
 
-    mnemonic: str
     opcode: str
     modifiers: tuple[str, ...]
+    mnemonic: str
     space: str
     loads: bool
     stores: bool
@@ -62,17 +63,16 @@ class Form:
 
 
 @cache  # PTX has few, whatever the programs
-def form(mnemonic: str) -> Form:
+def form(opcode: str, modifiers: tuple[str, ...]) -> Form:
     """Return what an opcode with its modifiers says."""
-    opcode, *rest = mnemonic.split(".")
-    modifiers = tuple(rest)
+    mnemonic = ".".join((opcode, *modifiers))
     space = next((one for one in modifiers if one in _SPACES), "generic")
     waits, is_quotient = opcode in _WAITS, opcode in _QUOTIENTS
     approximate = not _APPROXIMATE.isdisjoint(modifiers)
     return Form(
-        mnemonic,
         opcode,
         modifiers,
+        mnemonic,
         space,
         loads=opcode == "ld" and space != "param",
         stores=opcode == "st" and space != "param",
@@ -90,7 +90,7 @@ class PtxInstruction:
     """One instruction: the registers it defines and uses; ``address`` are the used ones that form an address.
 
     ``special`` are the special registers it reads; ``cached`` tells that it loads through the read-only cache, where it
-    may pass stores, ``guarded`` that it may not run.  ``operands`` are as they were written.
+    may pass stores, ``guarded`` that it may not run.  ``operands`` are as they were read.
     """
 
     form: Form
@@ -100,7 +100,7 @@ class PtxInstruction:
     special: Sequence[str]
     cached: bool
     guarded: bool
-    operands: Sequence[str]
+    operands: tuple[Operand, ...]
 
     def with_registers(self, defines: Sequence[int], uses: Sequence[int], address: Sequence[int]) -> PtxInstruction:
         """Return it with other registers for its values."""

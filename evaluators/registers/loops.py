@@ -19,6 +19,7 @@ from evaluators.registers.code import PtxBlock, PtxInstruction
 from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text import graph
 from metafork.ptx.text.parser import integer_literal
+from metafork.ptx.text.syntax import Immediate, Name, Operand
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "lt": operator.lt,
@@ -224,7 +225,8 @@ def _constant_iterations(
     limit = _constant(test.operands[-1])
     start = _start(blocks, chain, counter)
     compare = _COMPARE.get(test.form.modifiers[0])
-    if limit is None or start is None or compare is None or _is_number(test.operands[1]) or test.uses[0] != tested:
+    first = test.operands[1]
+    if limit is None or start is None or compare is None or not isinstance(first, Name) or test.uses[0] != tested:
         return UNKNOWN
     value = start + step if after else start
     stays = compare(value, limit)
@@ -237,16 +239,12 @@ def _constant_iterations(
     return UNKNOWN
 
 
-def _is_number(operand: str) -> bool:
-    return operand[0] in "-.0123456789"
-
-
-def _constant(operand: str) -> int | None:
+def _constant(operand: Operand) -> int | None:
     """Return the integer that an operand is."""
-    if not _is_number(operand):
+    if not isinstance(operand, Immediate):
         return None
     try:
-        return integer_literal(operand)
+        return integer_literal(operand.text)
     except ValueError:
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction
+from metafork.ptx.text.syntax import Address
 
 
 def with_read_only_loads(code: PtxCode) -> PtxCode:
@@ -24,7 +25,7 @@ def with_read_only_loads(code: PtxCode) -> PtxCode:
         for one in wide:
             read.update(one.uses)
             if one.form.opcode == "ld":
-                found = {operand for operand in one.operands if operand[0] == "["}
+                found = {str(operand) for operand in one.operands if isinstance(operand, Address)}
             else:
                 found = {source for name in one.uses for source in origin.get(name, ())}
             known = origin.setdefault(one.defines[0], set())

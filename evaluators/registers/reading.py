@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from evaluators.registers.code import Form, PtxBlock, PtxCode, PtxInstruction, form
+from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction, form
 from metafork.ptx.text.cfg import basic_blocks
 from metafork.ptx.text.flatten import flatten
 from metafork.ptx.text.graph import EXIT
@@ -44,8 +44,8 @@ def _code(module: Module) -> PtxCode:
     return PtxCode(blocks, tuple(body.registers), sizes)
 
 
-_View: TypeAlias = tuple[tuple[int, ...], tuple[str, ...], str, bool]
-"""What an operand names: registers by their numbers, special registers; its text; whether it is an address."""
+_View: TypeAlias = tuple[tuple[int, ...], tuple[str, ...], bool]
+"""What an operand names: registers by their numbers, and special registers; and whether it is an address."""
 
 
 class _Views:
@@ -54,7 +54,6 @@ class _Views:
     def __init__(self, registers: Mapping[str, int]) -> None:
         self.registers = registers
         self.operands: dict[int, _View] = {}
-        self.forms: dict[tuple[str, tuple[str, ...]], Form] = {}
 
     def operand(self, operand: Operand) -> _View:
         """Look what an operand names."""
@@ -66,31 +65,25 @@ class _Views:
                 found += (registers[name.text],)
             elif name.text[0] == "%":
                 special += (name.text,)
-        view = self.operands[id(operand)] = found, special, str(operand), isinstance(operand, Address)
+        view = self.operands[id(operand)] = found, special, isinstance(operand, Address)
         return view
-
-    def form(self, code: Instruction) -> Form:
-        """Look what opcode and modifiers say."""
-        found = self.forms[code.opcode, code.modifiers] = form(code.mnemonic)
-        return found
 
     def instruction(self, code: Instruction) -> PtxInstruction:
         """Return the view of an instruction."""
         known, registers = self.operands, self.registers
-        kind = self.forms.get((code.opcode, code.modifiers)) or self.form(code)
-        operands = [known.get(id(one)) or self.operand(one) for one in code.operands]
-        sources = operands
+        kind = form(code.opcode, code.modifiers)
+        sources = [known.get(id(one)) or self.operand(one) for one in code.operands]
         defines: tuple[int, ...] = ()
         if code.opcode not in WRITES_FIRST:
             defines = tuple([registers[name.text] for name in written(code) if name.text in registers])
-        elif operands:
-            defines = operands[0][0]
+        elif sources:
+            defines = sources[0][0]
         if defines:  # what is written comes first among the operands
-            sources = operands[1:]
+            del sources[0]
         uses: tuple[int, ...] = ()
         address: tuple[int, ...] = ()
         special: tuple[str, ...] = ()
-        for found, others, _, is_address in sources:
+        for found, others, is_address in sources:
             if found:
                 uses += found
                 if is_address:
@@ -100,5 +93,4 @@ class _Views:
         guard = code.guard
         if guard is not None:
             uses += (registers[guard.name.text],)
-        texts = [one[2] for one in operands]
-        return PtxInstruction(kind, defines, uses, address, special, kind.cached, guard is not None, texts)
+        return PtxInstruction(kind, defines, uses, address, special, kind.cached, guard is not None, code.operands)

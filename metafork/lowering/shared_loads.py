@@ -17,9 +17,10 @@ constant trips are unrolled where that makes loads equal.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from fractions import Fraction
+from typing import TypeVar
 
 from metafork.algebra.polynomial import Monomial, Polynomial, product_of
 from metafork.ir.arithmetic.types import ScalarType
@@ -49,6 +50,7 @@ from metafork.lowering.short_loops import is_unrolled, places_of, unrolled_state
 
 Body = tuple[Stmt, ...]
 _Key = tuple[str, Polynomial]
+_Offset = TypeVar("_Offset")
 SIGNED = (ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG)
 
 
@@ -119,18 +121,10 @@ class _Look:
         return False
 
     def _reads(self, expr: Expr, scalars: Mapping[str, int], seen: set[tuple[str, int]]) -> bool:
-        pending = [expr]
-        while pending:
-            part = pending.pop()
-            if isinstance(part, Element):
-                (index,) = part.indices
-                number = self._number(index, scalars)
-                if number is not None:  # such an index has no element in it
-                    if (part.array, number) in seen:
-                        return True
-                    seen.add((part.array, number))
-                    continue
-            pending += subexpressions(part)
+        for element, number in _known_elements(expr, lambda index: self._number(index, scalars)):
+            if (element.array, number) in seen:
+                return True
+            seen.add((element.array, number))
         return False
 
     def _unrolled(self, loop: For) -> range:
@@ -169,6 +163,19 @@ class _Look:
         if name not in self.numbers:
             self.numbers[name] = pow(48271, len(self.numbers) + 2, 2**31 - 1)
         return self.numbers[name]
+
+
+def _known_elements(expr: Expr, offset_of: Callable[[Expr], _Offset | None]) -> Iterator[tuple[Element, _Offset]]:
+    """Yield the elements of an expression whose offset is known, and that; such an index has no element in it."""
+    pending = [expr]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Element):
+            offset = offset_of(part.indices[0])
+            if offset is not None:
+                yield part, offset
+                continue
+        pending += subexpressions(part)
 
 
 def read_always(expr: Expr) -> list[Element]:
@@ -290,18 +297,9 @@ class _Sharing:
         """Return what the elements of an expression are known as, by their identity; as often as they stand there."""
         if not self.planning:
             return self.found.popleft()
-        keys: list[tuple[int, _Key]] = []
+        known = _known_elements(expr, lambda index: self._polynomial(index, here))
+        keys = [(id(element), (element.array, offset)) for element, offset in known]
         self.found.append(keys)
-        pending = [expr]
-        while pending:
-            part = pending.pop()
-            if isinstance(part, Element):
-                (index,) = part.indices
-                offset = self._polynomial(index, here)
-                if offset is not None:  # such an index has no element in it
-                    keys.append((id(part), (part.array, offset)))
-                    continue
-            pending += subexpressions(part)
         return keys
 
     def _read(self, expr: Expr, found: Sequence[tuple[int, _Key]], here: _Here) -> tuple[list[Stmt], Expr]:

@@ -8,7 +8,9 @@ from click.testing import CliRunner
 
 from comprehensive.cli import cli
 from comprehensive.verification import Options
+from comprehensive.verification.device import NO_DEVICE as NO_DEVICE_SAID
 from comprehensive.verification.result import LeafResult, Verification
+from tests.runtime.compiling import INCLUDE
 
 TWICE = """
 #include <math.h>
@@ -129,6 +131,10 @@ def test_a_machine_without_a_device_is_told(tmp_path, monkeypatch):
     told = verified(tmp_path, monkeypatch, nvcc=NO_DEVICE)
     assert told.exit_code == 1
     assert "nothing can run on a device: p_k0: the machine cannot be queried: no device" in told.output
+
+
+def test_that_is_what_the_runtime_says():
+    assert f'"{NO_DEVICE_SAID}: ' in (INCLUDE / "metafork" / "dispatch.h").read_text()
 
 
 def test_a_missing_nvcc_is_told(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pycparser.c_lexer import CLexer
 
@@ -75,6 +75,7 @@ def assert_same(method, text):
     return plain
 
 
+@settings(max_examples=1000)
 @given(expressions)
 def test_random_expressions(text):
     read = assert_same("expression", text)
@@ -82,12 +83,14 @@ def test_random_expressions(text):
     assert_same("simple_statement", f"{text};")
 
 
+@settings(max_examples=1000)
 @given(declarations)
 def test_random_declarations(text):
     assert_same("simple_statement", f"{text};")
     assert_same("parameter", text)
 
 
+@settings(max_examples=1000)
 @given(st.lists(WORDS, max_size=9).map(" ".join), st.sampled_from(["expression", "simple_statement", "parameter"]))
 def test_random_words(text, method):
     assert_same(method, text)
