@@ -45,17 +45,20 @@ types: $(VENV)/.installed-test
 unit: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow"
 
-# What `make test` leaves out: all of what it samples, and long random runs.  TESTS names a part.
+# What `make test` leaves out: all of what it samples, and long random runs.  TESTS names a part; EIGHTH takes one eighth,
+# UNTIL starts no test after a time (seconds since 1970).
 test-all: $(VENV)/.installed-test
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow $(TESTS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m slow \
+	  $(if $(EIGHTH),--eighth $(EIGHTH)) $(if $(UNTIL),--until $(UNTIL)) $(TESTS)
 
 # Figures for bench/results; times need a quiet machine, counts of instructions need nvcc.
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/optimize.py
 	$(BIN)/python bench/instructions.py
 
-# Random programs, verified without end; failures are kept under build/fuzz.  `make fuzz BATCH=20000` only compares the
-# leaves of so many programs with the serial elision, many programs a build; COUNT, START, MINUTES and JOBS as well.
+# Random programs, verified without end, others each time; failures are kept under build/fuzz.  `make fuzz BATCH=20000`
+# only compares the leaves of so many programs with the serial elision, many programs a build; START takes the seed that
+# a run printed; COUNT, MINUTES and JOBS as well.
 # `.venv/bin/python -m tests.random_programs.reducing build/fuzz/random_N.mf` makes a finding small.
 fuzz: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.random_programs.fuzz \

@@ -62,9 +62,7 @@ class DeviceBuild:
         ]
         build.run_all(steps)
         build.step(("objcopy", "-w", f"--keep-global-symbol={SERIAL_PREFIX}*", "reference_device.o"))
-        objects = ["kernels_device.o", "host_device.o", "reference_device.o"]
-        if build.init is not None:
-            objects.append("init_raced.o")  # the one without sanitizers
+        objects = ["kernels_device.o", "host_device.o", "reference_device.o", *build.init_object("device", ())]
         build.run_all([(*nvcc, f"{name}_device.o", *objects, "-lm", "-o", f"{name}_device") for name in drivers])
 
     def run(self, function: int, lines: Sequence[str], seconds: float) -> Iterator[Run]:

@@ -304,6 +304,7 @@ def test_the_command_tells_that_time_ran_out(tmp_path):
 
 
 @pytest.mark.parametrize("delay", [0.6, 1.2, 2.4])
+@pytest.mark.sampled(1)
 def test_an_interrupt_writes_nothing_half_way(tmp_path, delay):
     text = "\n".join(SMOOTH.replace("void smooth", f"void smooth{number}") for number in range(40))
     (tmp_path / "many.mf").write_text(text, encoding="utf-8")

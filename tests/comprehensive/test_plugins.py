@@ -119,6 +119,7 @@ def test_an_installed_package_brings_its_names(folder, tmp_path_factory):
     assert "there is no counter 'mad'; did you mean 'made'?" in done.stderr
 
 
+@pytest.mark.slow
 def test_verify_takes_plugins_too(folder):
     arguments = ["--plugin", "small.py", "--strategies", "small", "--counters", "threads_per_block"]
     done = metafork("verify", "f.mf", *arguments, "--points", "3", "--no-races", "--registers", "none", cwd=folder)

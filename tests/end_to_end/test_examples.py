@@ -103,6 +103,7 @@ void f(int n, int B, int next[n], float a[n], float b[n])
 """
 
 
+@pytest.mark.slow
 def test_points_at_which_the_reference_itself_fails_say_nothing_of_a_leaf():
     found = verify(
         INDIRECT, counters=["threads_per_block"], strategies=[], options=Options(points=4, optimization="-O0")

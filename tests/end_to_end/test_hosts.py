@@ -36,6 +36,7 @@ def test_a_host_on_the_cpu_build(name, tmp_path):
     assert agreed
 
 
+@pytest.mark.slow
 def test_a_host_without_a_device_runs_the_serial_program(tmp_path, monkeypatch):
     monkeypatch.setenv("METAFORK_OPENCL_LIBRARY", str(tmp_path / "none.so"))
     options = (f"METAFORK={METAFORK}", f"BUILD={tmp_path}", "BACKEND=opencl")

@@ -47,6 +47,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 @pytest.mark.parametrize("checks", [[], ["-DMETAFORK_CHECK"]])
+@pytest.mark.sampled(1)
 def test_files_with_one_element_type_in_shared_memory(folder, level, checks):
     flags = [level, *checks, "-DMETAFORK_CPU", f"-I{folder}", f"-I{folder}/include"]
     objects = [folder / "main.o"]

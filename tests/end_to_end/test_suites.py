@@ -147,6 +147,7 @@ def machines(schedule: ScheduleDocument, shape: dict[str, int]) -> dict[int, str
 
 
 @pytest.mark.parametrize("name", sampled(CASES.keys(), SAMPLE))
+@pytest.mark.sampled(4)
 def test_a_program_of_a_suite(tmp_path, name):
     program = built(name, tmp_path)
     assert [warning.code for warning in program.result.warnings] == []

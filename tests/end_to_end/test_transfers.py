@@ -228,6 +228,7 @@ def late(programs):
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.slow
 def test_the_drop_in_is_the_serial_elision_however_late_copies_and_kernels_are(late, name):
     number, case = list(CASES).index(name), CASES[name]
     expected = run("./theirs", number, cwd=late).stdout

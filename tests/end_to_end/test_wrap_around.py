@@ -54,6 +54,7 @@ def test_what_wraps_is_not_proved_free_of_races(text):
         check_races(exact_unit(parse(Source("f.mf", text))), strict=True)
 
 
+@pytest.mark.slow
 def test_loops_that_wrap_do_not_join_the_grid():
     text = "\n".join(text.replace("void f(", f"void f{number}(") for number, text in enumerate(WRAPS.values()))
     found = verify(
@@ -151,6 +152,7 @@ def test_what_parameters_decide_joins_start_and_all_strategies_apply(text, condi
     assert strategies <= {name for leaf in tree.leaves for name in leaf.strategies}
 
 
+@pytest.mark.slow
 def test_what_parameters_decide_is_right_within_start():
     texts = [text for text, _, _ in DECIDED.values()]
     text = "\n".join(text.replace("void f(", f"void f{number}(") for number, text in enumerate(texts))

@@ -56,6 +56,7 @@ def test_bad_input_all(number):
     check_batch(number * BATCH, BATCH)
 
 
+@pytest.mark.slow
 def test_what_parses_is_optimized():
     counts = tried(100_000, 40, "optimize")
     assert counts["optimized"] > 2
@@ -88,6 +89,7 @@ def test_one_line_with_thousands_of_diagnostics_once_took_minutes_to_print():
     assert "     |" in printed
 
 
+@pytest.mark.slow
 def test_a_function_of_a_megabyte_is_refused():
     loops = "meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < n; j++)"
     head = f"void f(int n, int a[n]) {{\n  meta_schedule {{ {loops} {{"
@@ -102,6 +104,7 @@ def test_a_race_at_every_element_is_told_once():
     assert codes == {"MF0401", "MF0402"}
 
 
+@pytest.mark.slow
 def test_conditions_that_a_race_meets_are_not_tried_out_against_it():
     """Each of twelve was proved anew, with a search whose steps had a hundred terms: 20 seconds."""
     loops = (

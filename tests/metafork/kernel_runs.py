@@ -22,7 +22,9 @@ from metafork.printing.expressions import expression
 from strategies.caching import with_cached_arrays
 
 INCLUDE = Path(__file__).parents[2] / "metafork" / "runtime" / "include"
-SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+TRAP = "-fsanitize-undefined-trap-on-error"
+"""Undefined behaviour ends a kernel without a word: that compiles in three quarters of the time."""
+TELL = "-fno-sanitize-recover=all"
 
 
 def grid(**ranges):
@@ -77,10 +79,14 @@ def run(
 ) -> dict[str, str]:
     """Build cases and return what went wrong (``wrong``)."""
     build(cases, directory, flags)
-    return wrong(cases, directory, grid_limit, environments)
+    found = wrong(cases, directory, grid_limit, environments)
+    if found:
+        build(cases, directory, flags, TELL)
+        found = wrong(cases, directory, grid_limit, environments)
+    return found
 
 
-def build(cases: Sequence[Case], directory: Path, flags: Sequence[str] = ()) -> None:
+def build(cases: Sequence[Case], directory: Path, flags: Sequence[str] = (), undefined: str = TRAP) -> None:
     """Compile the program ``runs``, which takes any number of points."""
     directory.mkdir(parents=True, exist_ok=True)
     kernels, serial, mains = [_KERNELS_HEAD], ["#include <assert.h>\n#include <math.h>\n"], []
@@ -96,12 +102,13 @@ def build(cases: Sequence[Case], directory: Path, flags: Sequence[str] = ()) -> 
     (directory / "kernels.cu").write_text("\n".join(kernels))
     (directory / "serial.c").write_text("\n".join(serial))
     (directory / "main.c").write_text("\n".join([_MAIN_HEAD, *mains, _MAIN]))
-    common = (*SANITIZE, "-O0", "-ffp-contract=off", f"-I{INCLUDE}", f"-I{SUPPORT_DIRECTORY}", "-w", *flags)
+    sanitize = ("-fsanitize=address,undefined", undefined, "-fno-omit-frame-pointer")
+    common = (*sanitize, "-O0", "-ffp-contract=off", f"-I{INCLUDE}", f"-I{SUPPORT_DIRECTORY}", "-w", *flags)
     steps = [
         ("g++", "-std=c++17", "-x", "c++", "-DMETAFORK_CPU", "-DMETAFORK_CHECK", *common, "-c", "kernels.cu"),
         ("gcc", "-std=gnu11", *ELISION_FLAGS, *common, "-c", "serial.c"),
         ("gcc", "-std=gnu11", *common, "-c", "main.c"),
-        ("g++", *SANITIZE, "kernels.o", "serial.o", "main.o", "-lm", "-o", "runs"),
+        ("g++", *sanitize, "kernels.o", "serial.o", "main.o", "-lm", "-o", "runs"),
     ]
     for step in steps:
         subprocess.run(step, cwd=directory, check=True, capture_output=False)

@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import count
 from pathlib import Path
+from secrets import randbelow
 
 from tests.random_programs.batch import check_batch
 from tests.random_programs.checking import KINDS, check
@@ -84,7 +85,7 @@ def keep(output: Path, name: str, text: str, report: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Verify random programs without end.")
-    parser.add_argument("--start", type=int, default=1000, help="the first seed")
+    parser.add_argument("--start", type=int, help="the first seed; another one each time by default")
     parser.add_argument("--count", type=int, help="how many programs; without end by default")
     parser.add_argument("--output", type=Path, default=Path("build/fuzz"), help="where failures are written")
     parser.add_argument("--kind", choices=sorted(KINDS), default="plain", help="what the programs are made of")
@@ -92,10 +93,12 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, help="when a batch is cut short")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="builds of a batch at a time")
     options = parser.parse_args()
+    start = randbelow(10**9) if options.start is None else options.start
+    print(f"--start {start}", flush=True)
     if options.batch is None:
-        failed = fuzz(options.start, options.count, options.output, kind=options.kind)
+        failed = fuzz(start, options.count, options.output, kind=options.kind)
     else:
-        failed = fuzz_batches(options.start, options.batch, options.output, options.jobs, options.minutes, options.kind)
+        failed = fuzz_batches(start, options.batch, options.output, options.jobs, options.minutes, options.kind)
     raise SystemExit(1 if failed else 0)
 
 

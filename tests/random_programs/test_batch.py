@@ -39,6 +39,7 @@ def test_every_leaf_of_a_batch_runs_and_is_right():
 
 
 @pytest.mark.parametrize(("kind", "seed"), [("pointers", 60001), ("sums", 12004), ("strips", 16001), ("elements", 34)])
+@pytest.mark.sampled(1)
 def test_programs_of_other_kinds_are_right(kind, seed):
     found = check_batch([seed], KINDS[kind])
     assert found.failures == {}
@@ -61,6 +62,7 @@ def test_programs_of_other_kinds_are_right(kind, seed):
     ],
     ids=["nothing done", "crash", "endless", "no C", "grid loop"],
 )
+@pytest.mark.sampled(2)
 def test_a_wrong_program_fails_alone(edit, told):
     found = check_batch([VICTIM - 1, VICTIM, VICTIM + 1], code_of=damaged(edit), seconds=1)
     assert found.failures.keys() == {VICTIM}

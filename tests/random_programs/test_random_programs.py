@@ -26,6 +26,7 @@ def assert_leaves_ran(rows):
 @pytest.mark.parametrize(
     ("kind", "first"), [("plain", 10), ("structures", 5012), ("mixed", 9000), ("constructs", 11001)]
 )
+@pytest.mark.sampled(1)
 def test_a_few_random_programs(kind, first):
     found = check(list(range(first, first + 3)), kind=kind, optimization="-O0")
     assert [failure.text() for failure in found.failures] == []
@@ -106,6 +107,7 @@ def test_random_programs_over_elements(first):
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS, ids=str)
+@pytest.mark.sampled(1)
 def test_programs_that_once_failed(seed):
     assert [failure.text() for failure in check([seed], points=24, optimization="-O0").failures] == []
 

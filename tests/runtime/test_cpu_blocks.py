@@ -32,6 +32,7 @@ def program(tmp_path_factory):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("order", ["forward", "reverse"])
+@pytest.mark.sampled(3)
 def test_barriers_separate(program, variant, order):
     environment = {**os.environ, "METAFORK_CPU_ORDER": order}
     done = succeed([program(variant), "multiply", "64", "16"], env=environment)
@@ -155,6 +156,7 @@ def test_shared_memory_holds_no_number_at_the_start_of_a_block(program):
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.sampled(1)
 def test_each_file_of_a_program_has_its_own_blocks(tmp_path, level):
     flags = [*CPLUSPLUS, *WARNINGS, level, "-DMETAFORK_CHECK", f"-I{INCLUDE}", "-c", SEVERAL]
     succeed([*flags, "-DNAME=own", "-DWITH_MAIN", "-o", tmp_path / "own.o"])

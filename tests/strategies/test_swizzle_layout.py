@@ -287,6 +287,7 @@ CHOSEN = {"counters": COUNTERS, "strategies": ("granularity", "caching", "swizzl
 OPTIONS = Options(points=6, optimization="-O0", dataflow_seconds=0)
 
 
+@pytest.mark.slow
 def test_leaves_as_they_are_shipped():
     """The generated files, every leaf on points of its own, with bounds and races checked."""
     found = verify(EXAMPLES / "aos.mf", **CHOSEN, options=OPTIONS)
@@ -295,6 +296,7 @@ def test_leaves_as_they_are_shipped():
     assert all(row.points == row.raced_points == 6 for row in found.leaves)
 
 
+@pytest.mark.slow
 def test_a_wrong_transposition_is_noticed(monkeypatch):
     monkeypatch.setattr(
         "metafork.analysis.memory.lane_transpose.LaneTranspose.order", property(lambda self: tuple(range(self.stride)))

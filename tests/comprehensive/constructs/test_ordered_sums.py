@@ -91,6 +91,7 @@ void strided(int n, int G, int B, const double x[n], double *low, double *produc
 QUICK = {"counters": ("threads_per_block", "shared_memory"), "reassociate": True}
 
 
+@pytest.mark.slow
 def test_every_leaf_is_bit_identical_with_the_stated_order():
     found = verify(NORMS + DOT + STRIDED, **QUICK, options=Options(points=6, dataflow_seconds=0, optimization="-O0"))
     assert found.passed, found.table()

@@ -203,6 +203,7 @@ def test_exchanged_pointers_of_unlike_extents_are_told_so():
 
 
 @pytest.mark.parametrize("text", [PROGRAM, STRUCTURES, ROWS], ids=["scalars", "structures", "rows"])
+@pytest.mark.sampled(1)
 def test_every_leaf_with_pointers_is_the_serial_program(text):
     options = Options(points=3, races=False, dataflow_seconds=0, optimization="-O0")
     found = verify(text, counters=("shared_memory",), strategies=("caching",), options=options)

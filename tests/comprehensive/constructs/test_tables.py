@@ -79,6 +79,7 @@ def test_every_leaf_with_tables_is_the_serial_program():
 
 
 @pytest.mark.parametrize(("fixture", "target"), [("driver", PTX), ("opencl", OPENCL)])
+@pytest.mark.slow
 def test_other_back_ends_have_tables_too(request, tmp_path, fixture, target):
     device = request.getfixturevalue(fixture)
     one = program(KINDS, "kinds.mf", tmp_path, target, counters=("shared_memory",), strategies=())

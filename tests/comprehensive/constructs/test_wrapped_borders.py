@@ -211,6 +211,7 @@ STRATEGIES = {TORUS: None, FLAT: None, TRIPLES: ["+swizzle"]}
 
 
 @pytest.mark.parametrize("first", sampled(range(2), 1))
+@pytest.mark.slow
 def test_every_leaf_with_wrapped_indices_is_the_serial_program(first, tmp_path):
     cases = []
     for text, points in list(POINTS.items())[first::2]:

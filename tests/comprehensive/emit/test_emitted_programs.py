@@ -197,6 +197,7 @@ def test_launches_that_cannot_succeed_are_not_tried(program, arguments, error):
     assert ran(program, "launch", *arguments[:2], arguments[2]).stdout == f"{error}\n"
 
 
+@pytest.mark.slow
 def test_without_sanitizers_a_c_compiler_links_everything(directory):
     done = ran(compiled(directory, directory / "plain", "-O2"), "blend", 100, 7, TRACE="1")
     assert leaves(done) == ["1"]

@@ -173,6 +173,7 @@ def test_select_names_the_instance(shift):
 
 
 @pytest.mark.parametrize("text", [SHIFT, TYPES])
+@pytest.mark.sampled(1)
 def test_instances_run_and_give_the_serial_result(text):
     static = {"s": (3, 2), "B": (8,)} | ({"K": (3,)} if "K" in text else {})
     found = verify(text, static=static, options=OPTIONS, **QUICK)
@@ -183,6 +184,7 @@ def test_instances_run_and_give_the_serial_result(text):
         assert {"instance: 1", "instance: 2", "instance: none"} <= row.marks
 
 
+@pytest.mark.slow
 def test_an_instance_that_never_ran_is_not_verified():
     found = verify(SHIFT, static={"B": (4, 64), "s": (64,)}, machine="T=1024", options=OPTIONS, **QUICK)
     assert found.passed, found.table()

@@ -134,6 +134,7 @@ def test_an_off_by_one_window(stencil):
     assert any("uninitialised" in failure.message for failure in found)
 
 
+@pytest.mark.slow
 def test_a_wrong_guard(guarded):
     """``p < N`` becomes ``p <= N``."""
 
@@ -169,6 +170,7 @@ def test_a_too_small_shared_array(stencil):
     assert any(f.check == "code" and "is outside of its" in f.message for f in found)
 
 
+@pytest.mark.slow
 def test_less_shared_memory_than_counted(stencil):
     def code(leaf):
         plain = plain_code(leaf)
@@ -240,6 +242,7 @@ def test_a_gap(stencil):
     assert any(f.check == "guards" and "cover Start" in f.message for f in found.failures)
 
 
+@pytest.mark.slow
 def test_a_race_in_the_source():
     """Each thread reads what its neighbour writes: refused when parsed, and found when it runs all the same."""
     text = """
@@ -259,6 +262,7 @@ void racing(int N, int B, int a[N + 1]) {
     assert "races" in checks_that_fail(Result(unit, (tree,), COUNTERS, ()))
 
 
+@pytest.mark.slow
 def test_a_wrong_collapse_of_a_dependent_loop():
     """The granularity loop carries a value from iteration to iteration: its iterations must not join the grid."""
     text = """

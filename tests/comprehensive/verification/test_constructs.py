@@ -1,5 +1,7 @@
 """Functions, results by pointer and blocks of other dimensions than the grid: every leaf against the serial elision."""
 
+import pytest
+
 from comprehensive.verification import Options, verify
 
 PROGRAM = """
@@ -92,6 +94,7 @@ void f(int n, int B, const double x[n], double y[n])
 """
 
 
+@pytest.mark.slow
 def test_no_compiler_computes_a_function_of_the_library_itself():
     # gcc makes x * x of the power, and a number of tgamma(4.7) whose last bits are others, but not at every level.
     options = Options(points=12, jobs=1, dataflow_seconds=0)
@@ -136,6 +139,7 @@ void f(int n, int m, int B, const int x[n], int y[n], const Sphere s[m], float d
 """
 
 
+@pytest.mark.slow
 def test_calls_that_write_may_stand_where_a_condition_has_an_order():
     options = Options(points=12, jobs=1, dataflow_seconds=0, optimization="-O0")
     found = verify(CALLS, counters=("threads_per_block",), strategies=(), options=options)

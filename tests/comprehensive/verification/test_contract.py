@@ -123,6 +123,7 @@ def test_the_checked_text_names_every_access_once():
     assert contract_text(unit).count("metafork_inside(") == 5 + 1
 
 
+@pytest.mark.slow
 def test_data_can_be_given(together, tmp_path):
     notes, rows = together("sparse")
     assert notes
@@ -190,6 +191,7 @@ def ran(tmp_path, text, *options):
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.slow
 def test_a_leaf_that_never_ran_is_not_verified(tmp_path):
     told = ran(tmp_path, ALWAYS + NEVER)
     assert told.exit_code == 5
@@ -204,6 +206,7 @@ def test_a_leaf_that_never_ran_is_not_verified(tmp_path):
     assert [leaf["verified"] for leaf in document["leaves"]] == [True, False]
 
 
+@pytest.mark.slow
 def test_a_schedule_without_a_leaf_is_not_verified(tmp_path):
     never = NEVER.replace("more < 1", "n < 0")
     told = ran(tmp_path, ALWAYS + never)

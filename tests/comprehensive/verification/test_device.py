@@ -78,6 +78,7 @@ def test_every_leaf_runs_on_the_device_too(tmp_path, monkeypatch):
         assert leaf["device_points"] == leaf["points"] > 0
 
 
+@pytest.mark.slow
 def test_what_differs_on_the_device_alone_is_named(tmp_path, monkeypatch):
     told = verified(tmp_path, monkeypatch, edit="s/2\\.0f/3.0f/")
     assert told.exit_code == 1
@@ -89,6 +90,7 @@ def test_what_differs_on_the_device_alone_is_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("factor", "status"), [("2.000002f", 0), ("2.01f", 1)])
+@pytest.mark.slow
 def test_functions_whose_last_bits_c_leaves_open_are_compared_to_a_part_of_the_largest(
     tmp_path, monkeypatch, factor, status
 ):
@@ -97,10 +99,12 @@ def test_functions_whose_last_bits_c_leaves_open_are_compared_to_a_part_of_the_l
     assert "on the device results are compared to 1e-05 of the largest" in told.output
 
 
+@pytest.mark.slow
 def test_bits_count_without_such_functions(tmp_path, monkeypatch):
     assert verified(tmp_path, monkeypatch, edit="s/2\\.0f/2.000002f/").exit_code == 1
 
 
+@pytest.mark.slow
 def test_a_runner_starts_the_programs(tmp_path, monkeypatch):
     runner = script(tmp_path / "runner", f'#!/bin/sh\necho "$1 $2" >> {tmp_path}/started\nshift\nexec "$@"\n')
     told = verified(tmp_path, monkeypatch, "--runner", f"{runner} --quiet")

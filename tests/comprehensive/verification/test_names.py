@@ -96,6 +96,7 @@ void no_numbers(int n, int B, const float a[n], const double c[n], float y[n], d
 """
 
 
+@pytest.mark.slow
 def test_types_and_extents_are_those_of_the_file_and_no_number_is_another():
     options = Options(points=3, dataflow_seconds=0)
     found = verify(FIXED, counters=("shared_memory",), strategies=("caching",), options=options)

@@ -222,6 +222,7 @@ def with_bugs():
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+@pytest.mark.slow
 def test_a_bug_of_the_emitted_text_is_noticed(with_bugs, bug):
     found, changed = with_bugs
     assert changed[bug.name]
@@ -234,6 +235,7 @@ def test_a_bug_of_the_emitted_text_is_noticed(with_bugs, bug):
         assert {failure.check for failure in failing} & {"races", "code"}
 
 
+@pytest.mark.slow
 def test_without_bugs_the_programs_pass():
     programs = list(dict.fromkeys(bug.program for bug in BUGS))
     found = verify(
@@ -264,6 +266,7 @@ void carried(int n, int s, int B, int a[n]) {
 """
 
 
+@pytest.mark.slow
 def test_granularity_without_proof(monkeypatch):
     def independent(*_):
         return True
@@ -311,6 +314,7 @@ void places(int n, int m, int B, const int a[n], int b[2 * n]) {
 """
 
 
+@pytest.mark.slow
 def test_scalar_replacement_of_two_places(monkeypatch):
     def first_place(body, array, _inside):
         targets = (stmt.target for stmt in walk_statements(body) if isinstance(stmt, Assign))
@@ -320,6 +324,7 @@ def test_scalar_replacement_of_two_places(monkeypatch):
     assert "code" in noticed(TWO_PLACES, ("scalar_replacement",))
 
 
+@pytest.mark.slow
 def test_the_strategies_without_bugs_pass():
     assert noticed(CARRIED + CHANGED + TWO_PLACES, ("granularity", "cse1", "scalar_replacement")) == set()
 

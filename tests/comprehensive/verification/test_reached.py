@@ -122,6 +122,7 @@ def test_a_fragment_that_skips_its_schedule_fails_no_leaf():
     check_that_some_points_are_left_out(found, 0)
 
 
+@pytest.mark.slow
 def test_values_that_conditions_of_the_host_ask_for_are_tried():
     found = verified(MODES)
     assert found.passed

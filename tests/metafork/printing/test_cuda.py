@@ -103,6 +103,7 @@ def test_renaming_avoids_the_names_in_use():
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="NO NVCC: the CUDA text is not compiled by nvcc here")
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90", "sm_120"])
+@pytest.mark.sampled(1)
 def test_nvcc_has_nothing_to_warn_of(target, tmp_path):
     source = tmp_path / "kernel.cu"
     source.write_text('#include "metafork/device.h"\n' + kernel_text(read_kernel(KERNEL)))

@@ -279,6 +279,7 @@ def written(tmp_path):
 
 
 @needs_nvcc
+@pytest.mark.slow
 def test_the_files_hold_the_ptx_and_compile(tmp_path):
     out = written(tmp_path)
     kernels = [path for path in (out / "leaves").glob("*.ptx") if "shfl.sync" in path.read_text()]

@@ -86,6 +86,7 @@ void weigh(int n, int B, const struct node *nodes, struct node *out, double *sum
 
 
 @pytest.mark.parametrize("text", [BODIES, POINTERS], ids=["bodies", "pointers"])
+@pytest.mark.sampled(1)
 def test_every_leaf_is_the_serial_program(text):
     options = Options(points=4, jobs=1, dataflow_seconds=5, optimization="-O0")
     found = verify(text, counters=("shared_memory",), options=options)
@@ -94,6 +95,7 @@ def test_every_leaf_is_the_serial_program(text):
 
 
 @pytest.mark.parametrize(("fixture", "target"), [("driver", PTX), ("opencl", OPENCL)])
+@pytest.mark.slow
 def test_other_back_ends(request, tmp_path, fixture, target):
     device = request.getfixturevalue(fixture)
     one = program(BODIES, "bodies.mf", tmp_path, target, counters=("shared_memory",), strategies=())

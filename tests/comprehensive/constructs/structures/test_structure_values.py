@@ -65,6 +65,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(1)
 def test_a_member_is_a_parameter(name):
     text = "#include <assert.h>\n#include <stddef.h>\n" + PROGRAMS[name]
     options = Options(points=6, jobs=1, dataflow_seconds=0, optimization="-O0")
@@ -74,6 +75,7 @@ def test_a_member_is_a_parameter(name):
     assert all(row.points for row in found.leaves)
 
 
+@pytest.mark.slow
 def test_members_are_filled_by_a_function_that_is_given_them(tmp_path):
     (tmp_path / "init.c").write_text(
         "void scaled_init(int a_rows, int a_cols, float *a_data, float *b_data, int B, float w)\n"

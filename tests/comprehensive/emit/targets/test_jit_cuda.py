@@ -114,6 +114,7 @@ def ran(folder, points, **variables):
     return re.findall(r"leaf (\d+) .*?(?: instance=(\w+))?$", done.stderr, re.MULTILINE), done.stderr
 
 
+@pytest.mark.slow
 def test_texts_run_on_the_processor(own, tmp_path):
     points = [("", [128, 2, 8, 5]), ("", [128, 2, 8, 9]), ("", [128, 2, 8, 5]), ("grid_dim_x=1", [128, 4, 4, 1]),
               ("Z=9", [64, 2, 8, 3])]  # fmt: skip

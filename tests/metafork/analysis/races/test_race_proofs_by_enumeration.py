@@ -78,6 +78,7 @@ def conflicts(statements, point):
 
 
 @pytest.mark.parametrize("seed", sampled(range(3), 2))
+@pytest.mark.slow
 def test_nothing_that_races_is_proved_free_of_races(seed):
     numbers = Random(seed)
     proved = 0
@@ -206,6 +207,7 @@ def elements(indices, point):
 
 
 @pytest.mark.parametrize("seed", sampled(range(8), 3))
+@pytest.mark.sampled(1)
 def test_elements_at_parts_of_a_number_are_told_apart_only_where_they_are_apart(seed):
     numbers = Random(seed)
     proved = 0

@@ -279,6 +279,7 @@ def test_a_wrong_guard_that_reads_memory_still_warns(guard):
     assert {warning.code for warning in check_races(unit)} == {"MF0403"}
 
 
+@pytest.mark.slow
 def test_many_guards_end_in_a_warning_and_not_in_many_cases():
     guard = "if (" + " && ".join(f"i != {number} * j + m" for number in range(2, 14)) + ")"
     report = race_report(pivoted(guard, "if (min_of < d[i][j]) d[i][j] = min_of;").schedules[0].program)

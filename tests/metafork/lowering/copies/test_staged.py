@@ -110,6 +110,7 @@ LATE, EARLY = {"METAFORK_CPU_COPIES": "late"}, {"METAFORK_CPU_COPIES": "early"}
 
 
 @pytest.mark.parametrize("grid_limit", [0, 1])
+@pytest.mark.sampled(1)
 def test_every_step_reads_its_own_window(tmp_path, grid_limit):
     cases = [Case(text, points, program=staged(text)) for text, points in TEXTS]
     cases += [replace(cases[0], label="turned", program=cases[0].program.mapped(layouts=(("a", TURNED),)))]

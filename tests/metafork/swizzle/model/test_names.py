@@ -63,6 +63,7 @@ def problem_called(file, inputs=("x", "y")):
 
 
 @pytest.mark.parametrize("file", FILES)
+@pytest.mark.sampled(3)
 def test_any_file_name_makes_code_that_runs(file, tmp_path):
     problem = problem_called(file)
     found = solutions(problem)

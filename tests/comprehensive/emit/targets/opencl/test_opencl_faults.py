@@ -79,6 +79,7 @@ def check(smooth, opencl, whole, number, lost, **variables):
 
 
 @pytest.mark.parametrize("run", ["whole", "synchronous"])
+@pytest.mark.sampled(1)
 def test_each_function_failing(smooth, opencl, run, request):
     """The last call of each function fails, and for a few from then on all."""
     whole, variables = request.getfixturevalue(run), {"METAFORK_ASYNC": "0" if run == "synchronous" else "1"}

@@ -127,6 +127,7 @@ QUICK = {"meanings", "reserved", "own counts", "updates of unsigned short"}
 
 
 @pytest.mark.parametrize(("file", "function", "options", "points"), sampled(CASES, QUICK))
+@pytest.mark.sampled(2)
 def test_kernels_mean_what_the_program_says(opencl, tmp_path, file, function, options, points):
     text = file if "\n" in file else (EXAMPLES / f"{file}.mf").read_text()
     one = program(text, "file.mf", tmp_path, OPENCL, **options)

@@ -11,6 +11,7 @@ def test_all_examples_are_there():
 
 
 @pytest.mark.parametrize(("file", "function", "points"), sampled(CASES, {"smooth", "heat3d", "matmul", "moments"}))
+@pytest.mark.sampled(2)
 def test_drop_ins_give_what_the_serial_elision_gives(driver, tmp_path, file, function, points):
     counters = ("threads_per_block", "shared_memory")
     one = program((EXAMPLES / f"{file}.mf").read_text(), f"{file}.mf", tmp_path, counters=counters)

@@ -23,6 +23,7 @@ def matmul(tmp_path_factory):
     return interface(main, tmp_path_factory.mktemp("matmul"), PTX)
 
 
+@pytest.mark.slow
 def test_every_leaf_is_launched_on_the_callers_memory(matmul, driver, tmp_path):
     done, calls = driver.run([matmul.directory / "interface"], log=tmp_path / "log")
     lines = done.stdout.splitlines()
