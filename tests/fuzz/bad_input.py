@@ -10,17 +10,15 @@ import resource
 import signal
 import sys
 import tempfile
-import time
 import traceback
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from random import Random
 
+from tests.processor_time import slowness
+
 GIGABYTE = 1 << 30
 SECONDS = 20
-REFERENCE_SECONDS = 0.04
-"""What ``slowness`` counts takes on the machines for which the numbers of seconds were chosen."""
 # By name, so that a new example does not change what a number means.
 NAMES = ("blur", "center", "heat3d", "jacobi1d", "jacobi2d", "matadd", "matmul", "matvec", "smooth", "transpose")
 EXAMPLES = [Path(__file__).parents[2] / "examples" / f"{name}.mf" for name in NAMES]
@@ -38,15 +36,6 @@ PHRASES = [
 ]
 PIECES = [word.encode() for word in (*VOCABULARY.split(), *PHRASES)]
 BYTES = [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xfe\xff", b"\xef\xbb\xbf", b"\x80"]
-
-
-@cache
-def slowness():
-    """How often the reference's time this machine takes for a loop, at least 1: limits of time grow with it."""
-    began, total = time.process_time(), 0
-    for number in range(1_500_000):
-        total += number & 3
-    return max(1.0, (time.process_time() - began) / REFERENCE_SECONDS)
 
 
 def bad_input(number):
@@ -247,9 +236,10 @@ def main(first, count, whole):
     # Processor time, so that a busy machine makes no hang.
     signal.signal(signal.SIGPROF, _too_long)
     counts = Counter()
+    seconds = (4 if whole else 1) * SECONDS * slowness()
     with tempfile.TemporaryDirectory(prefix="metafork-fuzz-") as temporary:
         for number in range(first, first + count):
-            signal.setitimer(signal.ITIMER_PROF, (4 if whole else 1) * SECONDS * slowness())
+            signal.setitimer(signal.ITIMER_PROF, seconds)
             try:
                 what = outcome(bad_input(number), Path(temporary), whole)
             except (Exception, RecursionError, MemoryError) as fault:  # noqa: BLE001 - whatever is raised is the finding

@@ -7,7 +7,6 @@ process of its own: a crash of a native library ends no more than that.
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,8 @@ from metafork.analysis.races.diagnostics import check_races
 from metafork.frontend import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError, render_text
 from metafork.ir.messages.source import Source
-from tests.fuzz.bad_input import GIGABYTE, bad_input, slowness
+from tests.fuzz.bad_input import GIGABYTE, bad_input
+from tests.processor_time import within
 
 ROOT = Path(__file__).parents[2]
 BATCH = 250
@@ -70,15 +70,11 @@ def test_what_parses_is_optimized_all(first):
 
 def diagnosed(text, seconds=10.0):
     """The codes of a text's diagnostics and how they print, within ``seconds`` of a fast machine's processor time."""
-    seconds *= slowness()
-    began = time.process_time()
-    try:
-        check_races(parse(Source("long.mf", text)))
-    except DiagnosticsError as error:
-        printed = render_text(error.diagnostics, {"long.mf": text})
-        assert time.process_time() - began < seconds
-        return {one.code for one in error.diagnostics}, printed
-    assert time.process_time() - began < seconds
+    with within(seconds):
+        try:
+            check_races(parse(Source("long.mf", text)))
+        except DiagnosticsError as error:
+            return {one.code for one in error.diagnostics}, render_text(error.diagnostics, {"long.mf": text})
     return set(), ""
 
 
