@@ -3,7 +3,7 @@
 A system is a path of the tree: a sequence of conditions on top of Start.  DESIGN section 6 says when a branch is kept:
 its system has a real solution, and is not proved empty over the integers; *unknown* never drops a branch.  Four means
 are tried in this order: a known integer point (``points``) proves consistency, signs of coefficients (``signs``) and
-ranges that are halved (``metafork.algebra.halving``) prove emptiness, and Z3 (``solver``) decides the rest, over the
+sums of conditions (``metafork.algebra.positivity``) prove emptiness, and Z3 (``solver``) decides the rest, over the
 reals first and then over the integers.
 """
 
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from comprehensive.systems.points import Number, Points
 from comprehensive.systems.signs import Signs, integral
 from comprehensive.systems.start import Start
-from metafork.algebra.halving import Halving
 from metafork.algebra.polynomial import Constraint, Polynomial, equal
 from metafork.algebra.positivity import Positivity, rooms, whole
 from metafork.algebra.prover import Verdict
@@ -60,7 +59,6 @@ class Systems:
             self._background, start.derived, start.small_values(), start.unknown_machine, real, start.data
         )
         self._positivity: Positivity | None = None
-        self._halving: Halving | None = None
         self._over_reals: PathSolver | None = None
         self._over_integers: PathSolver | None = None
         self._implied: dict[tuple[frozenset[Constraint], Constraint], Verdict] = {}
@@ -75,7 +73,7 @@ class Systems:
         facts = symbol.constraints()
         self.derived.append(symbol)
         self._background += facts
-        self._positivity = self._halving = None
+        self._positivity = None
         self._signs.add(facts)
         self._points.define(symbol, facts)
         for solver in (self._over_reals, self._over_integers):
@@ -101,8 +99,6 @@ class Systems:
             point = self._points.find_larger((*path, last))
             if point is not None:
                 return Consistency(Verdict.YES, point)
-        if self._excluded_everywhere(path, last):
-            return Consistency(Verdict.NO)
         return self._by_solver((*path, last))
 
     def _excluded(self, path: System, last: Constraint) -> bool:
@@ -114,14 +110,6 @@ class Systems:
         premises = [integral(one) for one in path if self._signs.non_negative(one.symbols)]
         known = self._known()
         return whole(slack) and (known.follows_from(slack, rooms(premises)) or known.follows(slack, premises))
-
-    def _excluded_everywhere(self, path: System, last: Constraint) -> bool:
-        """Say whether conditions of a path exclude ``last`` in each part of the ranges of few symbols."""
-        if not self._signs.non_negative(last.symbols):
-            return False
-        if self._halving is None:
-            self._halving = Halving(*self._facts(), self.start.unknown_machine)
-        return self._halving.excluded([one for one in path if self._signs.non_negative(one.symbols)], last)
 
     def _known(self) -> Positivity:
         """Return what the facts say of the symbols that are non-negative integers."""

@@ -271,14 +271,3 @@ def test_help_of_commands_imports_nothing_heavy():
         "assert not {'sympy', 'z3', 'llvmlite', 'numpy', 'islpy'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("name", ["jacobi1d", "jacobi2d", "smooth"])
-def test_questions_about_usual_blocks_need_no_solver(name, tmp_path):
-    code = (
-        "import sys; from comprehensive.cli import cli\n"
-        "cli(sys.argv[1:], standalone_mode=False)\n"
-        "assert not {'sympy', 'z3', 'islpy'} & set(sys.modules)\n"
-    )
-    arguments = ["optimize", str(EXAMPLE.with_stem(name)), "-o", str(tmp_path), "--static", "none"]
-    subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
